@@ -1,0 +1,33 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: run test check format benchmark clean
+
+run: .venv/installed  ## the main job on embedded data
+	$(BIN)/gosta exact breast-cancer
+
+test: .venv/installed  ## all tests
+	$(BIN)/python -m pytest
+
+check: .venv/installed  ## format, lint, types; changes nothing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: .venv/installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmark: .venv/installed  ## speed, as ratios measured side by side
+	$(BIN)/python benchmarks/exact.py
+	$(BIN)/python benchmarks/startup.py
+
+.venv/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "gosta needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[dev,paper]'
+	@touch $@
+
+clean:
+	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
