@@ -1,0 +1,70 @@
+"""How two columns go together."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from gosta.errors import InputError
+from gosta.statistics import encode, fast
+from gosta.statistics.definition import Observation, statistic
+from gosta.statistics.dispersion import distance
+
+Means = tuple[float, ...]
+
+
+def sign(gap: float) -> float:
+    """−1, 0 or 1."""
+    return 1.0 * (gap > 0.0) - 1.0 * (gap < 0.0)
+
+
+@statistic(encode=encode.pair, fast=fast.covariance)
+def covariance(x: Observation, y: Observation) -> float:
+    """Half the mean product of differences: the sample covariance of two columns."""
+    return 0.5 * (x[0] - y[0]) * (x[1] - y[1])
+
+
+def _tau(m: Means, variant: str = "a") -> float:
+    if variant not in ("a", "b"):
+        raise InputError(f"variant = {variant!r} must be 'a' or 'b'")
+    return m[0] if variant == "a" else m[0] / sqrt(m[1] * m[2])
+
+
+@statistic(encode=encode.pair, final=_tau, fast=fast.kendall, bounds=(-1.0, 1.0))
+def kendall_tau(x: Observation, y: Observation) -> tuple[float, float, float]:
+    """Share of pairs of rows that two columns order alike, less those ordered otherwise (variant a; b: for ties)."""
+    first, second = sign(x[0] - y[0]), sign(x[1] - y[1])
+    return first * second, first * first, second * second
+
+
+@statistic(
+    encode=encode.pair,
+    local=lambda h: (h[0] * h[1], h[0] * h[0], h[1] * h[1]),
+    final=lambda m: m[0] / sqrt(m[1] * m[2]),
+    fast=fast.spearman,
+    bounds=(-1.0, 1.0),
+)
+def spearman_rho(x: Observation, y: Observation) -> tuple[float, float]:
+    """Correlation of the ranks of two columns."""
+    return sign(x[0] - y[0]), sign(x[1] - y[1])
+
+
+def _distance_correlation(m: Means) -> float:
+    a, b, ab, aa, bb, mean_ab, mean_aa, mean_bb = m
+    covariance, first, second = ab + a * b - 2 * mean_ab, aa + a * a - 2 * mean_aa, bb + b * b - 2 * mean_bb
+    if first <= 0 or second <= 0:
+        return 0.0  # by definition, where a part is constant
+    return sqrt(max(covariance, 0.0) / sqrt(first * second))
+
+
+@statistic(
+    encode=encode.two_parts,
+    local=lambda h: (h[0], h[1], h[2], h[3], h[4], h[0] * h[1], h[0] * h[0], h[1] * h[1]),
+    final=_distance_correlation,
+    fast=fast.distance_correlation,
+    normalisation="V",
+    bounds=(0.0, 1.0),
+)
+def distance_correlation(x: Observation, y: Observation, split: int = 1) -> tuple[float, float, float, float, float]:
+    """Dependence of any kind between two columns (or the first `split` and the others): 0 if and only if none."""
+    a, b = distance(x, y, 0, split), distance(x, y, split, len(x))
+    return a, b, a * b, a * a, b * b

@@ -1,0 +1,196 @@
+"""What a pairwise statistic is: ``encode``, ``kernel``, ``local``, ``final``.
+
+With ``x = encode(row)`` for every row, ``h_i`` the mean over j of ``kernel(x_i, x_j)``, and ``g`` the mean
+over i of ``local(h_i)``, the statistic is ``final(g)``. Everything else in gosta follows from these four.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy as np
+
+from gosta.datasets.data import Data, Floats
+from gosta.errors import InputError, unknown
+from gosta.statistics import encode as encoders
+
+Observation = Sequence[float]
+Normalisation = Literal["U", "V"]
+Function = Callable[..., Any]
+
+
+class RowSums(NamedTuple):
+    """Sums over j of kernel(x_i, x_j), n × k; and kernel(x_i, x_i), n × k or one row of zeros."""
+
+    sums: Floats
+    diagonal: Floats
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A pairwise statistic; build one with the decorator `statistic`.
+
+    Attributes
+    ----------
+    name, summary
+        What it is called, and one line on what it says.
+    kernel
+        Function of two observations, giving one number or a tuple; symmetric unless there is a ``local``.
+        Further parameters are options and need numbers as defaults.
+    encode
+        Function of `Data`, giving the n × d numbers the kernel needs: what will travel. Further parameters
+        are options.
+    local
+        Function of one row's means ``h`` (a tuple, one number per kernel value), giving a tuple; absent, h itself.
+    final
+        Function of the means over all rows (a tuple), giving the value; absent, the mean or means themselves.
+        Further parameters are options.
+    fast
+        The row sums in O(n log n) where that is known; None for data it does not handle.
+    normalisation
+        The textbook's: "U" leaves pairs (i, i) out, "V" counts them.
+    total
+        The value is the sum over unordered pairs, not the mean.
+    sample
+        Position in the observation of the sign that tells two samples apart, for two-sample statistics.
+    bounds
+        Values the population value cannot leave: intervals are cut there.
+    """
+
+    name: str
+    summary: str
+    kernel: Function
+    encode: Function
+    local: Function | None = None
+    final: Function | None = None
+    fast: Callable[[Floats], RowSums | None] | None = None
+    normalisation: Normalisation = "U"
+    total: bool = False
+    sample: int | None = None
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+
+    def __call__(self, x: Observation, y: Observation, **options: float) -> Any:
+        """The kernel of two observations."""
+        return self.kernel(x, y, **options)
+
+    @property
+    def options(self) -> dict[str, object]:
+        """What may be set, with defaults: the further parameters of encode, kernel and final."""
+        return {name: default for part in self._parts() for name, default in part[1].items()}
+
+    def _parts(self) -> Iterator[tuple[str, dict[str, object]]]:
+        for part, own in (("encode", 1), ("kernel", 2), ("final", 1)):
+            function = getattr(self, part)
+            if function is not None:
+                yield part, _further(function, own)
+
+    def split(self, options: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+        """Options sorted by the part they belong to, the kernel's complete."""
+        for name in options:
+            if name not in self.options:
+                known = ", ".join(f"{k}={v!r}" for k, v in self.options.items()) or "none"
+                raise InputError(f"{self.name} has no option {name!r}; its options are: {known}")
+        parts = {
+            part: {k: options[k] for k in own if k in options} | {k: v for k, v in own.items() if k not in options}
+            for part, own in self._parts()
+        }
+        for name, value in parts["kernel"].items():
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise InputError(f"{self.name}: option {name} = {value!r} must be a number")
+        return parts
+
+    def encoded(self, data: Data, options: Mapping[str, object]) -> Floats:
+        """What the kernel needs of each complete row."""
+        try:
+            x = np.ascontiguousarray(self.encode(data, **self.split(options)["encode"]), dtype=np.float64)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from None
+        if data.drop_missing:
+            x = x[~np.isnan(x).any(axis=1)]
+        if len(x) < 2:
+            raise InputError(f"{self.name}: needs at least two complete rows, {data.name} has {len(x)}")
+        if self.sample is not None and np.ptp(x[:, self.sample]) == 0:
+            raise InputError(f"{self.name}: needs two classes, the complete rows of {data.name} have one only")
+        return x
+
+
+@overload
+def statistic(kernel: Function) -> Statistic: ...
+@overload
+def statistic(
+    kernel: None = None, *, name: str | None = None, encode: Function = encoders.points, **parts: Any
+) -> Callable[[Function], Statistic]: ...
+def statistic(
+    kernel: Function | None = None, *, name: str | None = None, encode: Function = encoders.points, **parts: Any
+) -> Any:
+    """Make a statistic of a plain function of two observations, and enter it in the table by its name.
+
+    Parameters
+    ----------
+    kernel
+        Function of two observations, each a row of numbers (``x[0]``, ``len(x)``), giving a number or a tuple. It
+        must not depend on their order. Plain arithmetic, ``math``, loops and other plain functions may be used:
+        it runs as it is and compiled. Parameters after the first two are options.
+    name
+        Defaults to the function's, with hyphens.
+    encode, local, final, fast, normalisation, total, sample, bounds
+        See `Statistic`. By default every column of the data is part of the observation.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> @gosta.statistic(name="huber-scatter")
+    ... def huber_scatter(x, y, delta=1.0):
+    ...     "Mean Huber loss of the difference of two rows."
+    ...     total = 0.0
+    ...     for c in range(len(x)):
+    ...         gap = abs(x[c] - y[c])
+    ...         total += 0.5 * gap * gap if gap < delta else delta * (gap - 0.5 * delta)
+    ...     return total
+    >>> gosta.exact([0.0, 0.5, 3.0], huber_scatter)
+    1.5416666666666667
+    >>> gosta.exact([0.0, 0.5, 3.0], "huber-scatter", delta=10)
+    2.5833333333333335
+    """
+    if kernel is None:
+        return lambda function: _enter(function, name, encode, parts)
+    return _enter(kernel, name, encode, parts)
+
+
+def _enter(kernel: Function, name: str | None, encode: Function, parts: dict[str, Any]) -> Statistic:
+    title = name or kernel.__name__.replace("_", "-")
+    summary = (inspect.getdoc(kernel) or "").partition("\n\n")[0].replace("\n", " ")
+    further = _further(kernel, 2)
+    for option, default in further.items():
+        if isinstance(default, bool) or not isinstance(default, int | float):
+            raise InputError(f"{title}: the kernel's option {option!r} needs a number as default, not {default!r}")
+    made = Statistic(title, summary, kernel, encode, **parts)
+    old = TABLE.get(title)
+    if old is not None and old.kernel.__module__ != kernel.__module__:
+        raise InputError(f"there is a statistic called {title!r} already; choose another name")
+    TABLE[title] = made
+    return made
+
+
+TABLE: dict[str, Statistic] = {}
+
+
+def find(what: str | Statistic) -> Statistic:
+    """A statistic by its name, or itself."""
+    if isinstance(what, Statistic):
+        return what
+    if not isinstance(what, str):
+        raise InputError(
+            f"statistic = {what!r} is neither a name nor a statistic; decorate a function with @gosta.statistic"
+        )
+    if what not in TABLE:
+        raise unknown("statistic", what, TABLE)
+    return TABLE[what]
+
+
+def _further(function: Function, own: int) -> dict[str, object]:
+    parameters = list(inspect.signature(function).parameters.values())[own:]
+    return {p.name: None if p.default is p.empty else p.default for p in parameters}

@@ -1,0 +1,47 @@
+"""How far rows lie apart."""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+
+from gosta.statistics import encode, fast
+from gosta.statistics.definition import Observation, statistic
+
+
+def distance(x: Observation, y: Observation, start: int, stop: int) -> float:
+    """Euclidean distance in the coordinates from start up to stop."""
+    total = 0.0
+    for c in range(start, stop):
+        gap = x[c] - y[c]
+        total += gap * gap
+    return sqrt(total)
+
+
+@statistic(encode=encode.value, fast=fast.variance, bounds=(0.0, inf))
+def variance(x: Observation, y: Observation) -> float:
+    """Half the mean squared difference of two rows: the sample variance."""
+    return 0.5 * (x[0] - y[0]) * (x[0] - y[0])
+
+
+@statistic(encode=encode.value, fast=fast.gini, bounds=(0.0, inf))
+def gini_mean_difference(x: Observation, y: Observation) -> float:
+    """Mean absolute difference of two rows."""
+    return abs(x[0] - y[0])
+
+
+@statistic(
+    encode=encode.positive_value,
+    final=lambda m: m[0] / m[1],
+    fast=fast.gini_index,
+    normalisation="V",
+    bounds=(0.0, 1.0),
+)
+def gini_index(x: Observation, y: Observation) -> tuple[float, float]:
+    """Inequality from 0 (all the same) to 1: mean absolute difference over twice the mean."""
+    return abs(x[0] - y[0]), x[0] + y[0]
+
+
+@statistic(bounds=(0.0, inf))
+def mean_pairwise_distance(x: Observation, y: Observation) -> float:
+    """Mean Euclidean distance of two rows."""
+    return distance(x, y, 0, len(x))

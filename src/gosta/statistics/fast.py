@@ -1,0 +1,149 @@
+"""Row sums in O(n log n): sums over j of kernel(x_i, x_j) without looking at every pair."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.datasets.data import Floats
+from gosta.statistics.definition import RowSums
+
+Integers = NDArray[np.int64]
+
+
+def variance(x: Floats) -> RowSums:
+    """Of ½(x − y)²."""
+    return _zero_diagonal(0.5 * _products(x[:, 0], x[:, 0]))
+
+
+def covariance(x: Floats) -> RowSums:
+    """Of ½(x − y)(x' − y')."""
+    return _zero_diagonal(0.5 * _products(x[:, 0], x[:, 1]))
+
+
+def gini(x: Floats) -> RowSums:
+    """Of |x − y|."""
+    return _zero_diagonal(_gaps(x[:, 0]))
+
+
+def gini_index(x: Floats) -> RowSums:
+    """Of |x − y| and x + y."""
+    v = x[:, 0]
+    zero = np.zeros(len(v))
+    return RowSums(np.column_stack([_gaps(v), len(v) * v + v.sum()]), np.column_stack([zero, 2 * v]))
+
+
+def kendall(x: Floats) -> RowSums:
+    """Of the product of the two signs, and of their squares."""
+    from gosta.statistics import sweeps
+
+    n, (first, second) = len(x), _both_ranks(x)
+    agreement = np.empty(n)
+    agreement[first.order] = sweeps.quadrants(first.dense[first.order], second.dense[first.order])
+    agreement += n - (2 * first.below + first.ties) - (2 * second.below + second.ties)
+    return _zero_diagonal(agreement, n - first.ties, n - second.ties)
+
+
+def spearman(x: Floats) -> RowSums:
+    """Of the two signs: n below less n above, in each column."""
+    n = len(x)
+    return _zero_diagonal(*(2 * ranks.below + ranks.ties - n for ranks in _both_ranks(x)))
+
+
+def distance_correlation(x: Floats) -> RowSums | None:
+    """Of a = |x − y|, b = |x' − y'|, ab, a² and b²; None unless both parts have one number."""
+    if x.shape[1] != 2:
+        return None
+    from gosta.statistics import sweeps
+
+    v, w = x[:, 0] - x[:, 0].mean(), x[:, 1] - x[:, 1].mean()
+    alike = sweeps.products_alike(v, w, np.argsort(v, kind="stable"), np.argsort(w, kind="stable"))
+    both = 2 * alike - _products(v, w)  # |ab| is ab where the signs agree and −ab where they do not
+    return _zero_diagonal(_gaps(v), _gaps(w), both, _products(v, v), _products(w, w))
+
+
+def auc(x: Floats) -> RowSums:
+    """Of (1 − ℓℓ')·won, and of 1 − ℓℓ'."""
+    wins, others = _wins(x)
+    return _zero_diagonal(2 * wins, 2 * others)
+
+
+def mann_whitney(x: Floats) -> RowSums:
+    """Of ½(1 − ℓℓ')·won."""
+    return _zero_diagonal(_wins(x)[0])
+
+
+def energy_distance(x: Floats) -> RowSums | None:
+    """Of |x − y| across, within + and within −, and of the counts of such pairs; None beyond one dimension."""
+    if x.shape[1] != 2:
+        return None
+    n, v, plus = len(x), x[:, 0] - x[:, 0].mean(), x[:, 1] > 0
+    within = np.empty(n)
+    within[plus], within[~plus] = _gaps(v[plus]), _gaps(v[~plus])
+    share = np.where(plus, plus.sum(), n - plus.sum())
+    sums = [_gaps(v) - within, within * plus, within * ~plus, n - share, share * plus, share * ~plus]
+    zero = np.zeros(n)
+    return RowSums(np.column_stack(sums), np.column_stack([zero, zero, zero, zero, plus, ~plus]))
+
+
+def _zero_diagonal(*sums: Floats | Integers) -> RowSums:
+    columns = np.array(sums, dtype=np.float64).T
+    return RowSums(columns, np.zeros((1, len(sums))))
+
+
+def _products(v: Floats, w: Floats) -> Floats:
+    """Sums over j of (v_i − v_j)(w_i − w_j), from the means."""
+    dv, dw = v - v.mean(), w - w.mean()
+    dv, dw = dv - dv.mean(), dw - dw.mean()  # the mean's own rounding
+    both: Floats = dv * dw
+    total: float = both.sum()
+    return len(v) * both + total
+
+
+def _gaps(v: Floats) -> Floats:
+    """Sums over j of |v_i − v_j|: with v sorted, those below and those above are sums of a prefix and a suffix."""
+    n = len(v)
+    order = np.argsort(v)
+    ordered = v[order] - v.mean()
+    prefix = np.cumsum(ordered, dtype=np.longdouble)
+    below = prefix - ordered
+    sums = np.empty(n)
+    sums[order] = ordered * (2.0 * np.arange(n) - n) + prefix[-1] - 2 * below
+    return sums
+
+
+class _Ranks(NamedTuple):
+    """The rows in order, and of each row: its rank among distinct values, how many lie below, how many are equal."""
+
+    order: Integers
+    dense: Integers
+    below: Integers
+    ties: Integers
+
+
+def _ranks(v: Floats) -> _Ranks:
+    order = np.argsort(v)
+    ordered = v[order]
+    new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    starts = np.flatnonzero(new)
+    dense = np.empty(len(v), dtype=np.int64)
+    dense[order] = np.cumsum(new) - 1
+    return _Ranks(order, dense, starts[dense], np.diff(starts, append=len(v))[dense])
+
+
+def _both_ranks(x: Floats) -> list[_Ranks]:
+    """Of both columns, at the same time: sorting is most of the work."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(_ranks, x.T))
+
+
+def _wins(x: Floats) -> tuple[Floats, Floats]:
+    """Over rows of the other class: against how many a row is right (ties count half), and how many there are."""
+    plus, group = x[:, 1] > 0, _ranks(x[:, 0]).dense
+    plus_in, minus_in = (np.bincount(group[of], minlength=group.max() + 1) for of in (plus, ~plus))
+    plus_above = plus_in.sum() - np.cumsum(plus_in) + 0.5 * plus_in
+    minus_below = np.cumsum(minus_in) - 0.5 * minus_in
+    return np.where(plus, minus_below[group], plus_above[group]), np.where(plus, minus_in.sum(), plus_in.sum())

@@ -1,0 +1,51 @@
+"""How groups of rows hold together or differ."""
+
+from __future__ import annotations
+
+from math import exp, inf
+
+from gosta.statistics import encode, fast
+from gosta.statistics.definition import Observation, statistic
+from gosta.statistics.dispersion import distance
+
+Means = tuple[float, ...]
+
+
+@statistic(encode=encode.celled, bounds=(0.0, inf))
+def within_cluster_scatter(x: Observation, y: Observation) -> float:
+    """Mean distance of two rows, counted 0 where they are in different cells."""
+    last = len(x) - 1
+    return distance(x, y, 0, last) if x[last] == y[last] else 0.0
+
+
+def by_sample(x: Observation, y: Observation, value: float) -> tuple[float, float, float, float, float, float]:
+    """A value for pairs across samples, within the first and within the second, then whether it is such a pair."""
+    last = len(x) - 1
+    across = 1.0 * (x[last] != y[last])
+    first = (x[last] > 0.0) * (1.0 - across)
+    second = 1.0 - across - first
+    return across * value, first * value, second * value, across, first, second
+
+
+@statistic(
+    encode=encode.two_samples,
+    final=lambda m: 2 * m[0] / m[3] - m[1] / m[4] - m[2] / m[5],
+    fast=fast.energy_distance,
+    normalisation="V",
+    sample=-1,
+    bounds=(0.0, inf),
+)
+def energy_distance(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
+    """Twice the mean distance across two samples less the mean distances within: 0 only for equal distributions."""
+    return by_sample(x, y, distance(x, y, 0, len(x) - 1))
+
+
+@statistic(
+    encode=encode.scaled_samples,
+    final=lambda m: m[1] / m[4] + m[2] / m[5] - 2 * m[0] / m[3],
+    sample=-1,
+)
+def mmd(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
+    """Squared maximum mean discrepancy of two samples under a Gaussian kernel."""
+    gap = distance(x, y, 0, len(x) - 1)
+    return by_sample(x, y, exp(-0.5 * gap * gap))

@@ -1,0 +1,64 @@
+"""The loops over pairs of rows, as text: `pairs` has them compiled once per kernel.
+
+The names declared here are given when that happens. `values` is the kernel, always giving a tuple of floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gosta.datasets.data import Floats
+from gosta.observation import row
+
+values: Callable[[Any, Any, tuple[Any, ...]], tuple[float, ...]]
+local: Callable[[tuple[float, ...]], tuple[float, ...]]
+without: Callable[..., tuple[float, ...]]
+
+
+def symmetric(
+    x: Floats, options: tuple[Any, ...], first: int, last: int, tile: int, sums: Floats, diagonal: Floats
+) -> None:
+    """Add the pairs of rows first..last with themselves and with all later rows; sums[0] is row first."""
+    n = len(x)
+    for i in range(first, last):
+        h = values(row(x, i), row(x, i), options)
+        for c in range(len(h)):
+            diagonal[i - first, c] = h[c]
+            sums[i - first, c] += h[c]
+    for start in range(first + 1, n, tile):
+        for i in range(first, last):
+            for j in range(max(i + 1, start), min(n, start + tile)):
+                h = values(row(x, i), row(x, j), options)
+                for c in range(len(h)):
+                    sums[i - first, c] += h[c]
+                    sums[j - first, c] += h[c]
+
+
+def directed(
+    x: Floats, options: tuple[Any, ...], first: int, last: int, tile: int, sums: Floats, diagonal: Floats
+) -> None:
+    """Add the pairs of rows first..last with all rows, in this order."""
+    n = len(x)
+    for i in range(first, last):
+        h = values(row(x, i), row(x, i), options)
+        for c in range(len(h)):
+            diagonal[i - first, c] = h[c]
+    for start in range(0, n, tile):
+        for i in range(first, last):
+            for j in range(start, min(n, start + tile)):
+                h = values(row(x, i), row(x, j), options)
+                for c in range(len(h)):
+                    sums[i - first, c] += h[c]
+
+
+def leave_one_out(
+    x: Floats, options: tuple[Any, ...], first: int, last: int, sums: Floats, count: float, out: Floats
+) -> None:
+    """Add up `local` over all rows but i, from row sums that row i has been taken out of."""
+    for i in range(first, last):
+        for j in range(len(x)):
+            if j != i:
+                g = local(without(sums[j], values(row(x, j), row(x, i), options), count))
+                for c in range(len(g)):
+                    out[i - first, c] += g[c]

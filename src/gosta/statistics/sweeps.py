@@ -1,0 +1,99 @@
+"""Compiled sweeps over sorted rows, with a Fenwick tree over the other column."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def quadrants(first: Integers, second: Integers) -> Integers:
+    """For each row, how many rows lie {below, not above} it in one column and {below, not above} in the other, summed.
+
+    Both columns are ranks among distinct values; the rows are in the order of the first.
+    """
+    n = len(first)
+    tree = np.zeros(second.max() + 2, dtype=np.int32)  # over ranks of the second column, of the rows passed
+    passed = np.zeros(len(tree), dtype=np.int32)
+    out = np.empty(n, dtype=np.int64)
+    start = 0
+    while start < n:
+        stop = start + 1
+        while stop < n and first[stop] == first[start]:
+            stop += 1
+        for k in range(start, stop):
+            out[k] = 2 * _prefix(tree, second[k]) + passed[second[k]]
+        for k in range(start, stop):
+            passed[second[k]] += 1
+            at = second[k] + 1
+            while at < len(tree):
+                tree[at] += 1
+                at += at & -at
+        if stop == start + 1:
+            out[start] += out[start] + 1  # alone in the first column: not above it are those below and itself
+        else:
+            for k in range(start, stop):
+                out[k] += 2 * _prefix(tree, second[k]) + passed[second[k]]
+        start = stop
+    return out
+
+
+@njit(inline="always")
+def _prefix(tree: NDArray[np.int32], at: int) -> int:
+    total = 0
+    while at > 0:
+        total += tree[at]
+        at &= at - 1
+    return total
+
+
+@njit(cache=True, nogil=True)
+def products_alike(v: Floats, w: Floats, order_v: Integers, order_w: Integers) -> Floats:
+    """For each row, the sum of (v_i − v_j)(w_i − w_j) over rows j on the same side of it in both columns.
+
+    Expanding the product leaves sums of 1, v, w and vw over {j before i in both orders} and {j after i in
+    both}; the second follows from the first and from the sums over each order alone. Ties add nothing, so
+    any order among them will do.
+    """
+    n = len(v)
+    place = np.empty(n, dtype=np.int64)
+    upto_w = np.zeros((n, 4))
+    run = np.zeros(4)
+    for k in range(n):
+        row = order_w[k]
+        place[row] = k
+        run += np.array([1.0, v[row], w[row], v[row] * w[row]])
+        upto_w[row] = run
+    total = run.copy()
+    tree = np.zeros((n + 1, 4))
+    upto_v, both = np.zeros(4), np.zeros(4)
+    out = np.empty(n)
+    for k in range(n):
+        row = order_v[k]
+        upto_v[0] += 1.0
+        upto_v[1] += v[row]
+        upto_v[2] += w[row]
+        upto_v[3] += v[row] * w[row]
+        at = place[row] + 1
+        while at <= n:
+            tree[at, 0] += 1.0
+            tree[at, 1] += v[row]
+            tree[at, 2] += w[row]
+            tree[at, 3] += v[row] * w[row]
+            at += at & -at
+        both[:] = 0.0
+        at = place[row] + 1
+        while at > 0:
+            for c in range(4):
+                both[c] += tree[at, c]
+            at &= at - 1
+        count = total[0] - upto_v[0] - upto_w[row, 0] + 2 * both[0]
+        sum_v = total[1] - upto_v[1] - upto_w[row, 1] + 2 * both[1]
+        sum_w = total[2] - upto_v[2] - upto_w[row, 2] + 2 * both[2]
+        sum_vw = total[3] - upto_v[3] - upto_w[row, 3] + 2 * both[3]
+        out[row] = count * v[row] * w[row] - v[row] * sum_w - w[row] * sum_v + sum_vw
+    return out

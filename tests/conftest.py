@@ -1,0 +1,8 @@
+"""Settings for all tests: random tests draw the same examples on every machine."""
+
+from __future__ import annotations
+
+import hypothesis
+
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100)
+hypothesis.settings.load_profile("fixed")

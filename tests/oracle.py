@@ -1,0 +1,31 @@
+"""A statistic by its definition: the double loop in plain Python, the oracle for everything faster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gosta.datasets.data import Floats
+from gosta.statistics import Statistic
+
+
+def by_definition(statistic: Statistic, x: Floats, normalisation: str | None = None, **options: Any) -> Any:
+    parts = statistic.split(options)
+    rows = x.tolist()
+    n = len(rows)
+    counted = (normalisation or statistic.normalisation) == "V"
+    h = []
+    for i, own in enumerate(rows):
+        values = [
+            np.atleast_1d(statistic.kernel(own, other, **parts["kernel"]))
+            for j, other in enumerate(rows)
+            if counted or i != j
+        ]
+        h.append(np.sum(values, axis=0) / len(values))
+    if statistic.total:
+        return float(np.mean(h) * n * (n if counted else n - 1) / 2)
+    local = [statistic.local(tuple(row)) if statistic.local else tuple(row) for row in h]
+    means = tuple(np.mean(local, axis=0).tolist())
+    value = statistic.final(means, **parts["final"]) if statistic.final else means
+    return value[0] if isinstance(value, tuple) and len(value) == 1 else value

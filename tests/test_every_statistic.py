@@ -1,0 +1,158 @@
+"""One contract for every statistic in the table; a new one is tested by being there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from oracle import by_definition
+
+import gosta
+from gosta.datasets import Data, load
+from gosta.datasets.data import Floats
+from gosta.errors import InputError
+from gosta.statistics import TABLE, Statistic
+from gosta.statistics import pairs as all_pairs
+from gosta.statistics.definition import Normalisation
+from gosta.statistics.exact import Estimate, measure
+
+BUILT_IN = [s for s in TABLE.values() if s.kernel.__module__.startswith("gosta.")]
+every = pytest.mark.parametrize("statistic", BUILT_IN, ids=lambda s: s.name)
+NAMES = {
+    "variance", "covariance", "gini-mean-difference", "gini-index", "kendall-tau", "auc", "mann-whitney",
+    "within-cluster-scatter", "energy-distance", "mmd", "concordance-index", "spearman-rho",
+    "distance-correlation", "mean-pairwise-distance",
+}  # fmt: skip
+
+
+def table(rows: list[tuple[float, ...]]) -> Data:
+    """Data every statistic can use: two non-negative columns, classes, and an event column."""
+    x = np.array(rows, dtype=float)
+    columns = {"first": x[:, 0], "second": x[:, 1], "label": x[:, 2] > 0, "event": x[:, 3] > 0}
+    columns |= {"value": x[:, 0], "time": x[:, 0], "score": x[:, 1]}
+    return Data("rows", columns, label="label", score="score", points=("first", "second"))
+
+
+coarse = st.integers(0, 6).map(lambda k: k / 2)
+fine = st.floats(0, 1e6, allow_subnormal=False)
+flag = st.integers(0, 1)
+
+
+def many_rows(number: st.SearchStrategy[float]) -> st.SearchStrategy[list[tuple[float, ...]]]:
+    return st.lists(st.tuples(number, number, flag, flag), min_size=2, max_size=25)
+
+
+def encoded(statistic: Statistic, data: Data) -> Floats:
+    try:
+        return statistic.encoded(data, {})
+    except InputError:
+        assume(False)
+        raise
+
+
+def test_all_that_were_promised_are_there() -> None:
+    assert {s.name for s in BUILT_IN} == NAMES
+    assert all(s.summary.endswith(".") and "\n" not in s.summary for s in BUILT_IN)
+
+
+@every
+@pytest.mark.parametrize("normalisation", ["U", "V"])
+@given(rows=many_rows(coarse) | many_rows(fine))
+def test_value_is_the_double_loop(
+    statistic: Statistic, normalisation: Normalisation, rows: list[tuple[float, ...]]
+) -> None:
+    data = table(rows)
+    x = encoded(statistic, data)
+    try:
+        wanted = by_definition(statistic, x, normalisation)
+    except ZeroDivisionError:
+        with pytest.raises(InputError, match="not defined"):
+            measure(data, statistic, normalisation)
+        return
+    got = measure(data, statistic, normalisation).value
+    # Differences of means cancel: a distance correlation near 0 is the root of a rounding error.
+    spread = np.ptp(x, axis=0)
+    scale = {
+        "distance-correlation": 1e4,
+        "energy-distance": spread[0],
+        "covariance": spread.prod(),
+        "mmd": 1.0,
+        "spearman-rho": 1.0,
+    }
+    assert got == pytest.approx(wanted, rel=1e-10, abs=1e-12 * scale.get(statistic.name, 1e-3))
+
+
+@every
+@given(rows=many_rows(coarse) | many_rows(fine))
+def test_fast_row_sums_are_those_of_all_pairs(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
+    x = encoded(statistic, table(rows))
+    fast = statistic.fast(x) if statistic.fast else None
+    if fast is None:
+        return
+    slow = all_pairs.row_sums(statistic, x, statistic.split({})["kernel"])
+    scale = np.abs(slow.sums).max(axis=0)
+    np.testing.assert_allclose(fast.sums / (scale + 1e-300), slow.sums / (scale + 1e-300), rtol=0, atol=1e-11)
+    np.testing.assert_array_equal(np.broadcast_to(fast.diagonal, slow.diagonal.shape), slow.diagonal)
+
+
+@every
+@given(rows=st.lists(st.tuples(coarse, coarse, flag, flag), min_size=2, max_size=2))
+def test_kernel_is_symmetric_unless_local(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
+    x, y = encoded(statistic, table(rows)).tolist()
+    if statistic.local is None:
+        assert statistic(x, y) == statistic(y, x)
+
+
+@every
+def test_interval_is_the_jackknife(statistic: Statistic) -> None:
+    """Leaving rows out one by one, each sample on its own, gives the standard error."""
+    rng = np.random.default_rng(3)
+    rows = [tuple(row) for row in np.round(np.column_stack([rng.gamma(2, 1, (17, 2)), rng.integers(0, 2, (17, 2))]), 1)]
+    data = table(rows)
+    if statistic.total:
+        with pytest.raises(InputError, match="is a count"):
+            measure(data, statistic, interval=0.9)
+        return
+    estimate = measure(data, statistic, interval=0.9).value
+    assert isinstance(estimate, Estimate)
+    x = statistic.encoded(data, {})
+    without = np.array([by_definition(statistic, np.delete(x, i, axis=0)) for i in range(len(x))])
+    sample = x[:, statistic.sample] if statistic.sample is not None else np.ones(len(x))
+    parts = [without[sample == s] for s in set(sample)]
+    error = np.sqrt(sum((len(p) - 1) / len(p) * ((p - p.mean()) ** 2).sum() for p in parts))
+    assert estimate.standard_error == pytest.approx(error, rel=1e-8)
+    assert estimate.low <= estimate.value <= estimate.high
+    assert statistic.bounds[0] <= estimate.low
+    assert estimate.high <= statistic.bounds[1]
+    if estimate.high < statistic.bounds[1]:
+        assert estimate.high - estimate.value == pytest.approx(1.6448536269514722 * error, rel=1e-8)
+
+
+@every
+def test_rows_in_any_order_and_any_block(statistic: Statistic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value does not depend on the order of rows, nor on how the work is cut."""
+    rng = np.random.default_rng(4)
+    rows = [tuple(row) for row in np.column_stack([rng.gamma(2, 1, (90, 2)), rng.integers(0, 2, (90, 2))])]
+    once = measure(table(rows), statistic).value
+    monkeypatch.setattr(all_pairs, "PAIRS_A_BLOCK", 700)
+    monkeypatch.setattr(all_pairs, "NUMBERS_A_TILE", 32)
+    again = measure(table([rows[i] for i in rng.permutation(90)]), statistic).value
+    assert again == pytest.approx(once, rel=1e-12)
+
+
+@every
+def test_two_rows_are_enough_or_said_not_to_be(statistic: Statistic) -> None:
+    data = table([(1.0, 2.0, 0, 1), (3.0, 5.0, 1, 1)])
+    try:
+        value = measure(data, statistic).value
+    except InputError as error:
+        assert statistic.name in str(error)
+    else:
+        assert np.isfinite(value)
+
+
+def test_named_data_fit_their_statistics() -> None:
+    assert gosta.exact(load("survival", n=50), "concordance-index") > 0.5
+    assert gosta.exact(load("lognormal", n=10_000), "gini-index") == pytest.approx(0.5205, abs=0.02)
+    assert gosta.exact(load("two-gaussians", n=10_000), "auc") == pytest.approx(0.8413, abs=0.02)

@@ -1,0 +1,164 @@
+"""Users' own statistics: plain functions, compiled, checked and kept."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import by_definition
+
+import gosta
+from gosta import compiled
+from gosta.statistics import TABLE, Statistic, statistic
+
+X = np.random.default_rng(0).normal(size=(30, 3))
+
+
+@pytest.fixture(autouse=True)
+def own_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gosta.statistics.definition.TABLE", dict(TABLE))
+
+
+def half(value: float) -> float:
+    return value / 2
+
+
+def huber(x: Any, y: Any, delta: float = 1.0) -> float:
+    """Mean Huber loss."""
+    total = 0.0
+    for c in range(len(x)):
+        gap = abs(x[c] - y[c])
+        total += half(gap * gap) if gap < delta else delta * (gap - half(delta))
+    return total
+
+
+def test_options_and_helpers() -> None:
+    made = gosta.statistic(name="huber")(huber)
+    assert isinstance(made, Statistic)
+    assert made.summary == "Mean Huber loss."
+    assert made.options == {"delta": 1.0}
+    for delta in (0.3, 2, np.float64(0.7)):
+        wanted = by_definition(made, X, delta=delta)
+        assert gosta.exact(X, "huber", delta=delta) == pytest.approx(wanted, rel=1e-12)
+    with pytest.raises(gosta.InputError, match="delta = 'big' must be a number"):
+        gosta.exact(X, made, delta="big")
+
+
+def test_several_numbers_and_final() -> None:
+    @gosta.statistic
+    def two_moments(x: Any, y: Any) -> Any:
+        gap = x[0] - y[0]
+        return abs(gap), gap * gap
+
+    got = gosta.exact(X[:, 0], two_moments)
+    gaps = np.abs(X[:, 0][:, None] - X[:, 0])
+    np.testing.assert_allclose(got, [gaps.sum() / 870, (gaps**2).sum() / 870], rtol=1e-12)
+    ratio = gosta.statistic(name="ratio", final=lambda m: m[0] / math.sqrt(m[1]))(two_moments.kernel)
+    assert gosta.exact(X[:, 0], ratio) == pytest.approx(got[0] / got[1] ** 0.5, rel=1e-12)
+    with pytest.raises(gosta.InputError, match="gives several numbers"):
+        gosta.exact(X[:, 0], two_moments, interval=0.95)
+
+
+def test_local_allows_order_to_matter() -> None:
+    """The mean of squared centred ranks, from a kernel that is not symmetric."""
+    made = gosta.statistic(name="rank-square", local=lambda h: (h[0] * h[0],))(lambda x, y: 1.0 * (x[0] > y[0]))
+    wanted = by_definition(made, X[:, :1])
+    assert gosta.exact(X[:, 0], made) == pytest.approx(wanted, rel=1e-12)
+    assert gosta.exact(X[:, 0], made, interval=0.95).value == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (lambda x, y: x[0] - y[0], "own is not symmetric: rows .* the other way round"),
+        (lambda x, y: sum(a * b for a, b in zip(x, y, strict=True)), "own: the kernel cannot be compiled: "),
+        (lambda x, y: datetime.timedelta(x[0] + y[0]).days, "own: the kernel cannot be compiled: .*timedelta"),
+        (lambda x, y: np.abs(x - y).sum(), r"own: the kernel fails with TypeError: .*; it may use numbers, x\[i\]"),
+        (lambda x, y: {}[x[0]] + y[0], "own: the kernel fails with KeyError"),
+        (lambda x, y: x[7] + y[7], "own: the kernel fails with IndexError"),
+        (lambda x, y: undefined(x, y), "own: the kernel fails with NameError"),  # type: ignore[name-defined] # noqa: F821
+        (lambda x, y: "text", "own: the kernel fails with ValueError"),
+        (lambda x, y: np.inf if x[0] == y[0] else 1.0, "own: .*not finite, first for row 1"),
+    ],
+)
+def test_clear_messages(kernel: Callable[..., Any], message: str) -> None:
+    with pytest.raises(gosta.InputError, match=message) as caught:
+        gosta.exact(X, gosta.statistic(name="own")(kernel))
+    assert "\n" not in str(caught.value)
+
+
+def test_names_are_kept_apart() -> None:
+    with pytest.raises(gosta.InputError, match="called 'auc' already"):
+        gosta.statistic(name="auc")(huber)
+    first = statistic(name="mine")(lambda x, y: 0.0)
+    assert gosta.exact(X, "mine") == 0.0
+    statistic(name="mine")(lambda x, y: 1.0)  # as when a notebook's cell is run again
+    assert (gosta.exact(X, "mine"), gosta.exact(X, first)) == (1.0, 0.0)
+    with pytest.raises(gosta.InputError, match="'power' needs a number as default, not None"):
+        statistic(name="no-default")(lambda x, y, power: 0.0)
+
+
+def scaled(factor: float) -> Callable[..., float]:
+    return lambda x, y: factor * abs(x[0] - y[0])
+
+
+def test_fingerprint_sees_content_not_place() -> None:
+    same = [compiled.fingerprint(scaled(2.0)) for _ in range(2)]
+    assert same[0] == same[1]
+    assert compiled.fingerprint(scaled(3.0)) != same[0]
+    assert compiled.fingerprint(huber) != compiled.fingerprint(half)
+    table = np.arange(3.0)
+    assert compiled.fingerprint(lambda x: table[0]) != compiled.fingerprint(lambda x: X[0])
+    with pytest.raises(compiled.UnknowableError):
+        compiled.fingerprint(object())
+
+
+def test_closures_that_differ_give_what_they_should() -> None:
+    values = [gosta.exact(X[:, 0], gosta.statistic(name="scaled")(scaled(f))) for f in (1.0, 2.0, 5.0)]
+    np.testing.assert_allclose(np.array(values) / values[0], [1, 2, 5])
+
+
+SCRIPT = """
+import sys
+import gosta, numpy as np
+from gosta import compiled
+@gosta.statistic(name="cubed")
+def cubed(x, y):
+    return abs(x[0] - y[0]) ** {power}
+print(gosta.exact(np.arange(4.0), cubed))
+loops = next(iter(compiled._loaded.values()), None)
+print(sum(loops.symmetric.stats.cache_hits.values()) if loops else "unsaved")
+"""
+
+
+def run(script: str, tmp_path: Path, cache: Path) -> list[str]:
+    file = tmp_path / "script.py"
+    file.write_text(script)
+    done = subprocess.run(
+        [sys.executable, file],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"GOSTA_CACHE_DIR": str(cache), "PATH": "", "HOME": str(tmp_path)},
+    )
+    return done.stdout.split()
+
+
+def test_compiled_code_is_kept_and_follows_the_source(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert run(SCRIPT.format(power=3), tmp_path, cache) == [str(23 / 3), "0"]
+    assert run("\n\n" + SCRIPT.format(power=3), tmp_path, cache) == [str(23 / 3), "1"]
+    assert run(SCRIPT.format(power=2), tmp_path, cache) == [str(10 / 3), "0"]
+
+
+def test_works_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    value, _ = run(SCRIPT.format(power=3), tmp_path, tmp_path / "file")
+    assert float(value) == pytest.approx(23 / 3)
