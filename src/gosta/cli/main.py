@@ -1,0 +1,58 @@
+"""``gosta``: the commands, and what happens when one cannot do its work."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from gosta.cli import exact, lists
+from gosta.errors import InputError
+
+app = typer.Typer(
+    name="gosta",
+    help="Pairwise statistics (AUC, Gini, Kendall's tau, ...) of data that nobody may collect in one place.",
+    epilog="Begin with: gosta exact breast-cancer --statistic auc",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("exact", epilog=exact.EXAMPLES)(exact.exact)
+app.command("statistics")(lists.statistics)
+app.command("datasets")(lists.datasets)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import gosta
+
+        print(gosta.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run a command; one line and exit code 2 for what the user can mend, 130 for Ctrl-C."""
+    try:
+        app()
+    except InputError as error:
+        print(f"gosta: {error}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError:
+        print("gosta: not enough memory; take fewer rows or columns", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; say nothing at exit
+        sys.exit(141)

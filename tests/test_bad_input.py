@@ -1,0 +1,139 @@
+"""Whatever is wrong gets one clear line that names the argument, the value and the way out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gosta
+from gosta import memory
+
+LABELLED = {"a": [1.0, 2.0, 3.0], "b": [3.0, 2.0, 5.0], "label": ["x", "y", "x"]}
+
+
+def says(message: str, *args: Any, **kwargs: Any) -> None:
+    with pytest.raises(gosta.InputError) as caught:
+        gosta.exact(*args, **kwargs)
+    assert "\n" not in str(caught.value)
+    assert re.search(message, str(caught.value)), str(caught.value)
+
+
+def test_names() -> None:
+    says("unknown statistic 'acu'; did you mean 'auc'", LABELLED, "acu")
+    says("unknown data set or file 'breast-cancr'; did you mean 'breast-cancer'", "breast-cancr", "auc")
+    says("no such file: nowhere.csv", "nowhere.csv", "auc")
+    says("ending '.xls' is none of .csv", "table.xls", "auc")
+    says("unknown column of the data 'c'; there are: a, b, label", LABELLED, "variance", columns="c")
+    says("column 7 asked for, the data has 3", LABELLED, "variance", columns=7)
+    says("kendall-tau has no option 'kind'; its options are: variant='a'", LABELLED, "kendall-tau", kind="b")
+    says("variant = 'c' must be 'a' or 'b'", LABELLED, "kendall-tau", columns=["a", "b"], variant="c")
+    says("neither a name nor a statistic", LABELLED, max)
+    says("normalisation = 'W'", LABELLED, "variance", columns="a", normalisation="W")
+
+
+def test_shapes() -> None:
+    says("needs at least two complete rows, the data has 1", [1.0], "variance")
+    says("has no rows", np.empty((0, 2)), "kendall-tau")
+    says("different lengths", [[1, 2], [3]], "kendall-tau")
+    says("different lengths", {"a": [1, 2], "b": [1]}, "kendall-tau")
+    says(r"shape \(2, 2, 2\)", np.zeros((2, 2, 2)), "variance")
+    says("complex", np.zeros(3, dtype=complex), "variance")
+    says("variance: needs one column; the data has 2 .*columns=\\['a'\\]", {"a": [1, 2], "b": [3, 4]}, "variance")
+    says("needs columns for first, second", [1.0, 2.0], "kendall-tau")
+    says("each column may stand there once", LABELLED, "kendall-tau", columns=["a", "a"])
+    says("columns is empty", LABELLED, "kendall-tau", columns=[])
+    says("split = 3", LABELLED, "distance-correlation", columns=["a", "b"], split=3)
+    says("label has 2 values, the data has 3 rows", LABELLED, "auc", label=[0, 1])
+
+
+def test_values() -> None:
+    says("column 'a' has 'two' in row 2 where a number is needed", {"a": ["1", "two"]}, "variance")
+    says("column 'label' has 'x' in row 1", LABELLED, "mean-pairwise-distance", columns=["a", "label"])
+    says("'0' has 2 missing or infinite values .first in row 2.*--drop-missing", [1.0, np.nan, np.inf], "variance")
+    says("at least two complete rows, the data has 1", [1.0, np.nan], "variance", drop_missing=True)
+    says("not negative, the least is -1", [1.0, -1.0], "gini-index")
+    says("not all zero", [0.0, 0.0], "gini-index")
+    says("bandwidth = -1 must be", LABELLED, "mmd", columns="a", bandwidth=-1)
+    says("datetime", {"a": np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")}, "variance")
+    says("event column must hold 1", {"time": [1, 2], "event": [2, 1], "score": [1, 2]}, "concordance-index")
+    says("not defined here: it divides by zero", {"a": [1, 1, 1], "b": [1, 2, 3]}, "spearman-rho")
+    says("not defined here", {"time": [1, 2], "event": [0, 0], "score": [1, 2]}, "concordance-index")
+    says("centroids have 3 coordinates, the points", LABELLED, "within-cluster-scatter", centroids=[[1, 2, 3]])
+
+
+def test_labels() -> None:
+    says("auc: needs labels", {"a": [1.0, 2.0]}, "auc")
+    says("needs two classes, label column 'label' has 1 only", [1.0, 2.0], "auc", label=[1, 1])
+    says("has 3 .*positive=", [1.0, 2.0, 3.0], "auc", label=["x", "y", "z"])
+    says(
+        "unknown class of label column 'label' 'w'; there are: x, y", [1.0, 2.0], "auc", label=["x", "y"], positive="w"
+    )
+    says("one only", [1.0, np.nan, 2.0], "auc", label=[0, 1, 0], drop_missing=True)
+
+
+def test_intervals() -> None:
+    says("interval = 95 must lie between 0 and 1", [1.0, 2.0, 3.0], "variance", interval=95)
+    says("interval = True must", [1.0, 2.0, 3.0], "variance", interval=True)
+    says("at least three rows", [1.0, 2.0], "variance", interval=0.9)
+    says("two rows of each class", [1.0, 2.0, 3.0], "auc", label=[0, 0, 1], interval=0.9)
+
+
+def test_loading() -> None:
+    for arguments, message in [
+        ({"source": "iris", "n": 151}, "n = 151 rows asked for, iris has 150"),
+        ({"source": "iris", "n": 0}, "n = 0: at least one row"),
+        ({"source": "iris", "seed": 1}, "seed = 1 goes with synthetic data only, not with 'iris'"),
+        ({"source": "iris", "path": "x"}, "goes with the data sets wine-quality-red, svmguide3 only"),
+        ({"source": "svmguide3", "path": "nowhere"}, "no such file: nowhere"),
+        ({"source": "lognormal", "n": 10**13}, "GiB of memory"),
+    ]:
+        with pytest.raises(gosta.InputError, match=message):
+            gosta.datasets.load(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"a,b\n1,2\n3\n", r"a\.csv, line 3: 1 values where 2 are expected"),
+        ("a.csv", b"", "is empty"),
+        ("a.csv", b"a,b\n", "has no rows"),
+        ("a.csv", b"a,a\n1,2\n", "more than one column called 'a'"),
+        ("a.csv", b"a\n\xff\xfe\n1\n", "not text in UTF-8"),
+        ("a.csv", b"\xff\xfea\n1\n", "not text in UTF-8"),
+        ("a.csv", b"a\n1\nx\n2\n", "column 'a' has 'x' in row 2"),
+        ("a.csv", b"a\n1\n\n\n2\nNA\n", "column 'a' has 1 missing"),
+        ("a.parquet", b"PAR1 no", "cannot read .*a.parquet"),
+        ("a.npy", b"nothing", "cannot read .*a.npy"),
+        ("a.csv.gz", b"not gzip", "cannot read .*a.csv.gz"),
+    ],
+)
+def test_broken_files(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    says(message, path, "variance")
+
+
+def test_files_that_are_not_files_or_hold_objects(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    says("is not a file", tmp_path / "folder.csv", "variance")
+    np.save(tmp_path / "o.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    says("cannot read .*o.npy", tmp_path / "o.npy", "variance")
+
+
+def test_files_larger_than_memory(tmp_path: Path) -> None:
+    path = tmp_path / "huge.npy"
+    with path.open("wb") as file:  # a header and a hole: 8 TB that take no disk
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**12, 1)}
+        np.lib.format.write_array_header_2_0(file, header)
+        file.truncate(file.tell() + 8 * 10**12)
+    says("GiB of memory and .* are free; take fewer rows", path, "variance")
+
+
+def test_memory_is_asked_for_before_it_is_taken() -> None:
+    memory.require(1, "nothing much")
+    with pytest.raises(gosta.InputError, match="too much needs 1073741824"):
+        memory.require(2**60, "too much")

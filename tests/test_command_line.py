@@ -1,0 +1,178 @@
+"""The commands as a person types them: real processes where it matters, in this one elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gosta
+from gosta.cli.main import main
+from gosta.statistics import TABLE
+
+
+class Result:
+    def __init__(self, out: str, err: str, code: int) -> None:
+        self.out, self.err, self.code = out, err, code
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    def call(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["gosta", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
+        out, err = capsys.readouterr()
+        return Result(out, err, code)
+
+    return call
+
+
+def test_json_is_the_python_value(run) -> None:  # type: ignore[no-untyped-def]
+    record = json.loads(run("exact", "breast-cancer", "--statistic", "auc", "--interval", "95%", "--json").out)
+    estimate = gosta.exact("breast-cancer", "auc", interval=0.95)
+    assert record["value"] == estimate.value
+    assert record["interval"] == {
+        "low": estimate.low,
+        "high": estimate.high,
+        "standard_error": estimate.standard_error,
+        "level": 0.95,
+    }
+    assert (record["n"], record["statistic"], record["data"]) == (569, "auc", "breast-cancer")
+    assert record["columns"][-1] == "diagnosis"
+
+
+def test_text_shows_value_interval_and_columns(run) -> None:  # type: ignore[no-untyped-def]
+    shown = run(
+        "exact", "iris", "-s", "kendall-tau", "-c", "sepal length,petal length", "-o", "variant=b", "--interval", "0.9"
+    )
+    value = gosta.exact("iris", "kendall-tau", columns=["sepal length", "petal length"], variant="b")
+    assert shown.code == 0
+    assert f"kendall-tau of iris: {value}" in shown.out
+    assert "90 % interval" in shown.out
+    assert "from sepal length, petal length" in shown.out
+
+
+def test_all_statistics_at_once(run) -> None:  # type: ignore[no-untyped-def]
+    shown = run("exact")
+    assert shown.code == 0
+    for name in TABLE:
+        assert name in shown.out
+    assert "needs columns for time, event, score" in shown.out
+    records = [json.loads(line) for line in run("exact", "survival", "--json", "--n", 40, "--seed", 3).out.splitlines()]
+    assert {"concordance-index", "variance"} <= {r["statistic"] for r in records}
+    assert {r["n"] for r in records} == {40}
+
+
+def test_files_and_own_statistics(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    csv, own = tmp_path / "t.csv", tmp_path / "own.py"
+    csv.write_text("risk,died\n0.1,0\n0.4,0\n0.35,1\n0.8,1\n,1\n")
+    arguments = ("exact", csv, "--statistic", "auc", "--score", "risk", "--label", "died")
+    failed = run(*arguments)
+    assert (failed.code, failed.out) == (2, "")
+    assert failed.err == (
+        "gosta: auc: column 'risk' has 1 missing or infinite value (first in row 5); "
+        "drop those rows with drop_missing=True (--drop-missing)\n"
+    )
+    assert json.loads(run(*arguments, "--drop-missing", "--json").out)["value"] == 0.75
+    own.write_text("import gosta\n@gosta.statistic(name='range')\ndef f(x, y): return max(x[0], y[0])\n")
+    np.save(tmp_path / "x.npy", np.arange(3.0))
+    shown = run("exact", tmp_path / "x.npy", "--statistic", f"{own}:range", "--json")
+    assert json.loads(shown.out)["value"] == pytest.approx(5 / 3)
+    TABLE.pop("range")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["exact", "breast-cancr"], "did you mean 'breast-cancer'"),
+        (["exact", "--statistic", "acu"], "did you mean 'auc'"),
+        (["exact", "none.csv"], "no such file: none.csv"),
+        (["exact", "-s", "auc", "-o", "positive"], "must be written name=value"),
+        (["exact", "-s", "auc", "--interval", "wide"], "interval = 'wide' must be a level such as 95% or 0.95"),
+        (["exact", "-s", "auc", "--interval", "95"], "interval = 95.0 must lie between 0 and 1"),
+        (["exact", "-s", "none.py:mine"], "no such file: none.py"),
+        (["exact", "lognormal", "--n", "9999999999999"], "GiB of memory"),
+    ],
+)
+def test_mistakes_get_one_line_and_code_2(run, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
+    failed = run(*arguments)
+    assert failed.code == 2
+    assert failed.err.startswith("gosta: ")
+    assert failed.err.count("\n") == 1
+    assert message in failed.err
+    assert failed.out == ""
+
+
+def test_unknown_option_and_command_give_code_2(run) -> None:  # type: ignore[no-untyped-def]
+    assert run("exact", "--colums", "a").code == 2
+    assert run("exac").code == 2
+
+
+def test_lists(run) -> None:  # type: ignore[no-untyped-def]
+    shown = run("statistics").out
+    assert all(name in shown for name in TABLE)
+    assert all(name in run("datasets").out for name in gosta.datasets.TABLE)
+    assert {row["name"] for row in json.loads(run("statistics", "--json").out)} == set(TABLE)
+    assert {row["name"] for row in json.loads(run("datasets", "--json").out)} == set(gosta.datasets.TABLE)
+    assert run("--version").out.strip() == gosta.__version__
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys\nsys.argv = ['gosta', '--help']\nfrom gosta.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'numba', 'scipy', 'sklearn', 'pandas', 'pyarrow', 'pooch'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "exact" in done.stdout
+
+
+def test_named_data_need_no_import_of_scikit_learn() -> None:
+    script = (
+        "import sys, gosta\ngosta.exact('breast-cancer', 'auc')\n"
+        "heavy = {'numba', 'sklearn', 'pandas', 'pyarrow'} & set(sys.modules)\nassert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+LONG = [sys.executable, "-m", "gosta", "exact", "two-gaussians", "--n", "2000000", "-s", "mean-pairwise-distance"]
+
+
+def test_a_bar_appears_and_control_c_ends_it() -> None:
+    """A computation of hours, on a real terminal: the bar comes up, Ctrl-C ends it at once."""
+    terminal, other = pty.openpty()
+    process = subprocess.Popen(LONG, stdout=subprocess.PIPE, stderr=other, env={**os.environ, "TERM": "xterm"})
+    os.close(other)
+    shown = b""
+    deadline = time.monotonic() + 60
+    while b"pairs" not in shown and time.monotonic() < deadline:
+        shown += os.read(terminal, 4096)
+    assert b"mean-pairwise-distance, 1,999,999,000,000 pairs" in shown
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    os.close(terminal)
+    assert process.returncode == 130
+    assert out == b""
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    process = subprocess.Popen([sys.executable, "-m", "gosta", "exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
+    process.wait(timeout=60)
