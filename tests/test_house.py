@@ -1,0 +1,65 @@
+"""The house rules: who may import whom, what is public, what the papers of the project say."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import gosta
+from gosta.statistics import TABLE
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "gosta"
+
+# From the ground up; a room may enter those named before it.
+ROOMS = ["errors", "memory", "progress", "compiled", "observation", "datasets", "statistics", "cli"]
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if module.count(".") else ""
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.startswith("gosta.")}
+
+
+def test_imports_go_down_only() -> None:
+    checked = 0
+    for path in SOURCE.rglob("*.py"):
+        inside = path.relative_to(SOURCE).with_suffix("").parts[0]
+        if inside in ("__init__", "__main__"):
+            continue
+        for name in imported(path):
+            assert ROOMS.index(room(name)) <= ROOMS.index(inside), f"{path.name} ({inside}) imports {name}"
+            checked += 1
+    assert checked > 20
+
+
+def test_public_names() -> None:
+    assert gosta.__all__ == ["Estimate", "InputError", "datasets", "exact", "statistic", "statistics"]
+    for name in gosta.__all__:
+        assert getattr(gosta, name) is not None
+    assert not hasattr(gosta, "nothing_of_the_kind")
+
+
+def test_version_and_changelog_agree() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert re.findall(r"^## (.+)$", changelog, re.M)[0] == "Unreleased"
+    assert project["version"] in changelog
+    assert gosta.__version__ == project["version"]
+    assert f"version: {project['version']}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_every_statistic_and_data_set_is_documented() -> None:
+    statistics, datasets = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("statistics", "datasets"))
+    assert [n for n in TABLE if TABLE[n].kernel.__module__.startswith("gosta.") and f"`{n}`" not in statistics] == []
+    assert [name for name in gosta.datasets.TABLE if f"`{name}`" not in datasets] == []
