@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import gosta
 from gosta import memory
+from gosta.statistics import TABLE
 
 LABELLED = {"a": [1.0, 2.0, 3.0], "b": [3.0, 2.0, 5.0], "label": ["x", "y", "x"]}
 
@@ -47,6 +52,15 @@ def test_shapes() -> None:
     says("each column may stand there once", LABELLED, "kendall-tau", columns=["a", "a"])
     says("columns is empty", LABELLED, "kendall-tau", columns=[])
     says("split = 3", LABELLED, "distance-correlation", columns=["a", "b"], split=3)
+    says("no columns besides label and score", {"label": [0, 1, 0, 1]}, "auc")
+    says("no columns besides label and score", {"score": [0, 1]}, "mean-pairwise-distance")
+    says(r"values of different lengths", {"a": [[1, 2], [3]]}, "variance")
+    says(r"with shape \(\)", np.array((1.0, 2.0), dtype=[("a", float), ("b", float)]), "covariance")
+    says(r"with shape \(2, 2\)", np.zeros((2, 2), dtype=[("a", float), ("b", float)]), "covariance")
+    says("score has 2 values, the data has 3 rows", LABELLED, "auc", score=[1, 2])
+    says("score and columns are both given: choose one of the two", LABELLED, "auc", score="a", columns="b")
+    for columns in ([None], [1.5], 1.5, True):
+        says("neither a column's name nor its position", LABELLED, "variance", columns=columns)
     says("label has 2 values, the data has 3 rows", LABELLED, "auc", label=[0, 1])
 
 
@@ -57,7 +71,9 @@ def test_values() -> None:
     says("at least two complete rows, the data has 1", [1.0, np.nan], "variance", drop_missing=True)
     says("not negative, the least is -1", [1.0, -1.0], "gini-index")
     says("not all zero", [0.0, 0.0], "gini-index")
-    says("bandwidth = -1 must be", LABELLED, "mmd", columns="a", bandwidth=-1)
+    for bandwidth in (-1, "wide", True):
+        says(f"bandwidth = {bandwidth!r} must be", LABELLED, "mmd", columns="a", bandwidth=bandwidth)
+    says("column 'a' has '1000.* in row 2 where a number is needed", {"a": [1, 10**400]}, "variance")
     says("datetime", {"a": np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")}, "variance")
     says("event column must hold 1", {"time": [1, 2], "event": [2, 1], "score": [1, 2]}, "concordance-index")
     says("not defined here: it divides by zero", {"a": [1, 1, 1], "b": [1, 2, 3]}, "spearman-rho")
@@ -75,6 +91,65 @@ def test_labels() -> None:
     says("one only", [1.0, np.nan, 2.0], "auc", label=[0, 1, 0], drop_missing=True)
 
 
+def test_numbers_too_large_to_compute_with() -> None:
+    large = {"a": [1e300, 2e300, 3e300], "b": [1e300, 2e300, 1e300], "label": [0, 1, 1]}
+    says("too large to be made a score", large, "auc")
+    says("bandwidth = inf must be", large, "mmd")
+    says("too far from the centroids", large, "within-cluster-scatter", centroids="class-means")
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_rows_or_a_class_wholly_missing(name: str) -> None:
+    count = {"concordance-index": 3, "variance": 1, "gini-mean-difference": 1, "gini-index": 1}.get(name, 2)
+    x, label = np.ones((4, count)), [0, 1, 0, 1]
+    x[:, 0] = np.nan
+    says(f"{name}: needs at least two complete rows, the data has 0", x, name, label=label, drop_missing=True)
+    x[:, 0] = [1.0, np.nan, 2.0, np.nan]
+    if TABLE[name].sample is not None:
+        says(f"{name}: needs two classes, the complete rows", x, name, label=label, drop_missing=True)
+
+
+NESTED = {
+    "list": pa.array([[1.0], [2.0]]),
+    "struct": pa.array([{"k": 1}, {"k": 2}]),
+    "map": pa.array([[("k", 1)], [("k", 2)]], pa.map_(pa.string(), pa.int64())),
+    "binary": pa.array([b"\xff", b"1"]),
+    "large binary": pa.array([b"1", b"2"], pa.large_binary()),
+    "binary of one size": pa.array([b"1", b"2"], pa.binary(1)),
+}
+
+
+@pytest.mark.parametrize("column", NESTED.values(), ids=NESTED)
+def test_columns_of_neither_numbers_nor_text_are_refused_on_use_only(column: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"odd": column, "x": [1.0, 2.0]}), path)
+    assert gosta.exact(path, "variance", columns="x") == 0.5
+    says("column 'odd' has .* in row 1 where a number is needed", path, "variance", columns="odd")
+    says("label column 'odd' holds neither numbers nor text", path, "auc", columns="x", label="odd")
+
+
+def test_messages_stay_short(tmp_path: Path) -> None:
+    wide = {f"c{k}": [1, 2] for k in range(5000)}
+    says(r"there are: c0, c1, .*, c19, \.\.\. \(5000 in all\)$", wide, "variance", columns="zzz")
+    says(r"unknown column .* there are: a b$", {"a\nb": [1, 2]}, "variance", columns="zzz")
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"x": [1.0, 2.0] * 100}), path)
+    content = path.read_bytes()
+    path.write_bytes(content[:-200] + b"\xfe" * 192 + content[-8:])
+    says("cannot read .*t.parquet", path, "variance")
+
+
+def test_own_copies_that_are_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "wine.csv"
+    for content, message in [
+        ("", "has no rows"),
+        (";".join("abcdefghijkl") + "\n" + ";".join("123456789012") + "\n", "is not winequality-red.csv"),
+    ]:
+        path.write_text(content)
+        with pytest.raises(gosta.InputError, match=message):
+            gosta.datasets.load("wine-quality-red", path=path)
+
+
 def test_intervals() -> None:
     says("interval = 95 must lie between 0 and 1", [1.0, 2.0, 3.0], "variance", interval=95)
     says("interval = True must", [1.0, 2.0, 3.0], "variance", interval=True)
@@ -85,7 +160,13 @@ def test_intervals() -> None:
 def test_loading() -> None:
     for arguments, message in [
         ({"source": "iris", "n": 151}, "n = 151 rows asked for, iris has 150"),
-        ({"source": "iris", "n": 0}, "n = 0: at least one row"),
+        ({"source": "iris", "n": 0}, "n = 0 must be a whole number, 1 or more"),
+        ({"source": "iris", "n": 2.5}, "n = 2.5 must be a whole number"),
+        ({"source": "iris", "n": "5"}, "n = '5' must be a whole number"),
+        ({"source": "iris", "n": True}, "n = True must be a whole number"),
+        ({"source": "iris", "n": np.int64(-5)}, "n = .*-5.* must be a whole number"),
+        ({"source": "lognormal", "seed": -1}, "seed = -1 must be a whole number, 0 or more"),
+        ({"source": "lognormal", "seed": 1.5}, "seed = 1.5 must be a whole number"),
         ({"source": "iris", "seed": 1}, "seed = 1 goes with synthetic data only, not with 'iris'"),
         ({"source": "iris", "path": "x"}, "goes with the data sets wine-quality-red, svmguide3 only"),
         ({"source": "svmguide3", "path": "nowhere"}, "no such file: nowhere"),
@@ -101,6 +182,8 @@ def test_loading() -> None:
         ("a.csv", b"a,b\n1,2\n3\n", r"a\.csv, line 3: 1 values where 2 are expected"),
         ("a.csv", b"", "is empty"),
         ("a.csv", b"a,b\n", "has no rows"),
+        ("a.csv", b'"a\n1\n2\n', "first line has a quote that does not end"),
+        ("a.csv", b",".join([b"name"] * 300_000) + b"\n1\n", "first line is longer than 1048576 bytes"),
         ("a.csv", b"a,a\n1,2\n", "more than one column called 'a'"),
         ("a.csv", b"a\n\xff\xfe\n1\n", "not text in UTF-8"),
         ("a.csv", b"\xff\xfea\n1\n", "not text in UTF-8"),
@@ -108,7 +191,10 @@ def test_loading() -> None:
         ("a.csv", b"a\n1\n\n\n2\nNA\n", "column 'a' has 1 missing"),
         ("a.parquet", b"PAR1 no", "cannot read .*a.parquet"),
         ("a.npy", b"nothing", "cannot read .*a.npy"),
+        ("a.npy", b"", "cannot read .*a.npy"),
+        ("a.npy", b"PK\x03\x04 several arrays", "cannot read .*a.npy.*save one array"),
         ("a.csv.gz", b"not gzip", "cannot read .*a.csv.gz"),
+        ("a.csv.gz", gzip.compress(b"a\n1\n2\n")[:-9], "cannot read .*a.csv.gz"),
     ],
 )
 def test_broken_files(name: str, content: bytes, message: str, tmp_path: Path) -> None:
@@ -131,6 +217,18 @@ def test_files_larger_than_memory(tmp_path: Path) -> None:
         np.lib.format.write_array_header_2_0(file, header)
         file.truncate(file.tell() + 8 * 10**12)
     says("GiB of memory and .* are free; take fewer rows", path, "variance")
+
+
+def test_memory_of_compressed_files_and_made_up_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "zeros.csv.gz"
+    path.write_bytes(gzip.compress(b"a\n" + b"0" * 10**8))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=10**7))
+    assert path.stat().st_size < 10**6
+    says("reading .*zeros.csv.gz needs", path, "variance")
+    (tmp_path / "commas.csv").write_bytes((b"," * 999 + b"\n") * 1000)
+    says("reading .*commas.csv needs", tmp_path / "commas.csv", "variance")
+    with pytest.raises(gosta.InputError, match="50000 rows of lognormal needs"):
+        gosta.datasets.load("lognormal", n=50_000)
 
 
 def test_memory_is_asked_for_before_it_is_taken() -> None:

@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 import gosta
 from gosta.datasets import TABLE, load, packaged
+from gosta.statistics.exact import measure
 
 
 @pytest.mark.parametrize("name", ["breast-cancer", "iris", "wine", "digits"])
@@ -100,6 +101,16 @@ def test_n_takes_the_first_rows() -> None:
 X = np.array([[1.0, 2.0], [4.0, 3.0], [2.0, 5.0], [9.0, 1.0]])
 
 
+class Stream:
+    """What polars gives: nothing but Arrow's interface."""
+
+    def __init__(self, what: Any) -> None:
+        self.what = what
+
+    def __arrow_c_stream__(self, schema: Any = None) -> Any:
+        return self.what.__arrow_c_stream__(schema)
+
+
 def frames() -> dict[str, Any]:
     frame = pd.DataFrame(X, columns=["a", "b"])
     return {
@@ -111,6 +122,9 @@ def frames() -> dict[str, Any]:
         "data frame": frame,
         "nullable integers": frame.astype("Int64"),
         "arrow table": pa.table(frame),
+        "arrow stream": Stream(pa.table(frame)),
+        "mapping of arrow columns": {"a": pa.array(X[:, 0]), "b": pa.chunked_array([X[:1, 1], X[1:, 1]])},
+        "masked array, nothing masked": np.ma.array(X),
         "mapping": {"a": X[:, 0], "b": X[:, 1].tolist()},
         "structured array": np.array([tuple(row) for row in X], dtype=[("a", float), ("b", np.int32)]),
         "text": frame.astype(str),
@@ -148,6 +162,39 @@ def test_missing_rows_do_not_spoil_the_score() -> None:
     assert ours == gosta.exact(complete, "auc", label="diagnosis")
 
 
+def test_derived_quantities_are_those_of_the_complete_rows() -> None:
+    x = np.array([[1.0, 2.0], [3.0, 4.0], [2.0, np.nan], [5.0, 6.0], [7.0, 1.0], [1e6, np.nan], [50.0, 80.0]])
+    label = np.array(["a", "b", "a", "b", "a", "b", None], dtype=object)
+    whole = [0, 1, 3, 4]
+    cases: dict[str, Any] = {"mmd": {}, "within-cluster-scatter": {"centroids": "class-means"}, "auc": {}}
+    for name, options in cases.items():
+        ours = gosta.exact(x, name, label=label, drop_missing=True, **options)
+        assert ours == gosta.exact(x[whole], name, label=label[whole], **options)
+
+
+def test_masked_is_missing() -> None:
+    masked = np.ma.array([[1.0, 2.0], [2.0, 3.0], [4.0, 7.0]], mask=np.array([[0, 0], [1, 0], [0, 0]], bool))
+    with pytest.raises(gosta.InputError, match=r"'0' has 1 missing .* row 2"):
+        gosta.exact(masked, "kendall-tau")
+    assert gosta.exact(masked, "covariance", drop_missing=True) == np.cov([1, 4], [2, 7])[0, 1]
+    label = np.ma.array([0, 1, 0, 1], mask=np.array([0, 0, 1, 0], bool))
+    assert gosta.exact([1.0, 2.0, 9.0, 3.0], "auc", label=label, drop_missing=True) == 1.0
+
+
+def test_one_column_of_arrow_is_data() -> None:
+    column = pa.chunked_array([[1.0, 2.0], [4.0]])
+    for source in (column, Stream(column), pa.array([1.0, 2.0, 4.0])):
+        assert gosta.exact(source, "variance") == pytest.approx(7 / 3)
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_categories_of_arrow(text: Any) -> None:
+    kinds = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.uint32()), pa.array(["x", "y"], text))
+    table = pa.table({"kind": kinds, "a": [1.0, 2.0, 3.0]})
+    assert load(table).columns["kind"].tolist() == load({"kind": kinds}).columns["kind"].tolist() == ["x", "y", None]
+    assert gosta.exact(table, "auc", columns="a", label="kind", drop_missing=True) == 1.0
+
+
 CSV = "a,b,label\n1,2,x\n4,3,y\n2,5,x\n9,1,y\n"
 
 
@@ -158,12 +205,23 @@ CSV = "a,b,label\n1,2,x\n4,3,y\n2,5,x\n9,1,y\n"
         CSV.replace(",", ";"),
         CSV.replace(",", "\t"),
         CSV.replace("\n", "\r\n"),
+        CSV.replace("\n", "\r"),
         "\ufeff" + CSV,
         CSV.replace("a,b", '"a","b"'),
         CSV.rstrip("\n"),
         ",a,b,label\n0,1,2,x\n1,4,3,y\n2,2,5,x\n3,9,1,y\n",
     ],
-    ids=["comma", "semicolon", "tab", "windows", "byte order mark", "quotes", "no last newline", "index column"],
+    ids=[
+        "comma",
+        "semicolon",
+        "tab",
+        "windows",
+        "old mac",
+        "byte order mark",
+        "quotes",
+        "no last newline",
+        "index column",
+    ],
 )
 def test_csv_dialects(text: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
@@ -186,6 +244,65 @@ def test_other_files(tmp_path: Path) -> None:
         np.testing.assert_array_equal(data.numbers(list(data.columns)), X)
 
 
+@pytest.mark.parametrize(
+    ("text", "names", "rows"),
+    [
+        ("1,,3\n4,5,6\n", ["0", "1", "2"], 2),
+        ("1.5,NA\n2.5,3\n", ["0", "1"], 2),
+        ("1,inf\n2,3\n", ["0", "1"], 2),
+        ("nan,inf\n1,2\n", ["nan", "inf"], 1),
+        ("2020_1,2020_2\n1,2\n", ["2020_1", "2020_2"], 1),
+        ('"a\nb",c\n1,2\n', ["a\nb", "c"], 1),
+        ('"a, b, c";d\n1;2\n', ["a, b, c", "d"], 1),
+    ],
+)
+def test_first_lines(text: str, names: list[str], rows: int, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    data = load(path)
+    assert (list(data.columns), len(data)) == (names, rows)
+
+
+def test_newlines_in_quotes_far_into_a_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n" + '1,"some\nlonger\nwords"\n' * 150_000)
+    data = load(tmp_path / "t.csv")
+    assert len(data) == 150_000
+    assert set(data.columns["b"]) == {"some\nlonger\nwords"}
+
+
+def test_endings_in_capitals(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "UP.csv.GZ", "wt") as file:
+        file.write(CSV)
+    (tmp_path / "UP.CSV").write_text(CSV)
+    for name in ("UP.csv.GZ", "UP.CSV"):
+        np.testing.assert_array_equal(load(tmp_path / name).numbers(["a", "b"]), X)
+
+
+def test_columns_chosen_are_those_taken() -> None:
+    frame = pd.DataFrame({"a": [1, 2, 3, 4], "score": [4, 3, 2, 1], "label": [0, 0, 1, 1]})
+    assert gosta.exact(frame, "auc") == 0.0
+    assert gosta.exact(frame, "auc", columns="a") == 1.0
+    assert load(frame).choose(score=[1, 2, 3, 4]).numbers(["score-0"]).tolist() == [[1], [2], [3], [4]]
+    assert measure(load(frame).choose(score=[1, 2, 3, 4]), "auc").value == 1.0
+    survival = {"time": [1, 2, 3], "event": [1, 1, 1], "score": [1, 2, 3], "risk": [3, 2, 1]}
+    assert gosta.exact(survival, "concordance-index") == 0.0
+    assert gosta.exact(survival, "concordance-index", score="risk") == 1.0
+
+
+def test_columns_go_by_name_and_then_by_position() -> None:
+    frame = pd.DataFrame({1: [1.0, 2.0, 3.0], 0: [10.0, 20.0, 30.0]})
+    assert gosta.exact(frame, "variance", columns=0) == 100.0
+    named = {"x": [1.0, 2.0, 3.0], "y": [10.0, 20.0, 30.0]}
+    for columns in (1, -1, np.int64(1), [np.int64(1)], np.array([1]), ("y",)):
+        assert load(named).choose(columns).points == ("y",)
+
+
+def test_naming_the_label_that_is_the_label_changes_nothing() -> None:
+    for name in ("wine-quality-red", "iris", "two-gaussians"):
+        data = load(name)
+        assert data.choose(label=data.label).points == data.points
+
+
 def test_the_only_column_is_the_score_and_several_go_by_class_means() -> None:
     falling = [4.0, 3.0, 2.0, 1.0]
     assert gosta.exact(falling, "auc", label=[0, 0, 1, 1]) == 0.0
@@ -200,3 +317,30 @@ def test_positive_class() -> None:
     assert gosta.exact(score, "auc", label=["no", "no", "yes", "yes"], positive="no") == 0.0
     assert gosta.exact(score, "auc", label=[1.0, 1.0, 2.0, 3.0], positive=3) == 1.0
     assert gosta.exact(score, "auc", label=[True, True, False, False], positive=False) == 1.0
+
+
+TWO_CLASSES = {
+    "integers": [9, 9, 10, 10],
+    "objects": np.array([9, 9, 10, 10], dtype=object),
+    "categories": pd.Categorical([9, 9, 10, 10]),
+    "categories in their own order": pd.Categorical(["lo", "lo", "hi", "hi"], ["lo", "hi"], ordered=True),
+    "dates as numbers": [20200101.0, 20200101.0, 20200102.0, 20200102.0],
+    "close floats": [1.0, 1.0, 1.0000001, 1.0000001],
+    "equal objects": np.array([0, 0.0, 1, 1.0], dtype=object),
+    "decimals": pa.array(["9", "9", "10", "10"]).cast(pa.decimal128(5, 1)),
+    "numbers before text": np.array([9, 9, "1", "1"], dtype=object),
+    "bytes": np.array([b"n", b"n", b"y", b"y"]),
+}
+
+
+@pytest.mark.parametrize("label", TWO_CLASSES.values(), ids=TWO_CLASSES)
+def test_the_last_class_is_positive_whatever_its_type(label: Any) -> None:
+    assert gosta.exact([1.0, 2.0, 3.0, 4.0], "auc", label=label) == 1.0
+
+
+def test_positive_is_found_as_it_is_or_as_it_is_written() -> None:
+    for label in ([3, 3, 4, 4], [3.0, 3.0, 4.0, 4.0], np.array([3, 3.0, 4, 4], dtype=object), ["3", "3", "4", "4"]):
+        for positive in ("3", 3, 3.0, np.int64(3)):
+            assert gosta.exact([1.0, 2.0, 3.0, 4.0], "auc", label=label, positive=positive) == 0.0
+    for positive in (True, "True"):
+        assert gosta.exact([1.0, 2.0], "auc", label=[True, False], positive=positive) == 0.0

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from decimal import Decimal
+from numbers import Real
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.errors import InputError, unknown
+from gosta.errors import InputError, shorten, unknown
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
@@ -72,63 +75,81 @@ class Data:
 
     def choose(
         self,
-        columns: str | int | Sequence[str | int] | None = None,
-        label: str | int | NDArray[Any] | Sequence[Any] | None = None,
-        score: str | int | None = None,
+        columns: Any = None,
+        label: Any = None,
+        score: Any = None,
         drop_missing: bool = False,
     ) -> Data:
-        """The same rows with the columns a user wants for each purpose."""
-        data = dataclasses.replace(self, drop_missing=drop_missing or self.drop_missing)
-        if isinstance(label, str | int):
-            data = dataclasses.replace(data, label=data._column(label), points=())
-        elif label is not None:
-            classes = as_column("label", label)
-            if len(classes) != len(data):
-                raise InputError(f"label has {len(classes)} values, {data.name} has {len(data)} rows")
-            free = next(
-                n for n in ("label", *(f"label-{i}" for i in range(len(data.columns) + 1))) if n not in data.columns
-            )
-            data = dataclasses.replace(data, columns={**data.columns, free: classes}, label=free)
-        if score is not None:
-            data = dataclasses.replace(data, score=data._column(score), points=())
-        if columns is not None:
-            wanted = [columns] if isinstance(columns, str | int) else list(columns)
-            if not wanted:
-                raise InputError("columns is empty: name at least one column")
-            names = tuple(data._column(c) for c in wanted)
-            if len(set(names)) < len(names):
-                raise InputError(f"columns names {', '.join(names)}: each column may stand there once")
-            data = dataclasses.replace(data, points=names, chosen=True)
-        return data
+        """The same rows with the columns a user wants for each purpose.
 
-    def _column(self, name: str | int) -> str:
-        if isinstance(name, int):
-            if not -len(self.columns) <= name < len(self.columns):
-                raise InputError(f"column {name} asked for, {self.name} has {len(self.columns)} columns")
-            return list(self.columns)[name]
-        if name not in self.columns:
+        Columns go by name, or by position where none is called by that number; label and score may be values.
+        """
+        data = dataclasses.replace(self, drop_missing=drop_missing or self.drop_missing)
+        if label is not None:
+            data = data._with("label", label)
+        if score is not None:
+            data = data._with("score", score)
+        if columns is None:
+            return data
+        if score is not None:
+            raise InputError("score and columns are both given: choose one of the two, a score or what to make it from")
+        wanted = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        if not wanted:
+            raise InputError("columns is empty: name at least one column")
+        names = tuple(map(data._column, wanted))
+        if len(set(names)) < len(names):
+            raise InputError(f"columns names {shorten(names)}: each column may stand there once")
+        return dataclasses.replace(data, points=names, chosen=True)
+
+    def _with(self, purpose: str, given: Any) -> Data:
+        """The same rows with a label or score: a column that is there, or values of the user's own."""
+        if isinstance(given, str | int | np.integer):
+            name = self._column(given)
+            if name == getattr(self, purpose):
+                return self
+            changes: dict[str, Any] = {purpose: name, "points": ()}
+        else:
+            values = as_column(purpose, given)
+            if len(values) != len(self):
+                raise InputError(f"{purpose} has {len(values)} values, {self.name} has {len(self)} rows")
+            tries = (purpose, *(f"{purpose}-{k}" for k in range(len(self.columns))))
+            name = next(free for free in tries if free not in self.columns)
+            changes = {purpose: name, "columns": {**self.columns, name: values}}
+        return dataclasses.replace(self, **changes)
+
+    def _column(self, name: Any) -> str:
+        if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
+            raise InputError(f"{name!r} is neither a column's name nor its position")
+        if str(name) in self.columns:
+            return str(name)
+        if isinstance(name, str):
             raise unknown(f"column of {self.name}", name, self.columns)
-        return name
+        if not -len(self.columns) <= name < len(self.columns):
+            raise InputError(f"column {name} asked for, {self.name} has {len(self.columns)} columns")
+        return list(self.columns)[name]
 
     def values(self, *purposes: str) -> Floats:
         """One column for each purpose, as an n × len(purposes) array: those chosen or called so, or the main ones."""
         count = len(purposes)
+        called = tuple(self.score if p == "score" and self.score else p for p in purposes)
         names = self.points
-        if not self.chosen and set(purposes) <= set(self.columns):
-            names = purposes
+        if not self.chosen and set(called) <= set(self.columns):
+            names = called
         elif not self.chosen and len(self.main) >= count:
             names = self.main[:count]
         if len(names) != count:
-            example = list(self.points[:count])
+            example = list((self.points or tuple(self.columns))[:count])
             raise InputError(
                 f"needs {'one column' if count == 1 else 'columns for ' + ', '.join(purposes)}; "
-                f"{self.name} has {len(names)} ({shorten(names)}), "
+                f"{self.name} has {len(names)} ({shorten(names) or 'none'}), "
                 f"choose with columns={example!r} (--columns {','.join(example)})"
             )
         return self.numbers(names)
 
     def numbers(self, names: Sequence[str]) -> Floats:
         """Columns as floats; NaN marks what is missing when such rows are to be dropped."""
+        if not names:
+            raise InputError(f"{self.name} has no columns besides label and score; choose some with columns=...")
         out = np.empty((len(self), len(names)))
         for k, name in enumerate(names):
             out[:, k] = self._floats(name)
@@ -153,31 +174,30 @@ class Data:
             values[bad] = np.nan
         return values
 
-    def classes(self) -> tuple[Floats, list[str]]:
-        """The class of each row as a number (NaN where it is missing), and the classes' names."""
+    def classes(self) -> tuple[Floats, list[Any]]:
+        """The class of each row as a position (NaN where it is missing) in the classes, and these in their order."""
         if self.label is None:
             raise InputError(
                 f"needs labels; {self.name} has no column called 'label', "
                 f"name one of these with label=... (--label ...): {shorten(list(self.columns))}"
             )
         self.used[self.label] = None
-        column = self.columns[self.label]
-        missing = column != column if column.dtype.kind != "O" else np.array([v is None or v != v for v in column])
+        try:
+            codes, classes = _distinct(self.columns[self.label])
+        except TypeError:
+            raise InputError(f"label column {self.label!r} holds neither numbers nor text in UTF-8") from None
+        missing = np.isnan(codes)
         if missing.any() and not self.drop_missing:
             raise InputError(
                 f"label column {self.label!r} has {missing.sum()} missing values "
                 f"(first in row {np.argmax(missing) + 1}); {DROP_HINT}"
             )
-        codes = np.full(len(column), np.nan)
-        present = column[~missing]
-        values, inverse = np.unique(present if present.dtype.kind != "O" else present.astype(str), return_inverse=True)
-        codes[~missing] = inverse
-        return codes, [_text(v) for v in values.tolist()]
+        return codes, classes
 
     def signs(self, positive: object = None) -> Floats:
         """+1 for rows of the positive class, −1 for the others, NaN where the label is missing."""
-        codes, names = self.classes()
-        where = f"label column {self.label!r}"
+        codes, classes = self.classes()
+        where, names = f"label column {self.label!r}", [_text(c) for c in classes]
         if len(names) < 2:
             raise InputError(f"needs two classes, {where} has {shorten(names) or 'none'} only")
         if positive is None and len(names) > 2:
@@ -185,57 +205,103 @@ class Data:
                 f"needs two classes, {where} has {len(names)} ({shorten(names)}); "
                 "name the one to set against the rest with positive=... (--option positive=...)"
             )
-        chosen = names[-1] if positive is None else _text(positive)
-        if chosen not in names:
-            raise unknown(f"class of {where}", chosen, names)
-        signs = np.where(codes == names.index(chosen), 1.0, -1.0)
+        position = len(names) - 1 if positive is None else _position(positive, classes, names, where)
+        signs = np.where(codes == position, 1.0, -1.0)
         signs[np.isnan(codes)] = np.nan
         return signs
 
-    def scores(self, signs: Floats) -> Floats:
-        """The score column; or the only column; or, of several, x · (mean of + rows − mean of − rows)."""
-        if self.score is not None:
-            return self.numbers([self.score])[:, 0]
-        x = self.numbers(self.points)
-        if x.shape[1] == 1:
-            return x[:, 0]
-        complete = ~np.isnan(x).any(axis=1)
-        difference: Floats = x[complete & (signs > 0)].mean(axis=0) - x[complete & (signs < 0)].mean(axis=0)
-        return x @ difference
-
 
 def as_column(name: str, values: Any) -> NDArray[Any]:
-    """One column as a plain array; what pandas calls missing becomes None or NaN."""
-    pandas = sys.modules.get("pandas")
+    """One column as a plain array; what pandas or a mask calls missing becomes None or NaN."""
+    pandas, kind = sys.modules.get("pandas"), np.dtype(object)
     if pandas is not None and isinstance(values, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray):
         values = pandas.Series(values)
         if pandas.api.types.is_numeric_dtype(values.dtype) and values.dtype.kind != "c":
             missing = values.isna().any()
             values = values.to_numpy(dtype=np.float64, na_value=np.nan) if missing else values.to_numpy()
         elif not pandas.api.types.is_datetime64_any_dtype(values.dtype):
-            values = values.astype(object).where(values.notna(), None).to_numpy(dtype=object)
-    array = np.asarray(values)
+            if getattr(values.dtype, "ordered", False):
+                kind = np.dtype(object, metadata={"order": list(values.dtype.categories)})
+            values = values.to_numpy(dtype=object)
+    elif isinstance(values, np.ma.MaskedArray):
+        values, mask = values.data, np.ma.getmaskarray(values)
+        if mask.any():
+            values = values.astype(object)
+            values[mask] = None
+    elif is_arrow(values):
+        values = _from_arrow(values)
+    try:
+        array: Any = np.asarray(values)
+    except ValueError:
+        raise InputError(
+            f"column {name!r} has values of different lengths; a column is a flat list of values"
+        ) from None
     if array.ndim != 1:
         raise InputError(f"column {name!r} has shape {array.shape}; a column is a flat list of values")
-    return array
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8", "replace")
+    if array.dtype == object and pandas is not None:
+        array = array.astype(kind)
+        array[pandas.isna(array)] = None
+    return cast("NDArray[Any]", array)
 
 
-def shorten(names: Sequence[str], most: int = 6) -> str:
-    """A list for a message, cut where it gets long."""
-    return ", ".join(map(str, names[:most])) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+def is_arrow(values: Any) -> bool:
+    """Whether it speaks Arrow's interface, as Arrow's own tables and columns do and those of polars."""
+    return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
+
+
+def _from_arrow(column: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    column = pa.chunked_array(column if hasattr(column, "__arrow_c_stream__") else [pa.array(column)])
+    try:
+        if pa.types.is_dictionary(column.type):  # to_numpy would take what is missing for the last value
+            column = column.cast(column.type.value_type)
+        return np.asarray(column.to_numpy(), dtype=float if pa.types.is_null(column.type) else None)
+    except pa.ArrowNotImplementedError:  # what Arrow cannot turn into an array, Python can
+        values = np.empty(len(column), dtype=object)
+        values[:] = column.to_pylist()
+        return values
 
 
 def _number(value: Any, column: str, row: int) -> float:
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value):
         return np.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"column {column!r} has {str(value)[:40]!r} in row {row} where a number is needed; "
-            "mend the row or choose other columns"
-        ) from None
+    with contextlib.suppress(ValueError, OverflowError):
+        if isinstance(value, str | Real | Decimal | np.bool_):
+            return float(value)
+    shown = "bytes, not text in UTF-8," if isinstance(value, bytes) else repr(str(value)[:40])
+    raise InputError(
+        f"column {column!r} has {shown} in row {row} where a number is needed; mend the row or choose other columns"
+    )
+
+
+def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:
+    """The position of each value (NaN where it is missing) among the distinct ones, and these in order."""
+    if column.dtype != object:
+        values, inverse = np.unique(column, return_inverse=True)
+        return np.where(column == column, inverse, np.nan), values[values == values].tolist()
+    own = dict(column.dtype.metadata or {}).get("order")  # that of a data frame's categories
+    classes = sorted((v for v in set(column.tolist()) if v is not None and v == v), key=own.index if own else _order)
+    index = {value: k for k, value in enumerate(classes)}
+    return np.array([index.get(v, np.nan) for v in column.tolist()], dtype=np.float64), classes
+
+
+def _order(value: Any) -> tuple[int, Any]:
+    """Numbers by size, then text and others as they are written."""
+    if isinstance(value, bytes):
+        raise TypeError
+    return (0, value) if isinstance(value, Real | Decimal | np.bool_) else (1, str(value))
+
+
+def _position(positive: Any, classes: list[Any], names: list[str], where: str) -> int:
+    for known, wanted in ((classes, positive), (names, _text(positive))):  # as it is, or as it is written
+        with contextlib.suppress(TypeError, ValueError):
+            return known.index(wanted)
+    raise unknown(f"class of {where}", _text(positive), names)
 
 
 def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """A class as a user would write it: exact, and 3.0 as 3."""
+    return repr(float(value)).removesuffix(".0") if isinstance(value, float | np.floating) else str(value)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gosta import memory
 from gosta.datasets.data import Data, Floats
 from gosta.errors import InputError
 
@@ -98,7 +99,9 @@ def wine_quality_red(path: Path | None = None) -> Data:
     )
     found = path or file.find()
     table = _table(found, ";", columns=12, skip=1)
-    names = found.read_text(encoding="utf-8").partition("\n")[0].replace('"', "").strip().split(";")
+    names = _lines(found)[0].replace('"', "").strip().split(";")
+    if names[-2:] != ["alcohol", "quality"]:
+        raise InputError(f"{found} is not winequality-red.csv: its first line does not end in alcohol;quality")
     columns = dict(zip(names, table.T, strict=True))
     return Data("wine-quality-red", columns, label=names[-1], points=tuple(names), main=("alcohol", "quality"))
 
@@ -139,13 +142,26 @@ def _sklearn(name: str, file: str, features: list[str], label: str) -> Data:
 
 
 def _table(path: Path, separator: str, columns: int, skip: int) -> Floats:
+    lines = _lines(path)[skip:]
+    if not lines:
+        raise InputError(f"{path} has no rows")
     try:
-        table = np.loadtxt(path, delimiter=separator, skiprows=skip, ndmin=2)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+        table = np.loadtxt(lines, delimiter=separator, ndmin=2)
+    except ValueError as error:
+        raise InputError(f"cannot read {path}: {error}") from error
     if table.shape[1] != columns:
         raise InputError(f"{path} has {table.shape[1]} columns where {columns} are expected")
     return table
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines that have something on them."""
+    try:
+        memory.require(4 * path.stat().st_size, f"reading {path}")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def _sha256(path: Path) -> str:

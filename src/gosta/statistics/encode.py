@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,10 @@ def value(data: Data) -> Floats:
 
 def positive_value(data: Data) -> Floats:
     """One number, never negative, not zero throughout."""
-    x = data.values("value")
-    if np.nanmin(x) < 0:
-        raise InputError(f"needs values that are not negative, the least is {np.nanmin(x):g}")
-    if not np.nanmax(x) > 0:
+    x = _complete(data, data.values("value"))
+    if x.min() < 0:
+        raise InputError(f"needs values that are not negative, the least is {x.min():g}")
+    if not x.max() > 0:
         raise InputError("needs values that are not all zero")
     return x
 
@@ -48,14 +47,25 @@ def two_parts(data: Data, split: int = 1) -> Floats:
 
 
 def scored(data: Data, positive: Any = None) -> Floats:
-    """Score and class, +1 or −1."""
-    signs = data.signs(positive)
-    return np.column_stack([data.scores(signs), signs])
+    """Score and class, +1 or −1.
+
+    The score is a column of its own; or the only column; or, of several, x · (mean of + rows − mean of − rows).
+    """
+    names = [data.score] if data.score is not None and not data.chosen else data.points
+    x = _two_classes(data, data.numbers(names), positive)
+    if x.shape[1] == 2:
+        return x
+    x, signs = x[:, :-1], x[:, -1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = x @ (x[signs > 0].mean(axis=0) - x[signs < 0].mean(axis=0))
+    if not np.isfinite(scores).all():
+        raise InputError("the columns are too large to be made a score: it is not finite; scale them or name a score")
+    return np.column_stack([scores, signs])
 
 
 def two_samples(data: Data, positive: Any = None) -> Floats:
     """A point, and last its sample, +1 or −1."""
-    return np.column_stack([points(data), data.signs(positive)])
+    return _two_classes(data, points(data), positive)
 
 
 def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = None) -> Floats:
@@ -63,11 +73,12 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
 
     The bandwidth is by default the root of the summed variances of all columns, which a network can average too.
     """
-    x = points(data)
-    width = float(np.sqrt(np.nanvar(x, axis=0).sum())) if bandwidth is None else float(bandwidth)
-    if not 0 < width < np.inf:
-        raise InputError(f"bandwidth = {width:g} must be a positive number")
-    return np.column_stack([x / width, data.signs(positive)])
+    x = two_samples(data, positive)
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = float(np.sqrt(x[:, :-1].var(axis=0).sum())) if bandwidth is None else bandwidth
+    if isinstance(width, bool) or not isinstance(width, int | float | np.number) or not 0 < width < np.inf:
+        raise InputError(f"bandwidth = {width!r} must be a positive number")
+    return np.column_stack([x[:, :-1] / width, x[:, -1]])
 
 
 def celled(data: Data, centroids: Any = None) -> Floats:
@@ -75,29 +86,57 @@ def celled(data: Data, centroids: Any = None) -> Floats:
 
     Centroids are rows of coordinates, a file of them, or "class-means" for the mean point of each class.
     """
-    x = points(data)
-    if centroids is None:
-        return np.column_stack([x, data.classes()[0]])
-    if isinstance(centroids, str) and centroids == "class-means":
-        codes, names = data.classes()
-        centres = np.array([np.nanmean(x[codes == c], axis=0) for c in range(len(names))])
+    by_means = isinstance(centroids, str) and centroids == "class-means"
+    if centroids is None or by_means:
+        x = _complete(data, points(data), data.classes()[0])
+        if centroids is None:
+            return x
+        x, classes = x[:, :-1], x[:, -1]
+        centres = np.array([x[classes == c].mean(axis=0) for c in np.unique(classes)])
     else:
-        table = datasets.load(centroids if isinstance(centroids, str | Path) else np.asarray(centroids))
+        x = _complete(data, points(data))
+        table = datasets.load(centroids)
         centres = table.numbers(list(table.columns))
     if centres.shape[1] != x.shape[1]:
         raise InputError(f"centroids have {centres.shape[1]} coordinates, the points of {data.name} have {x.shape[1]}")
+    return np.column_stack([x, _nearest(x, centres)])
+
+
+def _nearest(x: Floats, centres: Floats) -> Floats:
+    """The number of the centre nearest to each point."""
     nearest = np.full(len(x), np.inf)
     cells = np.zeros(len(x))
-    for cell, centre in enumerate(centres):
-        distance = ((x - centre) ** 2).sum(axis=1)
-        cells[distance < nearest] = cell
-        nearest = np.minimum(nearest, distance)
-    return np.column_stack([x, np.where(np.isnan(x).any(axis=1), np.nan, cells)])
+    with np.errstate(over="ignore", invalid="ignore"):
+        for cell, centre in enumerate(centres):
+            distance = ((x - centre) ** 2).sum(axis=1)
+            cells[distance < nearest] = cell
+            nearest = np.minimum(nearest, distance)
+    if not np.isfinite(nearest).all():
+        raise InputError("the points are too far from the centroids: a distance is not finite; scale the columns")
+    return cells
 
 
 def survival(data: Data) -> Floats:
     """Time, whether the event was seen then (1) or the row censored (0), and the risk score."""
-    x = data.values("time", "event", "score")
-    if not set(np.unique(x[:, 1][~np.isnan(x[:, 1])])) <= {0.0, 1.0}:
+    x = _complete(data, data.values("time", "event", "score"))
+    if not set(np.unique(x[:, 1])) <= {0.0, 1.0}:
         raise InputError("the event column must hold 1 (event seen) and 0 (censored) only")
+    return x
+
+
+def _complete(data: Data, *parts: Floats) -> Floats:
+    """The parts side by side, without the rows that are to be dropped."""
+    x = np.column_stack(parts)
+    if data.drop_missing:
+        x = x[~np.isnan(x).any(axis=1)]
+        if len(x) < 2:
+            raise InputError(f"needs at least two complete rows, {data.name} has {len(x)}")
+    return x
+
+
+def _two_classes(data: Data, x: Floats, positive: Any) -> Floats:
+    """Complete rows with the sign of their class as last number."""
+    x = _complete(data, x, data.signs(positive))
+    if data.drop_missing and np.ptp(x[:, -1]) == 0:
+        raise InputError(f"needs two classes, the complete rows of {data.name} have one only")
     return x
