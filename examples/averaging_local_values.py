@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gosta
+from gosta.statistics import encode
 
 HOSPITALS = 20
 STATISTICS = {"auc": ["risk"], "kendall-tau": ["risk", "size"], "gini-mean-difference": ["size"], "variance": ["size"]}
@@ -30,8 +31,8 @@ def local_values(patients: dict[str, NDArray[Any]], order: NDArray[np.int64], na
 
 def main() -> None:
     data = gosta.datasets.load("breast-cancer")
-    signs = data.signs()
-    patients = {"risk": data.scores(signs), "size": data.columns["mean radius"], "label": signs}
+    risk, label = encode.scored(data).T
+    patients = {"risk": risk, "size": data.columns["mean radius"], "label": label}
     filled = {"by chance": np.random.default_rng(0).permutation(len(data)), "by size": np.argsort(patients["size"])}
     print("".join(f"{title:>24}" for title in ("statistic", "all patients", *(f"filled {how}" for how in filled))))
     for name, columns in STATISTICS.items():

@@ -8,6 +8,7 @@ import numpy as np
 
 from gosta.datasets.data import Floats
 from gosta.statistics import Statistic
+from gosta.statistics.definition import as_tuple
 
 
 def by_definition(statistic: Statistic, x: Floats, normalisation: str | None = None, **options: Any) -> Any:
@@ -25,7 +26,7 @@ def by_definition(statistic: Statistic, x: Floats, normalisation: str | None = N
         h.append(np.sum(values, axis=0) / len(values))
     if statistic.total:
         return float(np.mean(h) * n * (n if counted else n - 1) / 2)
-    local = [statistic.local(tuple(row)) if statistic.local else tuple(row) for row in h]
+    local = [as_tuple(statistic.local(tuple(row))) if statistic.local else tuple(row) for row in h]
     means = tuple(np.mean(local, axis=0).tolist())
     value = statistic.final(means, **parts["final"]) if statistic.final else means
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value

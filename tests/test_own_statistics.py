@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,10 @@ def test_local_allows_order_to_matter() -> None:
         (lambda x, y: x[7] + y[7], "own: the kernel fails with IndexError"),
         (lambda x, y: undefined(x, y), "own: the kernel fails with NameError"),  # type: ignore[name-defined] # noqa: F821
         (lambda x, y: "text", "own: the kernel fails with ValueError"),
-        (lambda x, y: np.inf if x[0] == y[0] else 1.0, "own: .*not finite, first for row 1"),
+        (lambda x, y: np.inf if x[0] * y[0] > 0.5 else 1.0, "own: .*not finite, first for row"),
+        (lambda x, y: (), "own: the kernel must always give the same count of numbers"),
+        (lambda x, y: (1.0, 2.0) if x[0] * y[0] > 0 else (1.0,), "own: the kernel must always give the same count"),
+        (lambda x, y: countdown(x[0] + y[0]), "own: the kernel cannot be compiled: countdown calls itself"),
     ],
 )
 def test_clear_messages(kernel: Callable[..., Any], message: str) -> None:
@@ -103,6 +107,89 @@ def test_names_are_kept_apart() -> None:
     assert (gosta.exact(X, "mine"), gosta.exact(X, first)) == (1.0, 0.0)
     with pytest.raises(gosta.InputError, match="'power' needs a number as default, not None"):
         statistic(name="no-default")(lambda x, y, power: 0.0)
+
+
+def countdown(value: float) -> float:
+    return 0.0 if value < 1 else countdown(value - 1)
+
+
+def test_options_go_where_they_are_named() -> None:
+    made = statistic(name="two-options")(lambda x, y, a=1.0, b=10.0: a * abs(x[0] - y[0]) + b)
+    assert gosta.exact([0.0, 1.0, 3.0], made, b=100.0) == 102.0
+    assert gosta.exact([0.0, 1.0, 3.0], made, b=100.0, a=2.0) == 104.0
+
+
+SCALE = 1.0
+
+
+def scaled_by_a_global(x: Any, y: Any) -> Any:
+    return SCALE * abs(x[0] - y[0])
+
+
+def test_a_changed_constant_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = statistic(name="scaled-by-a-global")(scaled_by_a_global)
+    assert gosta.exact([0.0, 1.0, 3.0], made) == 2.0
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", 5.0)
+    assert gosta.exact([0.0, 1.0, 3.0], made) == 10.0
+
+
+def test_modules_that_may_change_are_not_kept() -> None:
+    settings = ModuleType("settings")
+    settings.scale = 3.0  # type: ignore[attr-defined]
+    with pytest.raises(compiled.UnknowableError):
+        compiled.fingerprint(lambda x: settings.scale * x)
+
+
+def test_which_function_a_name_stands_for_counts() -> None:
+    def first(v: float) -> float:
+        return abs(v)
+
+    def second(v: float) -> float:
+        return v * v
+
+    def kernel(third: Callable[[float], float]) -> Callable[..., float]:
+        return lambda x, y: first(x[0] - y[0]) + second(x[0] - y[0]) + third(x[0] - y[0])
+
+    assert compiled.fingerprint(kernel(first)) != compiled.fingerprint(kernel(second))
+
+
+def test_rows_that_are_too_short_are_found_wherever_they_are() -> None:
+    x = np.append(np.random.default_rng(0).uniform(0, 2.5, 1000), 3.0)
+    made = statistic(name="too-far")(lambda x, y: x[int(x[0] > 2.9) * 10**6] + y[int(y[0] > 2.9) * 10**6])
+    with pytest.raises(gosta.InputError, match="too-far: the kernel fails with IndexError"):
+        gosta.exact(x, made)
+
+
+def test_pairs_of_a_row_with_itself_are_not_looked_at_in_vain() -> None:
+    made = statistic(name="inverse")(lambda x, y: 1.0 / abs(x[0] - y[0]))
+    assert gosta.exact([0.0, 1.0, 3.0], made) == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    with pytest.raises(gosta.InputError, match="inverse: the kernel fails with ZeroDivisionError"):
+        gosta.exact([0.0, 1.0, 3.0], made, normalisation="V")
+
+
+def test_parts_that_take_numbers_only() -> None:
+    made = statistic(name="roots", local=lambda h: math.sqrt(h[0]), final=lambda m: math.sqrt(m[0]))(
+        lambda x, y: abs(x[0] - y[0])
+    )
+    assert gosta.exact(X, made) == pytest.approx(by_definition(made, X), rel=1e-12)
+    assert gosta.exact(X, made, interval=0.9).standard_error > 0
+    broken = statistic(name="broken", final=lambda m: m["a"])(lambda x, y: 0.0)
+    with pytest.raises(gosta.InputError, match="broken: final fails with TypeError"):
+        gosta.exact(X, broken)
+    flat = statistic(name="flat", encode=lambda data: np.zeros(3))(lambda x, y: 0.0)
+    with pytest.raises(gosta.InputError, match=r"flat: encode gives an array of shape \(3,\)"):
+        gosta.exact(X, flat)
+
+
+def test_rounding_is_not_asymmetry() -> None:
+    made = statistic(name="rounded")(lambda x, y: (x[0] + 0.1 + y[0]) - (y[0] + 0.1 + x[0]) + 1e3 * abs(x[0] - y[0]))
+    assert gosta.exact(X, made) > 0
+
+
+@pytest.mark.parametrize("kernel", [max, "text", object(), gosta.InputError])
+def test_kernels_that_are_no_functions(kernel: Any) -> None:
+    with pytest.raises(gosta.InputError, match="must be a plain function"):
+        gosta.statistic(name="none")(kernel)
 
 
 def scaled(factor: float) -> Callable[..., float]:
@@ -156,6 +243,19 @@ def test_compiled_code_is_kept_and_follows_the_source(tmp_path: Path) -> None:
     assert run(SCRIPT.format(power=3), tmp_path, cache) == [str(23 / 3), "0"]
     assert run("\n\n" + SCRIPT.format(power=3), tmp_path, cache) == [str(23 / 3), "1"]
     assert run(SCRIPT.format(power=2), tmp_path, cache) == [str(10 / 3), "0"]
+
+
+def test_damaged_code_is_thrown_away(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    wanted = str(23 / 3)
+    assert run(SCRIPT.format(power=3), tmp_path, cache)[0] == wanted
+    for damage in (b"", b"garbage"):
+        for kept in (cache / "compiled" / "__pycache__").iterdir():
+            kept.write_bytes(damage)
+        assert run(SCRIPT.format(power=3), tmp_path, cache)[0] == wanted
+    for kept in (cache / "compiled").glob("*.py"):
+        kept.write_text("damaged")
+    assert run(SCRIPT.format(power=3), tmp_path, cache)[0] == wanted
 
 
 def test_works_where_nothing_can_be_written(tmp_path: Path) -> None:

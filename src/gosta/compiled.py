@@ -1,14 +1,14 @@
 """Compiling plain functions, and keeping the machine code between runs.
 
-numba finds compiled loops on disk again only for a function that stands in a file of its own and does not
-take other functions as arguments. So a loop is a text; ``specialise`` writes it to a file in the user's
-cache folder, named after all that goes into it, and gives it the functions it calls as globals.
+numba finds compiled loops on disk again only for a function that stands in a file of its own and does not take
+other functions as arguments. So a loop is a text; ``specialise`` writes it to a file in the user's cache folder,
+named after all that goes into it, and gives it the functions it calls as globals.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import functools
 import hashlib
 import os
 import sys
@@ -22,25 +22,45 @@ from typing import Any
 import numpy as np
 import platformdirs
 
+from gosta.errors import InputError
+
 Function = Callable[..., Any]
+
+# What compiled text may import of gosta, and so depends on.
+ROWS = Path(__file__).with_name("observation.py")
 
 
 class UnknowableError(Exception):
     """A function refers to something whose content cannot be told, so its code cannot be kept."""
 
 
-def specialise(text: str, functions: Mapping[str, Function]) -> types.ModuleType:
+def specialise(
+    text: str, functions: Mapping[str, Function], trial: Callable[[types.ModuleType], object]
+) -> types.ModuleType:
     """The functions of a module's text, compiled, with the given functions, compiled too, among its globals.
 
     Machine code is kept on disk unless a function depends on something unknowable or the disk cannot be written.
+    `trial` calls what will be needed, on no data: that compiles it, or loads it. Kept code that cannot be loaded,
+    damaged or not writable, is thrown away.
     """
     try:
-        key = fingerprint(text, functions)
+        key = fingerprint(text, functions, ROWS.read_text(encoding="utf-8"))
     except UnknowableError:
-        return _run(text, functions, None)
-    if key not in _loaded:
-        _loaded[key] = _run(text, functions, _written(text, key))
-    return _loaded[key]
+        key = ""
+    module = _loaded.get(key)
+    if module is None:
+        file = _written(text, key) if key else None
+        module = _run(text, functions, file)
+        if file:
+            try:
+                trial(module)
+            except Exception:  # whatever a damaged file or a full disk may raise; the kernel's own errors come again
+                _forget(file)
+                module = _run(text, functions, None)
+        if key:
+            _loaded[key] = module
+    trial(module)
+    return module
 
 
 _loaded: dict[str, types.ModuleType] = {}
@@ -50,9 +70,10 @@ def _run(text: str, functions: Mapping[str, Function], file: Path | None) -> typ
     import numba
 
     module = types.ModuleType(f"gosta_{file.stem}" if file else "gosta_unsaved")
+    module.__file__ = str(file or "<gosta>")
     if file:
         sys.modules[module.__name__] = module  # numba looks modules up by name when it loads kept code
-    exec(compile(text, str(file or "<gosta>"), "exec"), vars(module))
+    exec(compile(text, module.__file__, "exec"), vars(module))
     for name, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
             setattr(module, name, numba.njit(value, nogil=True, cache=file is not None))
@@ -65,42 +86,53 @@ def _written(text: str, key: str) -> Path | None:
     folder = Path(os.environ.get("GOSTA_CACHE_DIR") or platformdirs.user_cache_dir("gosta")) / "compiled"
     file = folder / f"{key[:32]}.py"
     try:
-        if not file.exists():
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as draft:
                 draft.write(text)
             Path(draft.name).replace(file)
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return None
     return file
 
 
-@functools.cache
+def _forget(file: Path) -> None:
+    for kept in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+        with contextlib.suppress(OSError):
+            kept.unlink()
+
+
 def compile_plain(function: Function) -> Any:
     """Compile a plain function together with the plain functions it calls."""
+    return _compile(function, ())
+
+
+_compiled: dict[str, Any] = {}
+
+
+def _compile(function: Any, callers: tuple[Any, ...]) -> Any:
     import numba
 
-    if not isinstance(function, types.FunctionType):
+    if not _is_plain(function):
         return function
-    names = {
-        name: compile_plain(value) if _is_plain(value) else value for name, value in _used_globals(function).items()
-    }
-    cells = tuple(
-        types.CellType(compile_plain(cell.cell_contents) if _is_plain(cell.cell_contents) else cell.cell_contents)
-        for cell in function.__closure__ or ()
-    )
+    if function in callers:
+        raise InputError(f"{function.__name__} calls itself, which cannot be compiled; write it as a loop")
+    try:
+        key = fingerprint(function)
+        # Another content is another function, even where it is the same object: a global may have changed.
+        if key in _compiled:
+            return _compiled[key]
+    except UnknowableError:
+        key = uuid.uuid4().hex
+    callers = (*callers, function)
+    names = {name: _compile(value, callers) for name, value in _used_globals(function).items()}
     names["__name__"] = __name__
+    cells = tuple(types.CellType(_compile(cell.cell_contents, callers)) for cell in function.__closure__ or ())
     copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
     # Kept code finds functions by name alone, so functions that differ must not share one.
-    copy.__qualname__ = f"{function.__name__}_{_content_or_chance(function)[:16]}"
-    return numba.njit(copy)
-
-
-def _content_or_chance(function: Function) -> str:
-    try:
-        return fingerprint(function)
-    except UnknowableError:
-        return uuid.uuid4().hex
+    copy.__qualname__ = f"{function.__name__}_{key[:16]}"
+    _compiled[key] = numba.njit(copy)
+    return _compiled[key]
 
 
 def fingerprint(*parts: Any) -> str:
@@ -110,11 +142,11 @@ def fingerprint(*parts: Any) -> str:
     """
     digest = hashlib.sha256()
     for part in parts:
-        _feed(digest.update, part, set())
+        _feed(digest.update, part, {})
     return digest.hexdigest()
 
 
-def _feed(update: Callable[[bytes], None], part: Any, seen: set[int]) -> None:
+def _feed(update: Callable[[bytes], None], part: Any, seen: dict[int, int]) -> None:
     def feed(*inner: Any) -> None:
         for one in inner:
             _feed(update, one, seen)
@@ -126,16 +158,20 @@ def _feed(update: Callable[[bytes], None], part: Any, seen: set[int]) -> None:
         feed(len(part), *(sorted(part, key=repr) if isinstance(part, frozenset) else part))
     elif isinstance(part, Mapping):
         feed(len(part), *(item for pair in sorted(part.items()) for item in pair))
-    elif isinstance(part, types.ModuleType):
+    elif isinstance(part, types.ModuleType) and part.__name__ in _STABLE:
         feed(part.__name__)
     elif isinstance(part, types.CodeType):
         feed(part.co_code, part.co_consts, part.co_names, part.co_varnames, part.co_freevars, part.co_argcount)
     elif _is_plain(part):
         if id(part) in seen:
-            return
-        seen.add(id(part))
+            return feed(seen[id(part)])
+        seen[id(part)] = len(seen)
         cells = [cell.cell_contents for cell in part.__closure__ or ()]
         feed(part.__code__, part.__defaults__, cells, _used_globals(part))
+    elif isinstance(getattr(part, "py_func", None), types.FunctionType):  # compiled by the user
+        feed(part.py_func)
+    elif isinstance(part, type) and issubclass(part, tuple) and hasattr(part, "_fields"):
+        feed(part.__name__, part._fields)
     elif isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
         feed(part.shape, part.dtype.str, part.tobytes())
     elif isinstance(part, np.generic):
@@ -146,13 +182,14 @@ def _feed(update: Callable[[bytes], None], part: Any, seen: set[int]) -> None:
         feed(part.__module__, part.__qualname__)
     else:
         raise UnknowableError(f"{part!r} has no content that could be told")
+    return None
 
 
-_STABLE = {"builtins", "math", "numpy", "numpy.linalg"}
+_STABLE = {"builtins", "math", "cmath", "numpy", "numpy.linalg"}
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, types.FunctionType) and value.__module__.partition(".")[0] not in {
+    return isinstance(value, types.FunctionType) and (value.__module__ or "").partition(".")[0] not in {
         "numpy",
         "numba",
     }

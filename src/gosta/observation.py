@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from llvmlite import ir
 from numba.core import cgutils
 from numba.core import types as numba_types
 from numba.extending import intrinsic, models, overload, register_model
@@ -47,6 +48,40 @@ def row(context: Any, table: Any, i: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
+def part(context: Any, table: Any, i: Any, start: Any, size: Any) -> Any:  # noqa: ARG001
+    """A stretch of row i of a table of floats in C order."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        made = cgutils.create_struct_proxy(ROW)(context, builder)
+        made.size = args[3]
+        made.data = _place(context, builder, signature, args)
+        return made._getvalue()
+
+    return ROW(table, types.intp, types.intp, types.intp), generate
+
+
+@intrinsic
+def prefetch(context: Any, table: Any, i: Any, c: Any) -> Any:  # noqa: ARG001
+    """Ask for the memory around table[i, c], to be written soon."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        at = builder.bitcast(_place(context, builder, signature, args), place)
+        builder.call(function, [at, flag(1), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(table, types.intp, types.intp), generate
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    width = builder.extract_value(array.shape, 1)
+    return builder.gep(array.data, [builder.add(builder.mul(args[1], width), args[2])])
+
+
+@intrinsic
 def _component(context: Any, row: Any, c: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         made = cgutils.create_struct_proxy(ROW)(context, builder, value=args[0])
@@ -66,8 +101,17 @@ def _size(context: Any, row: Any) -> Any:  # noqa: ARG001
 @overload(operator.getitem)
 def _getitem(row, c):  # numba compares signatures, annotations and all
     if isinstance(row, RowType) and isinstance(c, types.Integer):
-        return lambda row, c: _component(row, c if c >= 0 else c + _size(row))
+        return _checked
     return None
+
+
+def _checked(row, c):
+    size = _size(row)
+    if c < 0:
+        c += size
+    if c < 0 or c >= size:
+        raise IndexError("an observation has fewer numbers")
+    return _component(row, c)
 
 
 @overload(len)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -10,29 +11,49 @@ PATIENCE = 2.0  # seconds before a bar appears
 
 
 @contextlib.contextmanager
-def bar(title: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Yield a function to call with each piece of work done; a bar appears on a terminal after two seconds."""
-    start, done = time.monotonic(), 0.0
+def bar(title: str, total: float, patience: float = PATIENCE, unit: str = "") -> Iterator[Callable[[float], None]]:
+    """Yield a function to call with each piece of work done; a bar appears on a terminal after some patience.
+
+    With a unit, the bar shows how many of them are done in a second. Any thread may call the function.
+    """
+    start, done, lock = time.monotonic(), 0.0, threading.Lock()
     with contextlib.ExitStack() as stack:
-        show: Callable[[float], None] | None = None
+        show: Callable[[float], None] | None = _open(stack, title, total, unit) if patience <= 0 else None
 
         def advance(piece: float) -> None:
             nonlocal done, show
-            done += piece
-            if show is None and time.monotonic() - start > PATIENCE:
-                show = _open(stack, title, total)
-            if show is not None:
-                show(done)
+            with lock:
+                done += piece
+                if show is None and time.monotonic() - start > patience:
+                    show = _open(stack, title, total, unit)
+                if show is not None:
+                    show(done)
 
         yield advance
 
 
-def _open(stack: contextlib.ExitStack, title: str, total: float) -> Callable[[float], None]:
+def _open(stack: contextlib.ExitStack, title: str, total: float, unit: str) -> Callable[[float], None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    shown = stack.enter_context(Progress(*columns, console=console, transient=True, disable=not console.is_terminal))
-    task = shown.add_task(title, total=total)
-    return lambda done: shown.update(task, completed=done)
+    console, start = Console(stderr=True), time.monotonic()
+    name, rate = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
+    shown = stack.enter_context(
+        Progress(
+            name,
+            BarColumn(),
+            TaskProgressColumn(),
+            rate,
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+    )
+    task = shown.add_task(title, total=total, rate="")
+
+    def show(done: float) -> None:
+        speed = done / max(time.monotonic() - start, 1e-9) / 1e6
+        shown.update(task, completed=done, rate=f"{speed:.1f} M {unit}/s" if unit else "")
+
+    return show

@@ -26,7 +26,7 @@ def covariance(x: Observation, y: Observation) -> float:
 def _tau(m: Means, variant: str = "a") -> float:
     if variant not in ("a", "b"):
         raise InputError(f"variant = {variant!r} must be 'a' or 'b'")
-    return m[0] if variant == "a" else m[0] / sqrt(m[1] * m[2])
+    return m[0] if variant == "a" else m[0] / (m[1] * m[2]) ** 0.5
 
 
 @statistic(encode=encode.pair, final=_tau, fast=fast.kendall, bounds=(-1.0, 1.0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -23,10 +24,13 @@ Function = Callable[..., Any]
 
 
 class RowSums(NamedTuple):
-    """Sums over j of kernel(x_i, x_j), n × k; and kernel(x_i, x_i), n × k or one row of zeros."""
+    """Sums over the other rows j of kernel(x_i, x_j), n × k; and kernel(x_i, x_i), n × k or one row of zeros.
+
+    The diagonal is None where it has not been needed.
+    """
 
     sums: Floats
-    diagonal: Floats
+    diagonal: Floats | None
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,10 @@ class Statistic:
         are options.
     local
         Function of one row's means ``h`` (a tuple, one number per kernel value), giving a tuple; absent, h itself.
+        It is compiled like the kernel.
     final
         Function of the means over all rows (a tuple), giving the value; absent, the mean or means themselves.
-        Further parameters are options.
+        Further parameters are options. Both are faster if they can take arrays in place of numbers.
     fast
         The row sums in O(n log n) where that is known; None for data it does not handle.
     normalisation
@@ -94,8 +99,7 @@ class Statistic:
                 known = ", ".join(f"{k}={v!r}" for k, v in self.options.items()) or "none"
                 raise InputError(f"{self.name} has no option {name!r}; its options are: {known}")
         parts = {
-            part: {k: options[k] for k in own if k in options} | {k: v for k, v in own.items() if k not in options}
-            for part, own in self._parts()
+            part: {name: options.get(name, default) for name, default in own.items()} for part, own in self._parts()
         }
         for name, value in parts["kernel"].items():
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
@@ -108,6 +112,10 @@ class Statistic:
             x = np.ascontiguousarray(self.encode(data, **self.split(options)["encode"]), dtype=np.float64)
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None
+        except Exception as error:  # whatever a user's function may do
+            raise InputError(f"{self.name}: encode fails with {type(error).__name__}: {error}") from error
+        if x.ndim != 2:
+            raise InputError(f"{self.name}: encode gives an array of shape {x.shape}; rows x numbers are needed")
         if data.drop_missing:
             x = x[~np.isnan(x).any(axis=1)]
         if len(x) < 2:
@@ -161,6 +169,8 @@ def statistic(
 
 
 def _enter(kernel: Function, name: str | None, encode: Function, parts: dict[str, Any]) -> Statistic:
+    if not isinstance(kernel, FunctionType):
+        raise InputError(f"a kernel must be a plain function of two observations (def or lambda), not {kernel!r}")
     title = name or kernel.__name__.replace("_", "-")
     summary = (inspect.getdoc(kernel) or "").partition("\n\n")[0].replace("\n", " ")
     further = _further(kernel, 2)
@@ -189,6 +199,33 @@ def find(what: str | Statistic) -> Statistic:
     if what not in TABLE:
         raise unknown("statistic", what, TABLE)
     return TABLE[what]
+
+
+def apply(function: Function, rows: Floats, **options: Any) -> Floats:
+    """A function of a tuple of numbers, for every row: all rows at once if it can, else one by one.
+
+    A division by zero is NaN. The result has a column for each number the function gives.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            parts = as_tuple(function(tuple(rows.T), **options))
+            return np.column_stack([np.broadcast_to(np.asarray(part, dtype=np.float64), len(rows)) for part in parts])
+        except (TypeError, ValueError):
+            values = [_apply_one(function, row, options) for row in rows.tolist()]
+    width = max(map(len, values))
+    return np.array([value if len(value) == width else (np.nan,) * width for value in values])
+
+
+def _apply_one(function: Function, row: list[float], options: dict[str, Any]) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, as_tuple(function(tuple(row), **options))))
+    except ZeroDivisionError:
+        return (np.nan,)
+
+
+def as_tuple(result: Any) -> tuple[Any, ...]:
+    """What a function gave, one number or several, as a tuple."""
+    return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
 def _further(function: Function, own: int) -> dict[str, object]:

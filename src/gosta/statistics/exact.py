@@ -8,13 +8,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta import datasets
 from gosta.datasets.data import Data, Floats
 from gosta.errors import InputError
 from gosta.statistics import pairs
-from gosta.statistics.definition import Normalisation, RowSums, Statistic, find
+from gosta.statistics.definition import Normalisation, RowSums, Statistic, apply, find
 
 
 class Estimate(NamedTuple):
@@ -32,8 +31,8 @@ def exact(
     statistic: str | Statistic,
     *,
     columns: str | int | Sequence[str | int] | None = None,
-    label: str | int | NDArray[Any] | Sequence[Any] | None = None,
-    score: str | int | None = None,
+    label: Any = None,
+    score: Any = None,
     normalisation: Normalisation | None = None,
     interval: float | None = None,
     drop_missing: bool = False,
@@ -124,26 +123,47 @@ def _value(
     kernel_options: dict[str, Any],
     final_options: dict[str, Any],
 ) -> float | Floats | Estimate:
-    rows = statistic.fast(x) if statistic.fast else None
-    if rows is None:
-        rows = pairs.row_sums(statistic, x, kernel_options)
+    rows = row_sums(statistic, x, kernel_options, with_diagonal=norm == "V")
     if statistic.total:
         return float(_total(rows, norm)[0] / 2)
-    value = _finish(statistic, _means(statistic, rows, norm), final_options)
+    means = _means(statistic, rows, norm)
+    value = _finite(statistic, means, _finish(statistic, means[None], final_options)[0])
     if level is None:
         return value
     if not isinstance(value, float):
         raise InputError(f"{statistic.name} gives several numbers; an interval is for one")
-    without = _means_without_one(statistic, x, rows, norm, kernel_options)
-    values = np.array([_finish(statistic, means, final_options) for means in without])
+    values = _finish(statistic, _means_without_one(statistic, x, rows, norm, kernel_options), final_options)[:, 0]
+    if np.isnan(values).any():
+        raise InputError(
+            f"{statistic.name} is not defined without row {np.isnan(values).argmax() + 1}, so it has no interval here"
+        )
     error = _jackknife(values, None if statistic.sample is None else x[:, statistic.sample])
     reach = NormalDist().inv_cdf(0.5 + level / 2) * error
     low, high = statistic.bounds
     return Estimate(value, max(low, value - reach), min(high, value + reach), error, level)
 
 
+def row_sums(statistic: Statistic, x: Floats, kernel_options: dict[str, Any], with_diagonal: bool = True) -> RowSums:
+    """Sums over the other rows of kernel(x_i, x_j): the fast form if there is one, else all pairs."""
+    with np.errstate(all="ignore"):  # what overflows is found in the value
+        fast = statistic.fast(x) if statistic.fast else None
+    if fast is not None:
+        return fast
+    sums = pairs.row_sums(statistic, x, kernel_options)
+    return RowSums(sums, pairs.diagonal(statistic, x, kernel_options) if with_diagonal else None)
+
+
+def row_means(rows: RowSums, norm: Normalisation) -> Floats:
+    """The mean kernel value of each row with the others, or with all: n × k."""
+    n = len(rows.sums)
+    if norm == "U":
+        return rows.sums / (n - 1)
+    assert rows.diagonal is not None
+    return (rows.sums + rows.diagonal) / n
+
+
 def _level(statistic: Statistic, interval: float, x: Floats) -> float:
-    if isinstance(interval, bool) or not isinstance(interval, int | float) or not 0 < interval < 1:
+    if isinstance(interval, bool) or not isinstance(interval, int | float | np.floating) or not 0 < interval < 1 - 1e-9:
         raise InputError(f"interval = {interval!r} must lie between 0 and 1, such as 0.95")
     if statistic.total:
         raise InputError(
@@ -158,43 +178,54 @@ def _level(statistic: Statistic, interval: float, x: Floats) -> float:
 
 def _means(statistic: Statistic, rows: RowSums, norm: Normalisation) -> Floats:
     """Means over all rows of `local` of the row means."""
-    n = len(rows.sums)
     if statistic.local is None:
+        n = len(rows.sums)
         return _total(rows, norm) / n / (n if norm == "V" else n - 1)
-    h = rows.sums / n if norm == "V" else (rows.sums - rows.diagonal) / (n - 1)
-    return np.array([np.mean(part) for part in statistic.local(tuple(h.T))])
+    return np.array([part.mean() for part in _apply(statistic, "local", row_means(rows, norm)).T])
 
 
 def _total(rows: RowSums, norm: Normalisation) -> Floats:
     """Sums over all pairs, column by column: only along one column does numpy add up pairwise, without drift."""
-    sums, own = (np.array([column.sum() for column in part.T]) for part in rows)
-    return sums if norm == "V" else sums - own
+    parts = rows if norm == "V" else rows[:1]
+    return sum(np.array([column.sum() for column in part.T]) for part in parts if part is not None)  # type: ignore[return-value]
 
 
 def _means_without_one(
     statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: dict[str, Any]
 ) -> Floats:
     """The same, for each row as if it were not there."""
-    if statistic.local is not None:
-        return pairs.means_without_one(statistic, x, options, rows, norm == "V")
     n = len(x)
-    sums, own = (rows.sums, rows.diagonal) if norm == "V" else (rows.sums - rows.diagonal, 0.0)
-    return (_total(rows, norm) - 2 * sums + own) / ((n - 1) * (n - 1 if norm == "V" else n - 2))
+    own = rows.diagonal if norm == "V" and rows.diagonal is not None else np.zeros((1, 1))
+    count = n - 1 if norm == "V" else n - 2
+    if statistic.local is not None:
+        return pairs.means_without_one(statistic, x, options, rows.sums + own, count)
+    return (_total(rows, norm) - 2 * rows.sums - own) / ((n - 1) * count)
 
 
-def _finish(statistic: Statistic, means: Floats, options: dict[str, Any]) -> float | Floats:
-    """From means over all rows to the value."""
-    numbers = tuple(means.tolist())
+def _finish(statistic: Statistic, means: Floats, options: dict[str, Any]) -> Floats:
+    """From means over all rows, m × k, to values, m × p; NaN where there is none."""
+    return _apply(statistic, "final", means, **options) if statistic.final else means
+
+
+def _apply(statistic: Statistic, part: str, rows: Floats, **options: Any) -> Floats:
     try:
-        value = statistic.final(numbers, **options) if statistic.final else numbers
-    except ZeroDivisionError:
+        return apply(getattr(statistic, part), rows, **options)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a user's function may do
+        raise InputError(f"{statistic.name}: {part} fails with {type(error).__name__}: {error}") from error
+
+
+def _finite(statistic: Statistic, means: Floats, values: Floats) -> float | Floats:
+    """A number, or an array of several; refused where it is none."""
+    if not np.isfinite(means).all():
+        raise InputError(f"{statistic.name} is not finite here: the numbers are too large; use smaller units")
+    if not np.isfinite(values).all():
         raise InputError(
             f"{statistic.name} is not defined here: it divides by zero, as when a column is constant, "
             "a class has a single row, or no two rows can be compared"
-        ) from None
-    if isinstance(value, tuple) and len(value) == 1:
-        value = value[0]
-    return np.array(value, dtype=np.float64) if isinstance(value, tuple | list | np.ndarray) else float(value)
+        )
+    return float(values[0]) if len(values) == 1 else values
 
 
 def _jackknife(values: Floats, sample: Floats | None) -> float:

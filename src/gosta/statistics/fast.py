@@ -1,17 +1,20 @@
-"""Row sums in O(n log n): sums over j of kernel(x_i, x_j) without looking at every pair."""
+"""Row sums in O(n log n): sums over the other rows of kernel(x_i, x_j) without looking at every pair."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta import compiled
 from gosta.datasets.data import Floats
 from gosta.statistics.definition import RowSums
 
 Integers = NDArray[np.int64]
+SWEEPS = Path(__file__).with_name("sweeps.py")
 
 
 def variance(x: Floats) -> RowSums:
@@ -33,34 +36,30 @@ def gini_index(x: Floats) -> RowSums:
     """Of |x − y| and x + y."""
     v = x[:, 0]
     zero = np.zeros(len(v))
-    return RowSums(np.column_stack([_gaps(v), len(v) * v + v.sum()]), np.column_stack([zero, 2 * v]))
+    return RowSums(np.column_stack([_gaps(v), (len(v) - 2) * v + v.sum()]), np.column_stack([zero, 2 * v]))
 
 
 def kendall(x: Floats) -> RowSums:
     """Of the product of the two signs, and of their squares."""
-    from gosta.statistics import sweeps
-
     n, (first, second) = len(x), _both_ranks(x)
     agreement = np.empty(n)
-    agreement[first.order] = sweeps.quadrants(first.dense[first.order], second.dense[first.order])
-    agreement += n - (2 * first.below + first.ties) - (2 * second.below + second.ties)
+    agreement[first.order] = _sweep("quadrants", first.dense[first.order], second.dense[first.order])
+    agreement += n - first.middle - second.middle
     return _zero_diagonal(agreement, n - first.ties, n - second.ties)
 
 
 def spearman(x: Floats) -> RowSums:
     """Of the two signs: n below less n above, in each column."""
     n = len(x)
-    return _zero_diagonal(*(2 * ranks.below + ranks.ties - n for ranks in _both_ranks(x)))
+    return _zero_diagonal(*(ranks.middle - n for ranks in _both_ranks(x)))
 
 
 def distance_correlation(x: Floats) -> RowSums | None:
     """Of a = |x − y|, b = |x' − y'|, ab, a² and b²; None unless both parts have one number."""
     if x.shape[1] != 2:
         return None
-    from gosta.statistics import sweeps
-
     v, w = x[:, 0] - x[:, 0].mean(), x[:, 1] - x[:, 1].mean()
-    alike = sweeps.products_alike(v, w, np.argsort(v, kind="stable"), np.argsort(w, kind="stable"))
+    alike = _sweep("products_alike", v, w, np.argsort(v, kind="stable"), np.argsort(w, kind="stable"))
     both = 2 * alike - _products(v, w)  # |ab| is ab where the signs agree and −ab where they do not
     return _zero_diagonal(_gaps(v), _gaps(w), both, _products(v, v), _products(w, w))
 
@@ -84,9 +83,17 @@ def energy_distance(x: Floats) -> RowSums | None:
     within = np.empty(n)
     within[plus], within[~plus] = _gaps(v[plus]), _gaps(v[~plus])
     share = np.where(plus, plus.sum(), n - plus.sum())
-    sums = [_gaps(v) - within, within * plus, within * ~plus, n - share, share * plus, share * ~plus]
+    others = share - 1
+    sums = [_gaps(v) - within, within * plus, within * ~plus, n - share, others * plus, others * ~plus]
     zero = np.zeros(n)
     return RowSums(np.column_stack(sums), np.column_stack([zero, zero, zero, zero, plus, ~plus]))
+
+
+def _sweep(name: str, *arrays: Floats | Integers) -> Any:
+    """Run one of the compiled sweeps."""
+    nothing = [np.zeros(1, dtype=array.dtype) for array in arrays]
+    text = SWEEPS.read_text(encoding="utf-8")
+    return getattr(compiled.specialise(text, {}, lambda module: getattr(module, name)(*nothing)), name)(*arrays)
 
 
 def _zero_diagonal(*sums: Floats | Integers) -> RowSums:
@@ -116,22 +123,25 @@ def _gaps(v: Floats) -> Floats:
 
 
 class _Ranks(NamedTuple):
-    """The rows in order, and of each row: its rank among distinct values, how many lie below, how many are equal."""
+    """The rows in order; of each its rank among distinct values, how many equal it, and that plus twice those below."""
 
     order: Integers
     dense: Integers
-    below: Integers
     ties: Integers
+    middle: Integers
 
 
 def _ranks(v: Floats) -> _Ranks:
-    order = np.argsort(v)
+    # numpy's quicksort is slow on a few values that come again and again; its mergesort is quick on them.
+    few = len(np.unique(v[:: len(v) // 256 + 1])) <= 4
+    order = np.argsort(v, kind="stable" if few else None)
     ordered = v[order]
     new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     starts = np.flatnonzero(new)
     dense = np.empty(len(v), dtype=np.int64)
     dense[order] = np.cumsum(new) - 1
-    return _Ranks(order, dense, starts[dense], np.diff(starts, append=len(v))[dense])
+    sizes = np.diff(starts, append=len(v))
+    return _Ranks(order, dense, sizes[dense], (2 * starts + sizes)[dense])
 
 
 def _both_ranks(x: Floats) -> list[_Ranks]:

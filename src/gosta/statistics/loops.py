@@ -12,20 +12,21 @@ from gosta.datasets.data import Floats
 from gosta.observation import row
 
 values: Callable[[Any, Any, tuple[Any, ...]], tuple[float, ...]]
-local: Callable[[tuple[float, ...]], tuple[float, ...]]
+local_values: Callable[[tuple[float, ...]], tuple[float, ...]]
 without: Callable[..., tuple[float, ...]]
 
 
-def symmetric(
-    x: Floats, options: tuple[Any, ...], first: int, last: int, tile: int, sums: Floats, diagonal: Floats
-) -> None:
-    """Add the pairs of rows first..last with themselves and with all later rows; sums[0] is row first."""
-    n = len(x)
+def diagonal(x: Floats, options: tuple[Any, ...], first: int, last: int, out: Floats) -> None:
+    """The kernel of rows first..last with themselves."""
     for i in range(first, last):
         h = values(row(x, i), row(x, i), options)
         for c in range(len(h)):
-            diagonal[i - first, c] = h[c]
-            sums[i - first, c] += h[c]
+            out[i - first, c] = h[c]
+
+
+def symmetric(x: Floats, options: tuple[Any, ...], first: int, last: int, tile: int, sums: Floats) -> None:
+    """Add the pairs of rows first..last with all later rows, to both; sums[0] is row first."""
+    n = len(x)
     for start in range(first + 1, n, tile):
         for i in range(first, last):
             for j in range(max(i + 1, start), min(n, start + tile)):
@@ -35,21 +36,16 @@ def symmetric(
                     sums[j - first, c] += h[c]
 
 
-def directed(
-    x: Floats, options: tuple[Any, ...], first: int, last: int, tile: int, sums: Floats, diagonal: Floats
-) -> None:
-    """Add the pairs of rows first..last with all rows, in this order."""
+def directed(x: Floats, options: tuple[Any, ...], first: int, last: int, tile: int, sums: Floats) -> None:
+    """Add the pairs of rows first..last with all other rows, in this order."""
     n = len(x)
-    for i in range(first, last):
-        h = values(row(x, i), row(x, i), options)
-        for c in range(len(h)):
-            diagonal[i - first, c] = h[c]
     for start in range(0, n, tile):
         for i in range(first, last):
             for j in range(start, min(n, start + tile)):
-                h = values(row(x, i), row(x, j), options)
-                for c in range(len(h)):
-                    sums[i - first, c] += h[c]
+                if j != i:
+                    h = values(row(x, i), row(x, j), options)
+                    for c in range(len(h)):
+                        sums[i - first, c] += h[c]
 
 
 def leave_one_out(
@@ -59,6 +55,6 @@ def leave_one_out(
     for i in range(first, last):
         for j in range(len(x)):
             if j != i:
-                g = local(without(sums[j], values(row(x, j), row(x, i), options), count))
+                g = local_values(without(sums[j], values(row(x, j), row(x, i), options), count))
                 for c in range(len(g)):
                     out[i - first, c] += g[c]

@@ -15,127 +15,161 @@ import numpy as np
 from gosta import compiled, progress
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
-from gosta.statistics.definition import RowSums, Statistic
+from gosta.statistics.definition import Statistic, as_tuple
 
 LOOPS = Path(__file__).with_name("loops.py")  # read, not imported: it only makes sense once compiled
 MAY_USE = "it may use numbers, x[i], len(x), math, loops and functions that do the same"
-PAIRS_A_BLOCK = 1 << 24  # about a tenth of a second: short enough to stop, long enough to hide the threads' cost
+NUMBERS_A_BLOCK = 1 << 26  # about a tenth of a second: short enough to stop, long enough to hide the threads' cost
 NUMBERS_A_TILE = 1 << 13  # columns of a tile stay in the nearest cache
 
 
-def row_sums(statistic: Statistic, x: Floats, options: dict[str, Any]) -> RowSums:
-    """Sums over j of kernel(x_i, x_j): half the pairs suffice unless a `local` makes order matter."""
+def row_sums(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats:
+    """Sums over the other rows of kernel(x_i, x_j): half the pairs suffice unless a `local` makes order matter."""
     n, once = len(x), statistic.local is None
     example = check_kernel(statistic, x, options)
-    width = len(_as_tuple(example))
-    loop = getattr(_loops(statistic, example), "symmetric" if once else "directed")
-    sums, diagonal = np.zeros((n, width)), np.zeros((n, width))
+    name, width, values = "symmetric" if once else "directed", len(as_tuple(example)), tuple(options.values())
     tile = max(16, NUMBERS_A_TILE // x.shape[1])
-    values = tuple(options.values())
 
-    def work(first: int, last: int) -> tuple[Floats, Floats]:
-        parts = np.zeros((n - first if once else last - first, width)), np.empty((last - first, width))
-        loop(x, values, first, last, tile, *parts)
-        return parts
+    def work(module: ModuleType, first: int, last: int) -> Floats:
+        some = np.zeros((n - first if once else last - first, width))
+        getattr(module, name)(x, values, first, last, tile, some)
+        return some
 
-    _try(statistic, lambda: work(0, 0))
-    for first, last, (some, own) in _blocks(statistic, n, once, work):
+    sums = np.zeros((n, width))
+    for first, _, some in _blocks(statistic, x, example, once, work):
         sums[first : first + len(some)] += some
-        diagonal[first:last] = own
     bad = ~np.isfinite(sums).all(axis=1)
     if bad.any():
         raise InputError(
             f"{statistic.name}: the kernel gives values that are not finite, first for row {bad.argmax() + 1}"
         )
-    return RowSums(sums, diagonal)
+    return sums
 
 
-def means_without_one(
-    statistic: Statistic, x: Floats, options: dict[str, Any], rows: RowSums, with_diagonal: bool
-) -> Floats:
-    """For each row i, the mean over the others of `local` as if row i were not there: n × m."""
-    n = len(x)
-    assert statistic.local is not None
-    parts = len(statistic.local(tuple(rows.sums[0])))
-    loop = _loops(statistic, check_kernel(statistic, x, options)).leave_one_out
-    sums = rows.sums if with_diagonal else rows.sums - rows.diagonal
-    count, values = float(n - 1 if with_diagonal else n - 2), tuple(options.values())
-    out = np.empty((n, parts))
+def diagonal(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats:
+    """kernel(x_i, x_i) for all rows: n × k."""
+    example, values = check_kernel(statistic, x, options), tuple(options.values())
+    width = len(as_tuple(example))
 
-    def work(first: int, last: int) -> Floats:
-        some = np.zeros((last - first, parts))
-        loop(x, values, first, last, sums, count, some)
+    def work(module: ModuleType, first: int, last: int) -> Floats:
+        some = np.empty((last - first, width))
+        module.diagonal(x, values, first, last, some)
         return some
 
-    _try(statistic, lambda: work(0, 0))
-    for first, last, some in _blocks(statistic, n, False, work):
+    return _guarded(statistic, lambda: work(_loops(statistic, example, work), 0, len(x)))
+
+
+def means_without_one(statistic: Statistic, x: Floats, options: dict[str, Any], sums: Floats, count: int) -> Floats:
+    """For each row i, the mean over the others of `local` of their means, (sum without i) / count: n × m."""
+    n, values = len(x), tuple(options.values())
+    assert statistic.local is not None
+    parts = len(as_tuple(statistic.local(tuple(sums[0].tolist()))))
+
+    def work(module: ModuleType, first: int, last: int) -> Floats:
+        some = np.zeros((last - first, parts))
+        module.leave_one_out(x, values, first, last, sums, float(count), some)
+        return some
+
+    out = np.empty((n, parts))
+    for first, last, some in _blocks(statistic, x, check_kernel(statistic, x, options), False, work):
         out[first:last] = some
     return out / (n - 1)
 
 
 def check_kernel(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Any:
-    """Try the kernel on some pairs of rows, both ways round, and give one result as an example."""
-    pairs = np.random.default_rng(0).integers(0, len(x), size=(64, 2))
-    rows = {i: x[i].tolist() for i in {0, 1, *pairs.ravel().tolist()}}
+    """Try the kernel on some pairs of different rows, both ways round, and give one result as an example."""
+    i, gap = np.random.default_rng(0).integers([0, 1], [[len(x), len(x)]] * 64).T
+    pairs = np.column_stack([i, (i + gap) % len(x)]).tolist()
+    rows = {i: x[i].tolist() for pair in pairs for i in pair}
+
+    def numbers(i: int, j: int) -> tuple[float, ...]:
+        return tuple(map(float, as_tuple(statistic.kernel(rows[i], rows[j], **options))))
+
     try:
-        example = statistic.kernel(rows[0], rows[1], **options)
-        width = len(_as_tuple(example))
-        for i, j in pairs.tolist():
-            one = _as_tuple(statistic.kernel(rows[i], rows[j], **options))
-            other = _as_tuple(statistic.kernel(rows[j], rows[i], **options))
-            if not len(one) == len(other) == width:
-                raise InputError(
-                    f"{statistic.name}: the kernel gives {width} numbers for some rows, {len(one)} for others"
-                )
-            if statistic.local is None and not np.allclose(one, other, rtol=1e-9, atol=0, equal_nan=True):
-                raise InputError(
-                    f"{statistic.name} is not symmetric: rows {i + 1} and {j + 1} give {_show(one)}, and "
-                    f"{_show(other)} the other way round; write a kernel that does not depend on the order"
-                )
-    except InputError:
-        raise
+        example = statistic.kernel(*(rows[i] for i in pairs[0]), **options)
+        there, back = ([numbers(*pair[::way]) for pair in pairs] for way in (1, -1))
     except Exception as error:  # whatever a user's function may do
+        raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)}; {MAY_USE}") from error
+    widths = {len(h) for h in [*there, *back]}
+    if len(widths) > 1 or widths == {0}:
         raise InputError(
-            f"{statistic.name}: the kernel fails with {type(error).__name__}: {error}; {MAY_USE}"
-        ) from error
+            f"{statistic.name}: the kernel must always give the same count of numbers, not {sorted(widths)}"
+        )
+    slack = 1e-12 * max((abs(v) for h in there for v in h if np.isfinite(v)), default=0.0)
+    for (i, j), one, other in zip(pairs, there, back, strict=True):
+        if statistic.local is None and not np.allclose(one, other, rtol=1e-9, atol=slack, equal_nan=True):
+            raise InputError(
+                f"{statistic.name} is not symmetric: rows {i + 1} and {j + 1} give {_show(one)}, and "
+                f"{_show(other)} the other way round; write a kernel that does not depend on the order"
+            )
     return example
 
 
-def _as_tuple(result: Any) -> tuple[float, ...]:
-    return tuple(map(float, result)) if isinstance(result, tuple) else (float(result),)
+def values_text(example: Any, kernel: str = "kernel", name: str = "values", arguments: str = "x, y, *options") -> str:
+    """The text of a function that gives what another gives, but always as a tuple of floats."""
+    several = isinstance(example, tuple | list)
+    parts = [f"1.0 * h[{c}]" for c in range(len(example))] if several else ["1.0 * h"]
+    return f"""
 
-
-def _show(values: tuple[float, ...]) -> str:
-    return f"{values[0]:g}" if len(values) == 1 else str(values)
-
-
-def _loops(statistic: Statistic, example: Any) -> ModuleType:
-    """The loops, compiled for this kernel and the number of values it gives."""
-    width = len(_as_tuple(example))
-    parts = [f"1.0 * h[{c}]" for c in range(width)] if isinstance(example, tuple) else ["1.0 * h"]
-    text = (
-        LOOPS.read_text(encoding="utf-8")
-        + f"""
-
-def values(x, y, options):
-    h = kernel(x, y, *options)
+def {name}({arguments.replace("*", "")}):
+    h = {kernel}({arguments})
     return ({", ".join(parts)},)
-
-
-def without(sums, h, count):
-    return ({", ".join(f"(sums[{c}] - h[{c}]) / count" for c in range(width))},)
 """
-    )
-    functions = {"kernel": statistic.kernel} | ({"local": statistic.local} if statistic.local else {})
-    return compiled.specialise(text, functions)
 
 
-def _try(statistic: Statistic, work: Callable[[], Any]) -> None:
-    """Compile, by working on no rows at all, and say in one line why that fails."""
+def _loops(statistic: Statistic, example: Any, work: Callable[[ModuleType, int, int], Any]) -> ModuleType:
+    """The loops, compiled for this kernel and the number of values it gives."""
+    width = len(as_tuple(example))
+    text = LOOPS.read_text(encoding="utf-8") + values_text(example)
+    functions = {"kernel": statistic.kernel}
+    if statistic.local is not None:
+        given = statistic.local((1.0,) * width)
+        text += values_text(given, "local", "local_values", "h")
+        parts = ", ".join(f"(sums[{c}] - h[{c}]) / count" for c in range(width))
+        text += f"\n\ndef without(sums, h, count):\n    return ({parts},)\n"
+        functions["local"] = statistic.local
     try:
-        work()
+        return compiled.specialise(text, functions, lambda module: work(module, 0, 0))
     except Exception as error:  # numba raises several kinds
-        raise InputError(f"{statistic.name}: the kernel cannot be compiled: {_gist(str(error))}; {MAY_USE}") from error
+        gist = _gist(str(error))
+        raise InputError(f"{statistic.name}: the kernel cannot be compiled: {gist}; {MAY_USE}") from error
+
+
+def _guarded(statistic: Statistic, work: Callable[[], Floats]) -> Floats:
+    try:
+        return work()
+    except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)} for some rows") from error
+
+
+def _blocks(
+    statistic: Statistic, x: Floats, example: Any, once: bool, work: Callable[[ModuleType, int, int], Any]
+) -> Iterator[tuple[int, int, Any]]:
+    """Work on blocks of rows on all cores; results come in order, so that sums are always the same."""
+    n, d = x.shape
+    module = _loops(statistic, example, work)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    height = max(1, min(NUMBERS_A_BLOCK // (n * d), n // (4 * cores)))
+    pending: deque[tuple[int, int, Future[Any]]] = deque()
+    title = f"{statistic.name}, {n * (n - 1) // 2:,} pairs"
+    with progress.bar(title, n * n) as advance, ThreadPoolExecutor(cores) as pool:
+        try:
+            for first in range(0, n + height * 2 * cores, height):
+                if first < n:
+                    last = min(n, first + height)
+                    pending.append((first, last, pool.submit(work, module, first, last)))
+                if len(pending) >= 2 * cores or (pending and first >= n):
+                    start, stop, future = pending.popleft()
+                    yield start, stop, _guarded(statistic, future.result)
+                    advance((stop - start) * (2 * n - start - stop if once else n))
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _gist(message: str) -> str:
@@ -144,23 +178,5 @@ def _gist(message: str) -> str:
     return next((line for line in lines if not line.startswith("Failed in nopython mode")), "no reason given")[:200]
 
 
-def _blocks(
-    statistic: Statistic, n: int, once: bool, work: Callable[[int, int], Any]
-) -> Iterator[tuple[int, int, Any]]:
-    """Work on blocks of rows on all cores; results come in order, so that sums are always the same."""
-    height = max(1, PAIRS_A_BLOCK // n)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    pending: deque[tuple[int, int, Future[Any]]] = deque()
-    title = f"{statistic.name}, {n * (n - 1) // 2:,} pairs"
-    with progress.bar(title, n * n) as advance, ThreadPoolExecutor(cores) as pool:
-        try:
-            for first in range(0, n + height * 2 * cores, height):
-                if first < n:
-                    last = min(n, first + height)
-                    pending.append((first, last, pool.submit(work, first, last)))
-                if len(pending) >= 2 * cores or (pending and first >= n):
-                    start, stop, future = pending.popleft()
-                    yield start, stop, future.result()
-                    advance((stop - start) * (2 * n - start - stop if once else n))
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+def _show(values: tuple[float, ...]) -> str:
+    return f"{values[0]:g}" if len(values) == 1 else str(values)

@@ -1,16 +1,14 @@
-"""Compiled sweeps over sorted rows, with a Fenwick tree over the other column."""
+"""Sweeps over sorted rows, with a Fenwick tree over the other column: a text that `fast` has compiled."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
 def quadrants(first: Integers, second: Integers) -> Integers:
     """For each row, how many rows lie {below, not above} it in one column and {below, not above} in the other, summed.
 
@@ -26,7 +24,7 @@ def quadrants(first: Integers, second: Integers) -> Integers:
         while stop < n and first[stop] == first[start]:
             stop += 1
         for k in range(start, stop):
-            out[k] = 2 * _prefix(tree, second[k]) + passed[second[k]]
+            out[k] = 2 * prefix(tree, second[k]) + passed[second[k]]
         for k in range(start, stop):
             passed[second[k]] += 1
             at = second[k] + 1
@@ -37,13 +35,12 @@ def quadrants(first: Integers, second: Integers) -> Integers:
             out[start] += out[start] + 1  # alone in the first column: not above it are those below and itself
         else:
             for k in range(start, stop):
-                out[k] += 2 * _prefix(tree, second[k]) + passed[second[k]]
+                out[k] += 2 * prefix(tree, second[k]) + passed[second[k]]
         start = stop
     return out
 
 
-@njit(inline="always")
-def _prefix(tree: NDArray[np.int32], at: int) -> int:
+def prefix(tree: NDArray[np.int32], at: int) -> int:
     total = 0
     while at > 0:
         total += tree[at]
@@ -51,7 +48,6 @@ def _prefix(tree: NDArray[np.int32], at: int) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
 def products_alike(v: Floats, w: Floats, order_v: Integers, order_w: Integers) -> Floats:
     """For each row, the sum of (v_i − v_j)(w_i − w_j) over rows j on the same side of it in both columns.
 
