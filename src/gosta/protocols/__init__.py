@@ -1,0 +1,31 @@
+"""Gossip protocols, one file each: pure rules about one node in one meeting."""
+
+from __future__ import annotations
+
+from gosta.errors import unknown
+from gosta.protocols import averaging, flooding, gosta_async, gosta_sync, master_node, u1, u2
+from gosta.protocols.protocol import Collecting, Protocol
+
+__all__ = ["TABLE", "Collecting", "Protocol", "find"]
+
+TABLE: dict[str, Protocol | Collecting] = {
+    p.name: p
+    for p in (
+        gosta_async.protocol,
+        gosta_sync.protocol,
+        u2.protocol,
+        u1.protocol,
+        averaging.protocol,
+        flooding.protocol,
+        master_node.protocol,
+    )
+}
+
+
+def find(what: str | Protocol | Collecting) -> Protocol | Collecting:
+    """A protocol by its name, or itself."""
+    if isinstance(what, str):
+        if what not in TABLE:
+            raise unknown("protocol", what, TABLE)
+        return TABLE[what]
+    return what

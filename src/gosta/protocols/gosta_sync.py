@@ -1,0 +1,28 @@
+"""GoSta-sync (Algorithm 3 of the paper)."""
+
+from __future__ import annotations
+
+from gosta.protocols.protocol import Protocol
+from gosta.protocols.running import State, init, read, total_at
+
+
+def tell(me: State, now: float) -> tuple[float]:
+    """The sum up to now."""
+    return (total_at(me, now),)
+
+
+def meet(me: State, you: tuple[float], fresh: float, now: float) -> State:
+    """Update, then average, then swap."""
+    return State((total_at(me, now) + you[0]) / 2, now, fresh)
+
+
+protocol = Protocol(
+    "gosta-sync",
+    "Every node folds in own x visitor at every tick; the pair drawn averages estimates and swaps visitors.",
+    "a sum, its tick and slope, a visitor",
+    State,
+    init,
+    tell,
+    meet,
+    read,
+)

@@ -1,0 +1,60 @@
+"""Master-node: a centre collects all observations and sends them to everyone. A baseline of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gosta.protocols.protocol import Collecting
+
+row: Callable[[Any, int], Any]  # given by the engine, with the kernel as a tuple of floats
+values: Callable[[Any, Any, Any], tuple[float, ...]]
+
+
+def arrays(n: int, values: int) -> dict[str, Any]:
+    """Which observations were sent; the sum of the kernel over pairs of them; each node's own sum with them."""
+    return {"sent": np.zeros(n, dtype=np.bool_), "common": np.zeros(values), "own": np.zeros((n, values))}
+
+
+def advance(
+    x: Any, options: Any, edges: Any, chances: Any, order: Any, start: int, sent: Any, common: Any, own: Any
+) -> None:
+    """Send the next observation to every node, until all have been."""
+    n = len(x)
+    for t in range(start, min(n, start + len(edges))):
+        new = order[t]
+        h = values(row(x, new), row(x, new), options)
+        for c in range(len(h)):
+            common[c] += 2.0 * own[new, c] + h[c]
+        for node in range(n):
+            h = values(row(x, node), row(x, new), options)
+            for c in range(len(h)):
+                own[node, c] += h[c]
+        sent[new] = True
+
+
+def means(arrays: dict[str, Any], diagonal: Any) -> Any:
+    """Over the pairs of what was sent and the node's own observation."""
+    sent, common, own = arrays["sent"], arrays["common"], arrays["own"]
+    count = sent.sum()
+    with_own = (common + 2.0 * own + diagonal) / (count + 1) ** 2
+    return np.where(sent[:, None], common / max(count, 1) ** 2, with_own)
+
+
+def sent(iterations: int, n: int, numbers: int) -> int:
+    """All observations to the centre, then one to all nodes in each iteration until none is left."""
+    return n * numbers * (1 + min(iterations, n))
+
+
+protocol = Collecting(
+    "master-node",
+    "A centre collects everything, then sends one observation to all nodes an iteration. Needs a centre.",
+    "all observations received",
+    __file__,
+    arrays,
+    means,
+    sent,
+    "n d numbers, and n d before the first",
+)

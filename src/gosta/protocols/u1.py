@@ -1,0 +1,29 @@
+"""U1-gossip (Algorithm 2 of the paper): every node finds its own row mean."""
+
+from __future__ import annotations
+
+from gosta.protocols.protocol import Protocol
+from gosta.protocols.running import State, init, read, total_at
+
+
+def tell(me: State, now: float) -> tuple[()]:
+    """Nothing."""
+    return ()
+
+
+def meet(me: State, you: tuple[()], fresh: float, now: float) -> State:
+    """Swap first; the new visitor counts from this tick on."""
+    return State(total_at(me, now - 1.0) + fresh, now, fresh)
+
+
+protocol = Protocol(
+    "u1",
+    "Swap visitors; every node folds in own x visitor at every tick. Finds each node's own row mean.",
+    "a sum, its tick and slope, a visitor",
+    State,
+    init,
+    tell,
+    meet,
+    read,
+    of_rows=True,
+)
