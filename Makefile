@@ -4,7 +4,7 @@ BIN := .venv/bin
 .PHONY: run test check format benchmark clean
 
 run: .venv/installed  ## the main job on embedded data
-	$(BIN)/gosta exact breast-cancer
+	$(BIN)/gosta run
 
 test: .venv/installed  ## all tests
 	$(BIN)/python -m pytest
@@ -21,6 +21,7 @@ format: .venv/installed
 benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/exact.py
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/simulate.py
 
 .venv/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -101,9 +101,13 @@ def test_files_and_own_statistics(run, tmp_path: Path) -> None:  # type: ignore[
         (["exact", "none.csv"], "no such file: none.csv"),
         (["exact", "-s", "auc", "-o", "positive"], "must be written name=value"),
         (["exact", "-s", "auc", "--interval", "wide"], "interval = 'wide' must be a level such as 95% or 0.95"),
-        (["exact", "-s", "auc", "--interval", "95"], "interval = 95.0 must lie between 0 and 1"),
+        (["exact", "-s", "auc", "--interval", "95"], "interval = '95' must be a level such as 95% or 0.95"),
         (["exact", "-s", "none.py:mine"], "no such file: none.py"),
         (["exact", "lognormal", "--n", "9999999999999"], "GiB of memory"),
+        (["exact", "iris", "--columns", "nosuch"], "unknown column of iris 'nosuch'"),
+        (["exact", "--interval", "7"], "interval = '7' must be a level"),
+        (["exact", "--normalisation", "Q"], "normalisation = 'Q' must be U or V"),
+        (["exact", "--option", "foo=1"], "unknown option 'foo'"),
     ],
 )
 def test_mistakes_get_one_line_and_code_2(run, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]

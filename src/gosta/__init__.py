@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gosta import datasets as datasets
+    from gosta import graphs as graphs
     from gosta import statistics as statistics
     from gosta.errors import InputError as InputError
+    from gosta.simulation.run import resume as resume
+    from gosta.simulation.run import simulate as simulate
+    from gosta.simulation.trace import Trace as Trace
     from gosta.statistics.definition import statistic as statistic
     from gosta.statistics.exact import Estimate as Estimate
     from gosta.statistics.exact import exact as exact
@@ -19,12 +23,27 @@ if TYPE_CHECKING:
 _HOME = {
     "Estimate": "gosta.statistics.exact",
     "InputError": "gosta.errors",
+    "Trace": "gosta.simulation.trace",
     "datasets": "",
     "exact": "gosta.statistics.exact",
+    "graphs": "",
+    "resume": "gosta.simulation.run",
+    "simulate": "gosta.simulation.run",
     "statistic": "gosta.statistics.definition",
     "statistics": "",
 }
-__all__ = ["Estimate", "InputError", "datasets", "exact", "statistic", "statistics"]
+__all__ = [
+    "Estimate",
+    "InputError",
+    "Trace",
+    "datasets",
+    "exact",
+    "graphs",
+    "resume",
+    "simulate",
+    "statistic",
+    "statistics",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import runpy
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gosta.errors import InputError
+from gosta.cli import options
+from gosta.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from gosta.statistics.definition import Statistic
@@ -32,10 +31,7 @@ gosta exact points.npy --statistic mine.py:huber-scatter
 
 
 def exact(
-    data: Annotated[
-        str,
-        typer.Argument(help="A name from 'gosta datasets', or a .csv, .tsv, .csv.gz, .parquet or .npy file."),
-    ] = "breast-cancer",
+    data: options.DataName = "breast-cancer",
     statistic: Annotated[
         str | None,
         typer.Option(
@@ -44,33 +40,19 @@ def exact(
             help="A name from 'gosta statistics', or FILE.py:NAME for your own; without it, all that fit the data.",
         ),
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option("--columns", "-c", help="Columns to use: a,b or given several times."),
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="Column of classes.")] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(help="Column of scores; otherwise rows are scored along the difference of the class means."),
-    ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", help="An option of the statistic, as name=value.")
-    ] = None,
+    columns: options.Columns = None,
+    label: options.Label = None,
+    score: options.Score = None,
+    option: options.Option = None,
     normalisation: Annotated[
         str | None, typer.Option(help="U: pairs of different rows; V: all pairs. Default: the textbook's.")
     ] = None,
     interval: Annotated[str | None, typer.Option(help="Confidence level of an interval: 95% or 0.95.")] = None,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows with missing or infinite values.")
-    ] = False,
-    n: Annotated[
-        int | None, typer.Option("--n", help="Rows: the first n, or how many to make of synthetic data.")
-    ] = None,
+    drop_missing: options.DropMissing = False,
+    n: options.Rows = None,
     seed: Annotated[int | None, typer.Option(help="Seed of synthetic data.")] = None,
-    path: Annotated[
-        Path | None, typer.Option(help="Your copy of the file behind wine-quality-red or svmguide3.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a statistic.")] = False,
+    path: options.OwnFile = None,
+    as_json: options.Json = False,
 ) -> None:
     """Compute the exact value of a pairwise statistic over all rows of a table."""
     from gosta import datasets
@@ -78,32 +60,41 @@ def exact(
     from gosta.statistics.exact import measure
 
     table = datasets.load(data, n=n, seed=seed, path=path)
-    names = [name for text in columns or [] for name in ([text] if text in table.columns else text.split(","))]
+    names = options.column_names(columns, table)
     level = None if interval is None else _level(interval)
-    options = dict(map(_option, option or []))
+    given = options.values(option)
+    if normalisation not in (None, "U", "V"):
+        raise InputError(f"normalisation = {normalisation!r} must be U or V")
 
-    def one(chosen: Statistic, options: dict[str, Any]) -> dict[str, Any]:
+    def one(chosen: Statistic, given: dict[str, Any]) -> dict[str, Any]:
         start = time.perf_counter()
-        rows = table.choose(names or None, label, score, drop_missing)
-        result = measure(rows, chosen, normalisation, level, options)  # type: ignore[arg-type]
-        return _record(result, data, options, time.perf_counter() - start)
+        rows = table.choose(names, label, score, drop_missing)
+        result = measure(rows, chosen, normalisation, level, given)  # type: ignore[arg-type]
+        return _record(result, data, given, time.perf_counter() - start)
 
     if statistic is not None:
-        record = one(_own_or_named(statistic), options)
+        record = one(options.statistic(statistic), given)
         print(json.dumps(record) if as_json else _text(record))
         return
-    if not as_json:
-        print(f"{data}, {len(table)} rows")
+    table.choose(names, label, score, drop_missing)
+    known = {name for chosen in TABLE.values() for name in chosen.options}
+    for name in given:
+        if name not in known:
+            raise unknown("option", name, sorted(known))
+    rows: list[tuple[dict[str, Any] | None, str]] = []
     for chosen in TABLE.values():
         try:
-            record = one(chosen, {k: v for k, v in options.items() if k in chosen.options})
+            record = one(chosen, {k: v for k, v in given.items() if k in chosen.options})
         except InputError as error:
-            if not as_json:
-                print(
-                    f"  {chosen.name:<24} {'-':>12}   {str(error).removeprefix(chosen.name + ': ').partition(';')[0]}"
-                )
+            why = str(error).removeprefix(chosen.name + ": ").partition(";")[0]
+            rows.append((None, f"  {chosen.name:<24} {'-':>12}   {why}"))
             continue
-        print(json.dumps(record) if as_json else _line(record))
+        rows.append((record, json.dumps(record) if as_json else _line(record)))
+    if not any(record for record, _ in rows):
+        raise InputError(f"no statistic fits {data}; ask for one to see why: --statistic auc")
+    if not as_json:
+        print(f"{data}, {len(table)} rows")
+    print("\n".join(line for record, line in rows if record or not as_json))
 
 
 def _record(result: Measurement, data: str, options: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -152,36 +143,11 @@ def _columns(record: dict[str, Any]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{names[0]}, ..., {names[-1]} ({len(names)} columns)"
 
 
-def _own_or_named(text: str) -> Statistic:
-    """A statistic by name; FILE.py:NAME runs the file first."""
-    from gosta.statistics import find
-
-    file, colon, name = text.rpartition(":")
-    if not (colon and file.endswith(".py")):
-        return find(text)
-    if not Path(file).is_file():
-        raise InputError(f"statistic = {text!r}: no such file: {file}")
-    try:
-        runpy.run_path(file)
-    except Exception as error:  # whatever a user's file may do
-        raise InputError(f"statistic = {text!r}: {file} fails with {type(error).__name__}: {error}") from error
-    return find(name)
-
-
-def _option(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"option {text!r} must be written name=value")
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    return name, value
-
-
 def _level(text: str) -> float:
     try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        level = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
-        raise InputError(f"interval = {text!r} must be a level such as 95% or 0.95") from None
+        level = -1.0
+    if not 0 < level < 1:
+        raise InputError(f"interval = {text!r} must be a level such as 95% or 0.95")
+    return level

@@ -27,6 +27,17 @@ def statistics(as_json: Json = False) -> None:
     show({s.name: s.summary + (f" Options: {', '.join(s.options)}." if s.options else "") for s in TABLE.values()})
 
 
+def protocols(as_json: Json = False) -> None:
+    """List the protocols: what a node keeps and sends."""
+    from gosta.protocols import TABLE
+
+    rows = [{"name": p.name, "summary": p.summary, "keeps": p.keeps, "sends": p.sends} for p in TABLE.values()]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    show({row["name"]: f"{row['summary']} Keeps: {row['keeps']}. Sends an iteration: {row['sends']}." for row in rows})
+
+
 def datasets(as_json: Json = False) -> None:
     """List the data sets that have a name."""
     from gosta.datasets import TABLE

@@ -8,20 +8,23 @@ from typing import Annotated
 
 import typer
 
-from gosta.cli import exact, lists
+from gosta.cli import exact, graph, lists, run
 from gosta.errors import InputError
 
 app = typer.Typer(
     name="gosta",
     help="Pairwise statistics (AUC, Gini, Kendall's tau, ...) of data that nobody may collect in one place.",
-    epilog="Begin with: gosta exact breast-cancer --statistic auc",
+    epilog="Begin with: gosta run",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("exact", epilog=exact.EXAMPLES)(exact.exact)
+app.command("graph", epilog=graph.EXAMPLES)(graph.graph)
+app.command("protocols")(lists.protocols)
 app.command("statistics")(lists.statistics)
 app.command("datasets")(lists.datasets)
 

@@ -1,0 +1,74 @@
+"""Options that several commands share, and how their texts become values."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gosta.errors import InputError
+
+if TYPE_CHECKING:
+    from gosta.datasets import Data
+    from gosta.statistics import Statistic
+
+DataName = Annotated[
+    str, typer.Argument(help="A name from 'gosta datasets', or a .csv, .tsv, .csv.gz, .parquet or .npy file.")
+]
+Columns = Annotated[
+    list[str] | None, typer.Option("--columns", "-c", help="Columns to use: a,b or given several times.")
+]
+Label = Annotated[str | None, typer.Option(help="Column of classes.")]
+Score = Annotated[
+    str | None,
+    typer.Option(help="Column of scores; otherwise rows are scored along the difference of the class means."),
+]
+Option = Annotated[list[str] | None, typer.Option("--option", "-o", help="An option of the statistic, as name=value.")]
+DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing or infinite values.")]
+Rows = Annotated[int | None, typer.Option("--n", help="Rows: the first n, or how many to make of synthetic data.")]
+OwnFile = Annotated[Path | None, typer.Option(help="Your copy of the file behind wine-quality-red or svmguide3.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+
+
+def column_names(columns: Sequence[str] | None, table: Data) -> list[str] | None:
+    """Names from texts such as "a,b"; a text that is a column's name as a whole is that column."""
+    names = [name for text in columns or [] for name in ([text] if text in table.columns else text.split(","))]
+    return names or None
+
+
+def statistic(text: str) -> Statistic:
+    """A statistic by name; FILE.py:NAME runs the file first."""
+    from gosta.statistics import find
+
+    file, colon, name = text.rpartition(":")
+    if not (colon and file.endswith(".py")):
+        return find(text)
+    if not Path(file).is_file():
+        raise InputError(f"statistic = {text!r}: no such file: {file}")
+    sys.path.insert(0, str(Path(file).parent))  # as python FILE.py has it
+    try:
+        runpy.run_path(file)
+    except (Exception, SystemExit) as error:  # whatever a user's file may do
+        raise InputError(f"statistic = {text!r}: {file} fails with {type(error).__name__}: {error}") from error
+    return find(name)
+
+
+def values(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Options from texts such as "variant=b": numbers where they look like numbers."""
+    return dict(map(_value, texts or []))
+
+
+def _value(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"option {text!r} must be written name=value")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value

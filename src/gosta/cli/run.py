@@ -1,0 +1,173 @@
+"""``gosta run``: simulate protocols on a network."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gosta.cli import options
+from gosta.errors import InputError
+
+if TYPE_CHECKING:
+    from gosta.simulation.trace import Trace
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+gosta run
+
+gosta run iris --statistic gini-mean-difference --graph torus --protocol gosta-async,gosta-sync,u2
+
+gosta run wine-quality-red --statistic within-cluster-scatter --graph torus --iterations 200000 --runs 50 --out wine.nc
+
+gosta run --resume wine.nc --iterations 400000
+"""
+
+
+def run(
+    data: options.DataName = "breast-cancer",
+    statistic: Annotated[
+        str, typer.Option("--statistic", "-s", help="A name from 'gosta statistics', or FILE.py:NAME for your own.")
+    ] = "auc",
+    graph: Annotated[
+        str, typer.Option("--graph", "-g", help="A family of graphs ('gosta graph --help'), or an edge-list file.")
+    ] = "watts-strogatz",
+    protocol: Annotated[
+        str, typer.Option("--protocol", "-p", help="Names from 'gosta protocols', separated by commas.")
+    ] = "gosta-async",
+    iterations: Annotated[int | None, typer.Option(help="Edges drawn in a run; by default 100 a node.")] = None,
+    runs: Annotated[int, typer.Option(help="Independent runs.")] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of graph and runs.")] = 0,
+    checkpoints: Annotated[int, typer.Option(help="How many times estimates are read.")] = 100,
+    log: Annotated[bool, typer.Option("--log", help="Checkpoints in equal ratios, on a logarithmic axis.")] = False,
+    engine: Annotated[
+        str, typer.Option(help="compiled, or reference (plain Python, slow, same numbers).")
+    ] = "compiled",
+    columns: options.Columns = None,
+    label: options.Label = None,
+    score: options.Score = None,
+    option: options.Option = None,
+    drop_missing: options.DropMissing = False,
+    n: options.Rows = None,
+    path: options.OwnFile = None,
+    out: Annotated[Path | None, typer.Option(help="Save the trace: a .nc file, one for each protocol.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with a trace that was saved (its data, its settings).")
+    ] = None,
+    plot: Annotated[Path, typer.Option(help="Where the picture goes: .png, .svg or .pdf.")] = Path("gosta-run.png"),
+    against: Annotated[str, typer.Option(help="What the picture's axis shows: iterations or units (numbers sent).")] = (
+        "iterations"
+    ),
+    as_json: options.Json = False,
+) -> None:
+    """Simulate gossip on a network with one row of the data at each node."""
+    if plot.suffix not in (".png", ".svg", ".pdf"):
+        raise InputError(f"plot = {str(plot)!r} must end in .png, .svg or .pdf")
+    if against not in ("iterations", "units"):
+        raise InputError(f"against = {against!r} must be 'iterations' or 'units'")
+    import gosta
+    from gosta.protocols import find
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an interruption is told below
+        if resume is not None:
+            traces = [gosta.resume(resume, iterations, patience=0)]
+        else:
+            names = [find(name.strip()).name for name in protocol.split(",")]
+            chosen = options.statistic(statistic)
+            table = gosta.datasets.load(data, n=n, path=path)
+            table = table.choose(options.column_names(columns, table), label, score, drop_missing)
+            settings: dict[str, Any] = {
+                "iterations": iterations,
+                "runs": runs,
+                "seed": seed,
+                "checkpoints": checkpoints,
+            }
+            settings |= {"spacing": "log" if log else "linear", "engine": engine, **options.values(option)}
+            traces = []
+            for name in names:
+                traces.append(gosta.simulate(table, chosen, graph=graph, protocol=name, patience=0, **settings))
+                if not traces[-1].complete:
+                    break
+    files = _save(traces, out or resume)
+    print("\n".join(json.dumps(_record(trace)) for trace in traces) if as_json else _summary(traces))
+    _draw(traces, plot, against)
+    if not as_json:
+        print(f"picture: {plot}")
+    if not traces[-1].complete:
+        go_on = f"; go on with: gosta run --resume {files[-1]}" if files else ""
+        print(f"gosta: stopped early, the numbers are those of the checkpoints reached{go_on}", file=sys.stderr)
+        raise typer.Exit(130)
+
+
+def _record(trace: Trace) -> dict[str, Any]:
+    """What is printed of a trace, as JSON has it: numbers at the last checkpoint that any run reached."""
+    import numpy as np
+
+    about, data, error = trace.about, trace.data, trace.error()
+    last = max(int(np.isfinite(error["mean"].values).sum()) - 1, 0)
+    return {
+        **{key: about[key] for key in ("protocol", "statistic", "data", "graph", "n", "edges")},
+        "iterations": int(trace.iterations[last]),
+        "runs": about["runs"],
+        "seed": about["seed"],
+        "exact": _plain(data["target"].mean("node") if "node" in data["target"].dims else data["target"]),
+        "estimate": _plain(data["estimate"][:, last].mean("run")),
+        "error": float(error["mean"][last]),
+        "spread": float(error["spread"][last]),
+        "relative": about["relative"],
+        "units": int(trace.units[last]),
+        "seconds": round(about["seconds"], 3),
+        "complete": trace.complete,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.values.tolist()
+
+
+def _summary(traces: list[Trace]) -> str:
+    records = [_record(trace) for trace in traces]
+    first = records[0]
+    runs = f"{first['runs']} run{'s' * (first['runs'] > 1)}"
+    kind = "relative error" if first["relative"] else "absolute error (the exact value is 0)"
+    lines = [
+        f"{first['statistic']} of {first['data']} on {first['graph']}: {first['n']:,} nodes, {first['edges']:,} edges",
+        f"exact value {_number(first['exact'])}; after {first['iterations']:,} iterations, {runs}:",
+        f"  {'protocol':<14}{'estimate':>12}{'error':>11}{'spread':>11}{'numbers sent':>16}{'seconds':>10}",
+    ]
+    for r in records:
+        error, spread = (f"{100 * r[k]:.3g} %" if r["relative"] else f"{r[k]:.3g}" for k in ("error", "spread"))
+        numbers = f"{_number(r['estimate']):>12}{error:>11}{spread:>11}{r['units']:>16,}{r['seconds']:>10.2f}"
+        lines.append(f"  {r['protocol']:<14}{numbers}")
+    return "\n".join([*lines, f"error: {kind}, mean over nodes; spread: its standard deviation over nodes"])
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else ", ".join(f"{v:.4g}" for v in value)
+
+
+def _save(traces: list[Trace], out: Path | None) -> list[Path]:
+    """Save to one file, or to one for each protocol."""
+    if out is None:
+        return []
+    several = len(traces) > 1
+    files = [out.with_name(f"{out.stem}-{t.about['protocol']}{out.suffix}") if several else out for t in traces]
+    for trace, file in zip(traces, files, strict=True):
+        trace.save(file)
+    return files
+
+
+def _draw(traces: list[Trace], path: Path, against: str) -> None:
+    from gosta.simulation.plot import draw
+
+    ax = draw(traces, against="units" if against == "units" else "iteration")
+    try:
+        ax.figure.savefig(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error

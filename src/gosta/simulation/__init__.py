@@ -1,0 +1,1 @@
+"""Simulation: engines that run a protocol on a graph, and the trace a run leaves."""

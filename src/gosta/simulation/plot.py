@@ -1,0 +1,54 @@
+"""The paper's kind of figure: error against iterations or against numbers sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gosta.simulation.trace import Trace
+
+# Okabe and Ito's colours, told apart by everyone; a protocol has the same one everywhere.
+COLOURS = {
+    "gosta-async": "#0072B2",
+    "gosta-sync": "#56B4E9",
+    "u2": "#D55E00",
+    "u1": "#E69F00",
+    "averaging": "#009E73",
+    "flooding": "#CC79A7",
+    "master-node": "#000000",
+}
+
+
+def draw(
+    traces: Sequence[Trace], ax: Any = None, labels: Sequence[str] | None = None, against: str = "iteration"
+) -> Any:
+    """Curves of mean error with a band of the spread over nodes, one a trace."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
+
+    if ax is None:
+        figure = Figure(figsize=(6.4, 4.0), layout="constrained", dpi=150)
+        ax = figure.add_subplot()
+    for trace, label in zip(traces, labels or [t.about["protocol"] for t in traces], strict=True):
+        error = trace.error()
+        mean, spread = np.where(error["mean"] > 0, error["mean"], np.nan), error["spread"].values
+        at = trace.units if against == "units" else trace.iterations
+        colour = COLOURS.get(trace.about["protocol"])
+        ax.plot(at, mean, label=label, color=colour, linewidth=1.5)
+        factor = 1 + spread / mean  # as far below as above on a logarithmic axis, where mean - spread may not exist
+        ax.fill_between(at, mean / factor, mean * factor, color=colour, alpha=0.15, linewidth=0)
+    about = traces[0].about
+    ax.set_yscale("log")
+    if about["spacing"] == "log":
+        ax.set_xscale("log")
+    else:
+        ax.xaxis.set_major_formatter(EngFormatter())
+    ax.set_xlabel("numbers sent" if against == "units" else "iterations (edges drawn)")
+    ax.set_ylabel("relative error" if about["relative"] else "absolute error")
+    ax.set_title(f"{about['statistic']} of {about['data']}, {about['graph']}, n = {about['n']:,}", fontsize=10)
+    ax.grid(alpha=0.3, linewidth=0.5)
+    ax.legend(frameon=False)
+    return ax

@@ -1,0 +1,89 @@
+"""What is to be estimated: encoded rows, a statistic, and the truth."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gosta.datasets.data import Floats
+from gosta.errors import InputError
+from gosta.protocols import Collecting, Protocol
+from gosta.statistics import pairs
+from gosta.statistics.definition import Statistic, apply, as_tuple
+from gosta.statistics.exact import row_means, row_sums
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A statistic over encoded rows, one row a node."""
+
+    statistic: Statistic
+    x: Floats
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """How many rows, and nodes."""
+        return len(self.x)
+
+    @cached_property
+    def parts(self) -> dict[str, dict[str, Any]]:
+        """The options, by the part of the statistic they belong to."""
+        return self.statistic.split(self.options)
+
+    @cached_property
+    def example(self) -> Any:
+        """What the kernel gives."""
+        return pairs.check_kernel(self.statistic, self.x, self.parts["kernel"])
+
+    @property
+    def width(self) -> int:
+        """How many numbers the kernel gives."""
+        return len(as_tuple(self.example))
+
+    @cached_property
+    def row_means(self) -> Floats:
+        """The mean kernel value of each row with all rows, exactly: n × k."""
+        return row_means(row_sums(self.statistic, self.x, self.parts["kernel"]), "V")
+
+    @cached_property
+    def diagonal(self) -> Floats:
+        """The kernel of each row with itself: n × k."""
+        return pairs.diagonal(self.statistic, self.x, self.parts["kernel"])
+
+    def targets(self, protocol: Protocol | Collecting) -> Floats:
+        """The exact value, 1 × p; for protocols that estimate row means that of each node, n × p."""
+        if protocol.of_rows:
+            return self.values(self.row_means, of_rows=True)
+        return self.values(np.array([[column.mean() for column in self.row_means.T]]))
+
+    def first_states(self, protocol: Protocol) -> Floats:
+        """What all nodes keep at the beginning: n × k × fields."""
+        (name,) = inspect.signature(protocol.init).parameters
+        given = self.row_means if name == "row" else self.diagonal
+        return np.stack(protocol.init(given), axis=-1)
+
+    def values(self, means: Floats, of_rows: bool = False) -> Floats:
+        """From mean kernel values (over all pairs, n × k) to values in the textbook's normalisation (n × p).
+
+        Where a node has no estimate yet (a ratio 0/0) it is 0, as protocols begin with 0.
+        """
+        statistic, n = self.statistic, self.n
+        if statistic.normalisation == "U":
+            diagonal = self.diagonal if of_rows else self.diagonal.mean(axis=0)
+            means = (n * means - diagonal) / (n - 1)
+        values = apply(statistic.final, means, **self.parts["final"]) if statistic.final else means
+        return np.where(np.isfinite(values), values * (n * (n - 1) / 2 if statistic.total else 1.0), 0.0)
+
+    def check(self, protocol: Protocol | Collecting) -> None:
+        """Refuse statistics that a protocol cannot estimate."""
+        if self.statistic.local is not None:
+            raise InputError(
+                f"{self.statistic.name} is a function of each row's own mean, which {protocol.name} cannot estimate; "
+                "statistics without a 'local' part can be, such as kendall-tau"
+            )

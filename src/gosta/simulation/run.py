@@ -1,0 +1,347 @@
+"""Running a protocol on a graph: all runs on all cores, checkpoint by checkpoint."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from gosta import datasets, graphs, memory, progress
+from gosta.datasets.data import Floats
+from gosta.errors import InputError
+from gosta.graphs.graph import Graph
+from gosta.protocols import Collecting, Protocol
+from gosta.protocols import find as find_protocol
+from gosta.schedule import BLOCK, Schedule
+from gosta.simulation.collecting import CollectingEngine
+from gosta.simulation.compiled import Compiled
+from gosta.simulation.problem import Problem
+from gosta.simulation.reference import Arrays, Reference
+from gosta.simulation.trace import Trace, errors
+from gosta.statistics import Statistic
+from gosta.statistics import find as find_statistic
+
+KEEP = 1 << 26  # estimates kept in memory, half a GiB; beyond that summaries only
+RESUMABLE = 4 << 30  # bytes of nodes kept for going on later, over all runs
+Spacing = Literal["linear", "log"]
+EngineName = Literal["compiled", "reference"]
+
+
+def simulate(
+    data: Any,
+    statistic: str | Statistic,
+    *,
+    graph: Any = "watts-strogatz",
+    protocol: str | Protocol | Collecting = "gosta-async",
+    iterations: int | None = None,
+    runs: int = 10,
+    seed: int = 0,
+    checkpoints: int = 100,
+    spacing: Spacing = "linear",
+    clocks: bool = False,
+    engine: EngineName = "compiled",
+    columns: str | int | Sequence[str | int] | None = None,
+    label: Any = None,
+    score: Any = None,
+    drop_missing: bool = False,
+    patience: float = progress.PATIENCE,
+    **options: Any,
+) -> Trace:
+    """Let a protocol estimate a statistic on a network with one row of the data at each node.
+
+    Parameters
+    ----------
+    data, statistic, columns, label, score, drop_missing, **options
+        As for `gosta.exact`.
+    graph
+        A family's name (``gosta graph --help``), made for as many nodes as there are rows; or a graph, an edge file,
+        a networkx graph.
+    protocol
+        A name from ``gosta protocols``.
+    iterations
+        Edges drawn in each run (U2 draws two an iteration); by default 100 a node.
+    runs, seed
+        Independent runs; run r always sees the same edges for the same seed and graph.
+    checkpoints, spacing
+        How many times estimates are read, evenly ("linear") or in equal ratios ("log").
+    clocks
+        Whether edges fire by Poisson clocks of rate 1, and the time of each checkpoint is recorded as ``time``.
+    engine
+        "compiled", or "reference", which is plain Python and gives the same numbers to the last bit.
+
+    Returns
+    -------
+    Trace
+        Ctrl-C ends the runs early; the trace then holds what was computed.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> trace = gosta.simulate("iris", "gini-mean-difference", graph="complete", iterations=20_000, runs=2)
+    >>> bool(trace.error()["mean"][-1] < 0.05), round(trace.target, 4)
+    (True, 0.9462)
+    """
+    for name, value in {"iterations": iterations, "runs": runs, "checkpoints": checkpoints}.items():
+        if not (isinstance(value, int | np.integer) and value >= 1) and not (name == "iterations" and value is None):
+            raise InputError(f"{name} = {value!r} must be a whole number, at least 1")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed = {seed!r} must be a whole number, not negative")
+    if spacing not in ("linear", "log"):
+        raise InputError(f"spacing = {spacing!r} must be 'linear' or 'log'")
+    chosen, rule = find_statistic(statistic), find_protocol(protocol)
+    table = datasets.load(data).choose(columns, label, score, drop_missing)
+    problem = Problem(chosen, chosen.encoded(table, options), options)
+    network = graphs.load(graph, n=problem.n, seed=seed)
+    if isinstance(graph, Graph):
+        network.check()
+    last = 100 * problem.n if iterations is None else int(iterations)
+    even = np.linspace(0, last, checkpoints + 1)[1:] if spacing == "linear" else np.geomspace(1, last, checkpoints)
+    about = {
+        "protocol": rule.name,
+        "statistic": chosen.name,
+        "data": table.name,
+        "options": {k: v for k, v in options.items() if isinstance(v, str | int | float)},
+        "graph": network.name,
+        "n": problem.n,
+        "edges": network.m,
+        "runs": int(runs),
+        "seed": int(seed),
+        "spacing": spacing,
+        "clocks": clocks,
+        "engine": engine,
+        "seconds": 0.0,
+    }
+    at = np.unique(np.maximum(1, np.round(even))).astype(np.int64)
+    return Simulation(problem, rule, network, at, about).go(patience)
+
+
+def resume(source: Trace | str | Path, iterations: int | None = None, patience: float = progress.PATIENCE) -> Trace:
+    """Go on with a simulation from where it stopped, or beyond where it ended.
+
+    Parameters
+    ----------
+    source
+        A trace, or the file one was saved to.
+    iterations
+        A new end, with checkpoints as far apart as the last two were.
+
+    Returns
+    -------
+    Trace
+        The same numbers as those of a simulation that was never interrupted.
+    """
+    old = source if isinstance(source, Trace) else Trace.load(source)
+    if "now" not in old.rest:
+        raise InputError(
+            "this trace does not hold the nodes of its runs (reference engine, or too large): it cannot go on"
+        )
+    about, rest = dict(old.about), old.rest
+    statistic = find_statistic(about["statistic"])
+    problem = Problem(statistic, np.ascontiguousarray(rest["x"]), about["options"])
+    network = Graph(about["graph"], about["n"], rest.get("edges"), rest.get("weights"))
+    at = old.iterations
+    if iterations is not None and iterations > at[-1]:
+        step = int(at[-1] - at[-2]) if len(at) > 1 else int(at[-1])
+        at = np.append(at, np.unique(np.append(np.arange(at[-1] + step, iterations, step), iterations)))
+    return Simulation(problem, find_protocol(about["protocol"]), network, at, about, old).go(patience)
+
+
+@dataclass
+class Results:
+    """What the runs fill in."""
+
+    mean: Floats
+    spread: Floats
+    estimate: Floats
+    estimates: Floats | None
+    time: Floats | None
+    now: Any
+    arrays: list[Arrays | None]
+    sizes: Any
+
+
+class Simulation:
+    """All runs of one protocol on one graph."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        protocol: Protocol | Collecting,
+        graph: Graph,
+        at: Any,
+        about: dict[str, Any],
+        old: Trace | None = None,
+    ) -> None:
+        problem.check(protocol)
+        self.problem, self.protocol, self.graph, self.at, self.about = problem, protocol, graph, at, about
+        self.target = problem.targets(protocol)
+        if about["engine"] not in ("compiled", "reference"):
+            raise InputError(f"engine = {about['engine']!r} must be 'compiled' or 'reference'")
+        plain = about["engine"] == "reference"
+        self.engine: Any
+        if isinstance(protocol, Collecting):
+            self.engine = CollectingEngine(problem, protocol, plain)
+        else:
+            self.engine = (Reference if plain else Compiled)(problem, protocol)
+        self.results = self._room(old)
+        self.stopping = threading.Event()
+
+    def _room(self, old: Trace | None) -> Results:
+        """Arrays for the results, with those of an earlier trace filled in."""
+        runs, count, (n, p) = self.about["runs"], len(self.at), (self.problem.n, self.target.shape[1])
+        keep = runs * count * n * p <= KEEP
+        memory.require(
+            8 * runs * count * (n * p if keep else 2), f"the estimates of {runs} runs at {count} checkpoints"
+        )
+        room = Results(
+            np.full((runs, count), np.nan),
+            np.full((runs, count), np.nan),
+            np.full((runs, count, p), np.nan),
+            np.full((runs, count, n, p), np.nan) if keep else None,
+            np.full((runs, count), np.nan) if self.about["clocks"] else None,
+            np.zeros(runs, dtype=np.int64),
+            [None] * runs,
+            np.zeros(runs, dtype=np.int64),
+        )
+        if old is not None:
+            done = len(old.iterations)
+            room.mean[:, :done], room.spread[:, :done] = old.data["mean"].values, old.data["spread"].values
+            room.estimate[:, :done] = old.data["estimate"].values.reshape(runs, done, p)
+            if room.estimates is not None and "estimates" in old.data:
+                room.estimates[:, :done] = old.data["estimates"].values.reshape(runs, done, n, p)
+            elif room.estimates is not None:
+                room.estimates = None
+            if room.time is not None:
+                room.time[:, :done] = old.data["time"].values
+            room.now[:] = old.rest["now"]
+            for run in range(runs):
+                names = [name for name in old.rest if name.endswith(f"@{run}")]
+                room.arrays[run] = {name.rpartition("@")[0]: np.array(old.rest[name]) for name in names} or None
+        return room
+
+    def go(self, patience: float) -> Trace:
+        """Do all that is left to do, on all cores."""
+        runs = self.about["runs"]
+        left = runs * int(self.at[-1]) - int(self.results.now.sum())
+        start = time.perf_counter()
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        title = f"{self.about['protocol']}, {runs} run{'s' * (runs > 1)}"
+        with (
+            progress.bar(title, left, patience, unit="iterations") as advance,
+            ThreadPoolExecutor(min(cores, runs)) as pool,
+        ):
+            futures = [pool.submit(self._run, run, advance) for run in range(runs)]
+            try:
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                if any(future.exception() for future in done):
+                    self.stopping.set()
+            except KeyboardInterrupt:
+                self.stopping.set()
+                warnings.warn("interrupted: the trace holds what was computed up to now", stacklevel=4)
+        for future in futures:
+            future.result()
+        self.about["seconds"] += time.perf_counter() - start
+        return self._trace()
+
+    def _run(self, run: int, advance: Any) -> None:
+        """One run, from where it stands to the last checkpoint."""
+        results, engine, draws = self.results, self.engine, self.protocol.draws
+        schedule = Schedule(self.graph, self.about["seed"], run)
+        extra: dict[str, Any] = {"order": schedule.order()} if isinstance(self.protocol, Collecting) else {}
+        arrays = results.arrays[run]
+        if arrays is None:
+            arrays = results.arrays[run] = engine.start()
+        results.sizes[run] = sum(a.nbytes for a in arrays.values() if isinstance(a, np.ndarray))
+        now, block, clock = int(results.now[run]), -1, 0.0
+        edges: Any = None
+        if results.time is not None and now:
+            clock = self._clock(schedule, now)
+        for c, checkpoint in enumerate(self.at.tolist()):
+            while now < checkpoint:
+                if self.stopping.is_set():
+                    return
+                position = now * draws
+                if position // BLOCK != block:
+                    block = position // BLOCK
+                    edges = schedule.edges(block)
+                    if isinstance(self.protocol, Collecting):
+                        chances = schedule.chances(block)
+                first = position - block * BLOCK
+                last = min(BLOCK, checkpoint * draws - block * BLOCK)
+                if isinstance(self.protocol, Collecting):
+                    extra["chances"] = chances[first:last]
+                engine.advance(arrays, edges[first:last], now, **extra)
+                if results.time is not None:
+                    clock += float(schedule.gaps(block)[first:last].sum())
+                now += (last - first) // draws
+                results.now[run] = now
+                advance((last - first) // draws)
+            if np.isnan(results.mean[run, c]):
+                self._read(run, c, arrays, now)
+                if results.time is not None:
+                    results.time[run, c] = clock
+        if results.sizes[run] * self.about["runs"] > RESUMABLE:
+            results.arrays[run] = None
+
+    def _clock(self, schedule: Schedule, now: int) -> float:
+        """The time at a tick, from all gaps before it."""
+        blocks, rest = divmod(now * self.protocol.draws, BLOCK)
+        return float(sum(schedule.gaps(b).sum() for b in range(blocks)) + schedule.gaps(blocks)[:rest].sum())
+
+    def _read(self, run: int, c: int, arrays: Arrays, now: int) -> None:
+        values = self.problem.values(self.engine.means(arrays, now), self.protocol.of_rows)
+        self.results.mean[run, c], self.results.spread[run, c] = errors(values, self.target)
+        self.results.estimate[run, c] = values.mean(axis=0)
+        if self.results.estimates is not None:
+            self.results.estimates[run, c] = values
+
+    def _trace(self) -> Trace:
+        import xarray as xr
+
+        results, several = self.results, self.target.shape[1] > 1
+        target = self.target if self.protocol.of_rows else self.target[0]
+        dims = (("node",) if self.protocol.of_rows else ()) + (("value",) if several else ())
+        units = [self._sent(int(t)) for t in self.at]
+        variables: dict[str, Any] = {
+            "mean": (("run", "iteration"), results.mean),
+            "spread": (("run", "iteration"), results.spread),
+            "estimate": (("run", "iteration", "value"), results.estimate),
+            "units": ("iteration", units),
+            "target": (dims, target if several else target[..., 0]),
+        }
+        if not several:
+            variables["estimate"] = (("run", "iteration"), results.estimate[..., 0])
+        if results.estimates is not None:
+            names = ("run", "iteration", "node") + (("value",) if several else ())
+            variables["estimates"] = (names, results.estimates if several else results.estimates[..., 0])
+        if results.time is not None:
+            variables["time"] = (("run", "iteration"), results.time)
+        about = {**self.about, "iterations": int(self.at[-1]), "relative": bool((self.target != 0).any())}
+        return Trace(xr.Dataset(variables, coords={"iteration": self.at}), about, self._rest())
+
+    def _sent(self, iterations: int) -> int:
+        n, d = self.problem.x.shape
+        if isinstance(self.protocol, Collecting):
+            return int(self.protocol.sent(iterations, n, d))
+        return iterations * self.protocol.units(d, self.problem.width)
+
+    def _rest(self) -> dict[str, Any]:
+        """What a resumed run needs, where it is small enough to keep."""
+        kept = [(run, arrays) for run, arrays in enumerate(self.results.arrays) if arrays is not None]
+        if self.about["engine"] == "reference" or self.results.sizes.max() * self.about["runs"] > RESUMABLE:
+            return {}
+        rest = {f"{name}@{run}": array for run, arrays in kept for name, array in arrays.items()}
+        rest |= {"x": self.problem.x, "now": self.results.now}
+        if self.graph.edges is not None:
+            rest["edges"] = self.graph.edges
+        if self.graph.weights is not None:
+            rest["weights"] = self.graph.weights
+        return rest

@@ -1,0 +1,129 @@
+"""What a simulation leaves: estimates at checkpoints, their errors, and enough to go on from there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gosta.datasets.data import Floats
+from gosta.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+FORMAT = "gosta trace 1"
+
+
+class Trace:
+    """A simulation's results, labelled: an `xarray.Dataset` with a few ways to look at it.
+
+    Attributes
+    ----------
+    data
+        ``mean`` and ``spread``, the mean and standard deviation over nodes of the error, by run and iteration;
+        ``estimate``, the mean over nodes; ``estimates`` by run, iteration and node (absent where they would not fit);
+        ``units``, the numbers sent; ``target``. Checkpoints that were not reached are NaN.
+    about
+        What was run: protocol, statistic, graph, n, edges, iterations, runs, seed, seconds and so on.
+    """
+
+    def __init__(self, data: xr.Dataset, about: dict[str, Any], rest: dict[str, Any] | None = None) -> None:
+        self.data, self.about = data, about
+        self.rest = rest or {}  # what a resumed run needs: observations, edges and the nodes of each run
+
+    @property
+    def iterations(self) -> Any:
+        """The checkpoints."""
+        return self.data["iteration"].values
+
+    @property
+    def estimates(self) -> xr.DataArray:
+        """By run, iteration and node (and value, where the statistic has several)."""
+        if "estimates" not in self.data:
+            raise InputError("the estimates of all nodes were too many to keep; error() has their summaries")
+        return self.data["estimates"]
+
+    @property
+    def target(self) -> Any:
+        """The exact value: a number, or one a node (or value)."""
+        values = self.data["target"].values
+        return float(values) if values.ndim == 0 else values
+
+    @property
+    def units(self) -> Any:
+        """Numbers sent in all, at each checkpoint."""
+        return self.data["units"].values
+
+    @property
+    def complete(self) -> bool:
+        """Whether all runs reached the last checkpoint."""
+        return bool(np.isfinite(self.data["mean"].values).all())
+
+    def error(self) -> xr.Dataset:
+        """Mean error and its spread over nodes at each checkpoint, averaged over the runs that reached it."""
+        import xarray as xr
+
+        out = {name: self.data[name].mean("run", skipna=True) for name in ("mean", "spread")}
+        return xr.Dataset(out, attrs={"error": "relative" if self.about["relative"] else "absolute (the target is 0)"})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Mean error, spread and units sent, a row a checkpoint."""
+        frame = self.error().to_dataframe()
+        return frame.assign(units=self.units)
+
+    def plot(self, ax: Any = None, label: str | None = None) -> Any:
+        """Draw the error against iterations, with its spread over nodes as a band."""
+        from gosta.simulation.plot import draw
+
+        return draw([self], ax=ax, labels=[label or self.about["protocol"]])
+
+    def save(self, path: str | Path) -> None:
+        """Write all to a NetCDF file, whole or not at all."""
+        path = Path(path)
+        extra = {name: (tuple(f"{name}_{k}" for k in range(a.ndim)), a) for name, a in self.rest.items()}
+        data = self.data.assign(extra)
+        data.attrs["gosta"] = json.dumps({"format": FORMAT, **self.about})
+        draft = path.with_name(path.name + ".part")
+        try:
+            data.to_netcdf(draft, engine="h5netcdf")
+            draft.replace(path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """Read what `save` wrote."""
+        import xarray as xr
+
+        if not Path(path).is_file():
+            raise InputError(f"no such file: {path}")
+        try:
+            data = xr.load_dataset(path, engine="h5netcdf")
+            about = json.loads(data.attrs.pop("gosta"))
+        except (OSError, KeyError, ValueError) as error:
+            raise InputError(f"cannot read {path}: it is not a trace that gosta saved") from error
+        if about.pop("format", None) != FORMAT:
+            raise InputError(f"cannot read {path}: it was saved by another version of gosta")
+        known = {"mean", "spread", "estimate", "estimates", "units", "target", "time"}
+        rest = {str(name): data[name].values for name in data.data_vars if name not in known}
+        return cls(data[[name for name in data.data_vars if name in known]], about, rest)
+
+    def __repr__(self) -> str:
+        about = self.about
+        return (
+            f"Trace({about['protocol']} on {about['graph']}, {about['statistic']}, {about['runs']} runs, "
+            f"{len(self.iterations)} checkpoints up to {self.iterations[-1]})"
+        )
+
+
+def errors(estimates: Floats, target: Floats) -> tuple[float, float]:
+    """Mean and standard deviation over nodes of the error: relative, or absolute where the target is 0."""
+    gap = np.sqrt(((estimates - target) ** 2).sum(axis=1))
+    size = np.sqrt((target**2).sum(axis=1)).mean()
+    relative = gap / size if size > 0 else gap
+    return float(relative.mean()), float(relative.std())

@@ -1,0 +1,216 @@
+"""Traces: reading, saving, resuming, drawing; and mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gosta
+from gosta.simulation import run as run_module
+from gosta.simulation.run import Simulation
+
+
+def short(**more: Any) -> gosta.Trace:
+    settings: dict[str, Any] = {"graph": "complete", "iterations": 3000, "runs": 3, "checkpoints": 10, **more}
+    return gosta.simulate("iris", "gini-mean-difference", **settings)
+
+
+def test_what_a_trace_holds() -> None:
+    trace = short()
+    assert trace.iterations.tolist() == list(range(300, 3001, 300))
+    assert trace.estimates.dims == ("run", "iteration", "node")
+    error = trace.error()
+    relative = np.abs(trace.estimates - trace.target) / trace.target
+    np.testing.assert_allclose(error["mean"], relative.mean(("node", "run")))
+    np.testing.assert_allclose(error["spread"], relative.std("node").mean("run"))
+    assert trace.units.tolist() == (4 * trace.iterations).tolist()
+    assert list(trace.to_pandas().columns) == ["mean", "spread", "units"]
+    assert trace.complete
+
+
+def test_checkpoints_in_equal_ratios() -> None:
+    trace = short(spacing="log", checkpoints=5, iterations=10_000)
+    assert trace.iterations.tolist() == [1, 10, 100, 1000, 10_000]
+
+
+def test_saving_and_loading(tmp_path: Path) -> None:
+    trace = short(clocks=True)
+    trace.save(tmp_path / "run.nc")
+    again = gosta.Trace.load(tmp_path / "run.nc")
+    assert again.data.identical(trace.data)
+    assert again.about == trace.about
+    assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
+
+
+@pytest.mark.parametrize("protocol", ["gosta-async", "u2", "flooding", "master-node"])
+def test_interrupted_and_resumed_is_uninterrupted(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs that stop wherever they happen to be go on to the same numbers."""
+    whole = short(protocol=protocol, iterations=60_000, clocks=True)
+    reads = []
+    read = Simulation._read
+
+    def stop_after_a_while(self: Simulation, *args: Any) -> None:
+        read(self, *args)
+        reads.append(args)
+        if len(reads) == 7:
+            self.stopping.set()
+
+    monkeypatch.setattr(Simulation, "_read", stop_after_a_while)
+    part = short(protocol=protocol, iterations=60_000, clocks=True)
+    monkeypatch.undo()
+    assert not part.complete
+    assert np.isfinite(part.data["mean"]).any()
+    part.save(tmp_path / "part.nc")
+    resumed = gosta.resume(tmp_path / "part.nc")
+    assert resumed.complete
+    for name in ("estimates", "mean", "spread", "units"):
+        np.testing.assert_array_equal(resumed.data[name], whole.data[name])
+    np.testing.assert_allclose(resumed.data["time"], whole.data["time"], rtol=1e-12)
+
+
+def test_going_beyond_the_end() -> None:
+    longer = gosta.resume(short(), iterations=6000)
+    np.testing.assert_array_equal(longer.estimates, short(iterations=6000, checkpoints=20).estimates)
+
+
+def test_large_runs_keep_summaries_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = short()
+    monkeypatch.setattr(run_module, "KEEP", 100)
+    monkeypatch.setattr(run_module, "RESUMABLE", 100)
+    small = short()
+    np.testing.assert_array_equal(small.error()["mean"], whole.error()["mean"])
+    with pytest.raises(gosta.InputError, match="too many to keep"):
+        _ = small.estimates
+    with pytest.raises(gosta.InputError, match="cannot go on"):
+        gosta.resume(small)
+
+
+def test_a_target_of_zero_gives_absolute_errors() -> None:
+    x = np.array([(0, 0), (1, 1), (0, 1), (1, 0)] * 5, dtype=float)
+    trace = gosta.simulate(x, "covariance", graph="complete", iterations=5000, runs=2)
+    assert trace.target == 0.0
+    assert not trace.about["relative"]
+    np.testing.assert_allclose(trace.error()["mean"], abs(trace.estimates).mean(("node", "run")))
+    assert "absolute" in trace.error().attrs["error"]
+
+
+def test_plot(tmp_path: Path) -> None:
+    axes = short().plot()
+    assert axes.get_ylabel() == "relative error"
+    axes.figure.savefig(tmp_path / "p.png")
+    assert (tmp_path / "p.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"iterations": 0}, "iterations = 0 must be a whole number, at least 1"),
+        ({"runs": 0}, "runs = 0 must be"),
+        ({"runs": 2.5}, "runs = 2.5 must be"),
+        ({"checkpoints": 0}, "checkpoints = 0 must be"),
+        ({"seed": -1}, "seed = -1 must be"),
+        ({"spacing": "cubic"}, "spacing = 'cubic'"),
+        ({"engine": "gpu"}, "engine = 'gpu' must be 'compiled' or 'reference'"),
+        ({"protocol": "gosta-asinc"}, "unknown protocol 'gosta-asinc'; did you mean 'gosta-async'"),
+        ({"graph": "tours"}, "unknown graph .*'torus'"),
+        ({"graph": gosta.graphs.complete(7)}, r"7.*150|150.*7"),
+    ],
+)
+def test_mistakes(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(gosta.InputError, match=message):
+        short(**arguments)
+
+
+def test_more_mistakes(tmp_path: Path) -> None:
+    with pytest.raises(gosta.InputError, match="spearman-rho is a function of each row's own mean"):
+        gosta.simulate("iris", "spearman-rho", graph="complete")
+    with pytest.raises(gosta.InputError, match="GiB of memory"):
+        gosta.simulate("lognormal", "variance", graph="complete", runs=10**9, checkpoints=10**6, iterations=10**6)
+    (tmp_path / "bad.nc").write_bytes(b"no netcdf")
+    with pytest.raises(gosta.InputError, match="not a trace that gosta saved"):
+        gosta.Trace.load(tmp_path / "bad.nc")
+    with pytest.raises(gosta.InputError, match="no such file"):
+        gosta.resume(tmp_path / "none.nc")
+    with pytest.raises(gosta.InputError, match="cannot write"):
+        short().save(tmp_path / "nowhere" / "run.nc")
+
+
+def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gosta", *map(str, arguments)], capture_output=True, text=True, check=False, cwd=folder
+    )
+
+
+def test_run_on_the_command_line(tmp_path: Path) -> None:
+    done = command("run", "iris", "-s", "gini-mean-difference", "--protocol", "gosta-sync,u2", "--iterations", 5000,
+                   "--runs", 2, "--graph", "torus", "--json", "--out", "r.nc", folder=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [r["protocol"] for r in records] == ["gosta-sync", "u2"]
+    for record in records:
+        wanted = {"protocol", "statistic", "graph", "n", "edges", "iterations", "runs", "seed", "exact", "estimate"}
+        assert wanted | {"error", "spread", "units", "seconds"} <= set(record)
+        assert record["exact"] == pytest.approx(gosta.exact("iris", "gini-mean-difference"))
+        trace = gosta.Trace.load(tmp_path / f"r-{record['protocol']}.nc")
+        assert record["error"] == float(trace.error()["mean"][-1])
+    assert (tmp_path / "gosta-run.png").stat().st_size > 10_000
+    shown = command("run", "--iterations", 2000, "--runs", 2, "--plot", "a.svg", folder=tmp_path)
+    assert shown.returncode == 0
+    assert "auc of breast-cancer on watts-strogatz: 569 nodes" in shown.stdout
+    assert (tmp_path / "a.svg").exists()
+
+
+def test_run_mistakes_on_the_command_line(tmp_path: Path) -> None:
+    for arguments, message in [
+        (("--graph", "torus"), "569"),
+        (("--protocol", "gosta"), "unknown protocol 'gosta'"),
+        (("--plot", "a.docx"), "must end in .png, .svg or .pdf"),
+        (("--against", "time"), "must be 'iterations' or 'units'"),
+        (("--resume", "none.nc"), "no such file: none.nc"),
+        (("--iterations", "0"), "iterations = 0"),
+    ]:
+        done = command("run", *arguments, folder=tmp_path)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_control_c_keeps_what_was_computed(tmp_path: Path) -> None:
+    """A real process on a real terminal, a real signal: the file holds the part, and resuming gives the whole."""
+    settings = ["run", "iris", "-s", "variance", "-g", "complete", "--runs", "2", "--checkpoints", "400"]
+    settings += ["--iterations", "200000000", "--json"]
+    terminal, other = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gosta", *settings, "--out", "part.nc"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=other, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+    )  # fmt: skip
+    os.close(other)
+    shown = b""
+    while b"iterations/s" not in shown:
+        shown += os.read(terminal, 4096)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    shown += os.read(terminal, 65536)
+    os.close(terminal)
+    assert process.returncode == 130
+    assert b"stopped early" in shown
+    assert not json.loads(out)["complete"]
+    resumed = command("run", "--resume", "part.nc", "--json", folder=tmp_path)
+    whole = command(*settings, folder=tmp_path)
+    first, second = json.loads(resumed.stdout), json.loads(whole.stdout)
+    assert first["complete"]
+    assert first["estimate"] == second["estimate"]
+    assert first["error"] == second["error"]
