@@ -232,14 +232,16 @@ def test_units_are_those_of_the_paper() -> None:
 def test_schedule_is_a_function_of_seed_run_and_block() -> None:
     graph = graphs.make("watts-strogatz", 50)
     one, same, other = Schedule(graph, 1, 0), Schedule(graph, 1, 0), Schedule(graph, 1, 1)
-    np.testing.assert_array_equal(one.edges(3), same.edges(3))
-    assert not np.array_equal(one.edges(3), one.edges(4))
-    assert not np.array_equal(one.edges(3), other.edges(3))
+    third, fourth = (3 * BLOCK, 4 * BLOCK), (4 * BLOCK, 5 * BLOCK)
+    np.testing.assert_array_equal(one.edges(*third), same.edges(*third))
+    np.testing.assert_array_equal(one.edges(3 * BLOCK + 7, 3 * BLOCK + 9), same.edges(*third)[7:9])
+    assert not np.array_equal(one.edges(*third), one.edges(*fourth))
+    assert not np.array_equal(one.edges(*third), other.edges(*third))
     child = np.random.SeedSequence(1).spawn(2)[1]
     assert child.spawn_key == (1,)
-    assert one.edges(0).shape == (BLOCK, 2)
+    assert one.edges(0, BLOCK).shape == (BLOCK, 2)
     # Poisson clocks: BLOCK gaps of mean 1/m; the mean lies within 5 standard errors but for one seed in a million.
-    assert one.gaps(0).mean() * graph.m == pytest.approx(1, abs=5 / np.sqrt(BLOCK))
+    assert one.gaps(0, BLOCK).mean() * graph.m == pytest.approx(1, abs=5 / np.sqrt(BLOCK))
 
 
 def test_estimates_do_not_depend_on_how_the_work_is_cut() -> None:

@@ -17,6 +17,7 @@ import pytest
 import gosta
 from gosta.simulation import run as run_module
 from gosta.simulation.run import Simulation
+from gosta.statistics import TABLE
 
 
 def short(**more: Any) -> gosta.Trace:
@@ -77,6 +78,18 @@ def test_interrupted_and_resumed_is_uninterrupted(
     for name in ("estimates", "mean", "spread", "units"):
         np.testing.assert_array_equal(resumed.data[name], whole.data[name])
     np.testing.assert_allclose(resumed.data["time"], whole.data["time"], rtol=1e-12)
+
+
+def test_resuming_needs_the_same_statistic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gosta.statistics.definition.TABLE", dict(TABLE))
+    made = gosta.statistic(name="scaled-gap")(lambda x, y, scale=2: scale * abs(x[0] - y[0]))
+    settings: dict[str, Any] = {"graph": "complete", "iterations": 1000, "runs": 2, "scale": np.int64(3)}
+    part = gosta.simulate("lognormal", made, **settings)
+    whole = gosta.simulate("lognormal", made, **{**settings, "iterations": 2000, "checkpoints": 200})
+    np.testing.assert_array_equal(gosta.resume(part, iterations=2000).estimates, whole.estimates)
+    gosta.statistic(name="scaled-gap")(lambda x, y, scale=2: scale * (x[0] - y[0]) ** 2)
+    with pytest.raises(gosta.InputError, match="is not the statistic it was"):
+        gosta.resume(part)
 
 
 def test_going_beyond_the_end() -> None:
@@ -179,6 +192,8 @@ def test_run_mistakes_on_the_command_line(tmp_path: Path) -> None:
         (("--against", "time"), "must be 'iterations' or 'units'"),
         (("--resume", "none.nc"), "no such file: none.nc"),
         (("--iterations", "0"), "iterations = 0"),
+        (("--plot", "no/where.png"), "there is no folder no"),
+        (("--out", "no/where.nc"), "there is no folder no"),
     ]:
         done = command("run", *arguments, folder=tmp_path)
         assert done.returncode == 2

@@ -70,16 +70,19 @@ def run(
         raise InputError(f"plot = {str(plot)!r} must end in .png, .svg or .pdf")
     if against not in ("iterations", "units"):
         raise InputError(f"against = {against!r} must be 'iterations' or 'units'")
+    for name, file in {"plot": plot, "out": out}.items():
+        if file is not None and not file.parent.is_dir():
+            raise InputError(f"{name} = {str(file)!r}: there is no folder {file.parent}")
     import gosta
     from gosta.protocols import find
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an interruption is told below
+        chosen = options.statistic(statistic)
         if resume is not None:
             traces = [gosta.resume(resume, iterations, patience=0)]
         else:
             names = [find(name.strip()).name for name in protocol.split(",")]
-            chosen = options.statistic(statistic)
             table = gosta.datasets.load(data, n=n, path=path)
             table = table.choose(options.column_names(columns, table), label, score, drop_missing)
             settings: dict[str, Any] = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gosta import compiled
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.protocols import Collecting, Protocol
@@ -35,6 +36,22 @@ class Problem:
     def parts(self) -> dict[str, dict[str, Any]]:
         """The options, by the part of the statistic they belong to."""
         return self.statistic.split(self.options)
+
+    @property
+    def plain_options(self) -> dict[str, Any]:
+        """The options of kernel and final, which are all that a resumed run needs, as JSON can hold them."""
+        named = self.parts["kernel"] | self.parts.get("final", {})
+        return {
+            k: named[k].item() if isinstance(named[k], np.generic) else named[k] for k in self.options if k in named
+        }
+
+    @property
+    def content(self) -> str:
+        """What the statistic computes, as a name; empty where that cannot be told."""
+        try:
+            return compiled.fingerprint(self.statistic.kernel, self.statistic.final)[:16]
+        except compiled.UnknowableError:
+            return ""
 
     @cached_property
     def example(self) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -94,11 +94,13 @@ def simulate(
             raise InputError(f"{name} = {value!r} must be a whole number, at least 1")
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed = {seed!r} must be a whole number, not negative")
-    if spacing not in ("linear", "log"):
-        raise InputError(f"spacing = {spacing!r} must be 'linear' or 'log'")
+    for name, text, known in (("spacing", spacing, Spacing), ("engine", engine, EngineName)):
+        if text not in get_args(known):
+            raise InputError(f"{name} = {text!r} must be {' or '.join(map(repr, get_args(known)))}")
     chosen, rule = find_statistic(statistic), find_protocol(protocol)
     table = datasets.load(data).choose(columns, label, score, drop_missing)
     problem = Problem(chosen, chosen.encoded(table, options), options)
+    problem.check(rule)
     network = graphs.load(graph, n=problem.n, seed=seed)
     if isinstance(graph, Graph):
         network.check()
@@ -108,7 +110,8 @@ def simulate(
         "protocol": rule.name,
         "statistic": chosen.name,
         "data": table.name,
-        "options": {k: v for k, v in options.items() if isinstance(v, str | int | float)},
+        "content": problem.content,
+        "options": problem.plain_options,
         "graph": network.name,
         "n": problem.n,
         "edges": network.m,
@@ -146,6 +149,8 @@ def resume(source: Trace | str | Path, iterations: int | None = None, patience: 
     about, rest = dict(old.about), old.rest
     statistic = find_statistic(about["statistic"])
     problem = Problem(statistic, np.ascontiguousarray(rest["x"]), about["options"])
+    if problem.content != about["content"]:
+        raise InputError(f"{statistic.name} is not the statistic it was when this trace began; it cannot go on")
     network = Graph(about["graph"], about["n"], rest.get("edges"), rest.get("weights"))
     at = old.iterations
     if iterations is not None and iterations > at[-1]:
@@ -163,6 +168,7 @@ class Results:
     estimate: Floats
     estimates: Floats | None
     time: Floats | None
+    clock: Floats | None
     now: Any
     arrays: list[Arrays | None]
     sizes: Any
@@ -180,11 +186,8 @@ class Simulation:
         about: dict[str, Any],
         old: Trace | None = None,
     ) -> None:
-        problem.check(protocol)
         self.problem, self.protocol, self.graph, self.at, self.about = problem, protocol, graph, at, about
         self.target = problem.targets(protocol)
-        if about["engine"] not in ("compiled", "reference"):
-            raise InputError(f"engine = {about['engine']!r} must be 'compiled' or 'reference'")
         plain = about["engine"] == "reference"
         self.engine: Any
         if isinstance(protocol, Collecting):
@@ -207,6 +210,7 @@ class Simulation:
             np.full((runs, count, p), np.nan),
             np.full((runs, count, n, p), np.nan) if keep else None,
             np.full((runs, count), np.nan) if self.about["clocks"] else None,
+            np.zeros(runs) if self.about["clocks"] else None,
             np.zeros(runs, dtype=np.int64),
             [None] * runs,
             np.zeros(runs, dtype=np.int64),
@@ -219,8 +223,8 @@ class Simulation:
                 room.estimates[:, :done] = old.data["estimates"].values.reshape(runs, done, n, p)
             elif room.estimates is not None:
                 room.estimates = None
-            if room.time is not None:
-                room.time[:, :done] = old.data["time"].values
+            if room.time is not None and room.clock is not None:
+                room.time[:, :done], room.clock[:] = old.data["time"].values, old.rest["clock"]
             room.now[:] = old.rest["now"]
             for run in range(runs):
                 names = [name for name in old.rest if name.endswith(f"@{run}")]
@@ -253,48 +257,34 @@ class Simulation:
 
     def _run(self, run: int, advance: Any) -> None:
         """One run, from where it stands to the last checkpoint."""
-        results, engine, draws = self.results, self.engine, self.protocol.draws
+        results, draws = self.results, self.protocol.draws
         schedule = Schedule(self.graph, self.about["seed"], run)
-        extra: dict[str, Any] = {"order": schedule.order()} if isinstance(self.protocol, Collecting) else {}
         arrays = results.arrays[run]
         if arrays is None:
-            arrays = results.arrays[run] = engine.start()
+            arrays = results.arrays[run] = self.engine.start()
         results.sizes[run] = sum(a.nbytes for a in arrays.values() if isinstance(a, np.ndarray))
-        now, block, clock = int(results.now[run]), -1, 0.0
-        edges: Any = None
-        if results.time is not None and now:
-            clock = self._clock(schedule, now)
+        now = int(results.now[run])
         for c, checkpoint in enumerate(self.at.tolist()):
             while now < checkpoint:
                 if self.stopping.is_set():
                     return
-                position = now * draws
-                if position // BLOCK != block:
-                    block = position // BLOCK
-                    edges = schedule.edges(block)
-                    if isinstance(self.protocol, Collecting):
-                        chances = schedule.chances(block)
-                first = position - block * BLOCK
-                last = min(BLOCK, checkpoint * draws - block * BLOCK)
-                if isinstance(self.protocol, Collecting):
-                    extra["chances"] = chances[first:last]
-                engine.advance(arrays, edges[first:last], now, **extra)
-                if results.time is not None:
-                    clock += float(schedule.gaps(block)[first:last].sum())
-                now += (last - first) // draws
-                results.now[run] = now
-                advance((last - first) // draws)
+                stop = min(checkpoint, (now * draws // BLOCK + 1) * BLOCK // draws)
+                self._advance(arrays, schedule, now, stop)
+                if results.clock is not None:
+                    results.clock[run] += schedule.gaps(now * draws, stop * draws).sum()
+                advance(stop - now)
+                now = results.now[run] = stop
             if np.isnan(results.mean[run, c]):
                 self._read(run, c, arrays, now)
-                if results.time is not None:
-                    results.time[run, c] = clock
         if results.sizes[run] * self.about["runs"] > RESUMABLE:
             results.arrays[run] = None
 
-    def _clock(self, schedule: Schedule, now: int) -> float:
-        """The time at a tick, from all gaps before it."""
-        blocks, rest = divmod(now * self.protocol.draws, BLOCK)
-        return float(sum(schedule.gaps(b).sum() for b in range(blocks)) + schedule.gaps(blocks)[:rest].sum())
+    def _advance(self, arrays: Arrays, schedule: Schedule, now: int, stop: int) -> None:
+        edges = schedule.edges(now * self.protocol.draws, stop * self.protocol.draws)
+        if isinstance(self.protocol, Collecting):
+            self.engine.advance(arrays, edges, now, chances=schedule.chances(now, stop), order=schedule.order)
+        else:
+            self.engine.advance(arrays, edges, now)
 
     def _read(self, run: int, c: int, arrays: Arrays, now: int) -> None:
         values = self.problem.values(self.engine.means(arrays, now), self.protocol.of_rows)
@@ -302,6 +292,8 @@ class Simulation:
         self.results.estimate[run, c] = values.mean(axis=0)
         if self.results.estimates is not None:
             self.results.estimates[run, c] = values
+        if self.results.time is not None and self.results.clock is not None:
+            self.results.time[run, c] = self.results.clock[run]
 
     def _trace(self) -> Trace:
         import xarray as xr
@@ -340,6 +332,8 @@ class Simulation:
             return {}
         rest = {f"{name}@{run}": array for run, arrays in kept for name, array in arrays.items()}
         rest |= {"x": self.problem.x, "now": self.results.now}
+        if self.results.clock is not None:
+            rest["clock"] = self.results.clock
         if self.graph.edges is not None:
             rest["edges"] = self.graph.edges
         if self.graph.weights is not None:
