@@ -125,12 +125,12 @@ def async_against_c(loop: Any, n: int, d: int, count: int, wanted: float) -> Non
     np.testing.assert_array_equal(engine.visitors(arrays)[:, 0], visitor)
     theirs = best(in_c) / count
     ours = best(lambda: engine.advance(arrays, edges, 0)) / count
-    way = "carried" if engine.carried else "index"
+    way = "carried" if engine.layout.carried else "index"
     report(f"gosta-async, n = {n:,}, d = {d}, {way}, against C", ours, theirs, wanted)
     # Rows of x begin anywhere in a line of 64 bytes; rows of the carried table begin at one.
     row = (8 * (d + 1) + 56) / 64
     plain = 2 * (3 + 2 * row)  # estimate, count, visitor, own row, visitor's row, at both nodes
-    packed = 2 * arrays["table"].shape[1] * 8 / 64 if engine.carried else 2 * (2 + 2 * row)
+    packed = 2 * arrays["table"].shape[1] * 8 / 64 if engine.layout.carried else 2 * (2 + 2 * row)
     print(f"  lines of memory an exchange touches: {packed:.1f} in gosta, {plain:.1f} in C", flush=True)
 
 

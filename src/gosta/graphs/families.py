@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta import compiled, memory
+from gosta import memory
 from gosta.errors import InputError
-from gosta.graphs.graph import MOST_NODES, Edges, Graph, Integers, numbers, pairs, whole
+from gosta.graphs.drawing import compiled_grow, distinct, joined, regular, rewired, ring
+from gosta.graphs.graph import MOST_NODES, Edges, Graph, pairs, whole
 
 TRIES = 100  # draws of a random graph before we say that it will hardly ever be connected
-ROUNDS = 1000  # of redrawing the edges that clash; a handful is enough unless the graph is nearly complete
 BYTES_AN_EDGE = 100  # at the peak, the test for connectedness included
 
 
@@ -38,7 +37,7 @@ def torus(rows: int, columns: int) -> Graph:
     return _stored(
         f"torus {rows} x {columns}",
         place.size,
-        [_joined(place, np.roll(place, -1, axis=1)), _joined(place, np.roll(place, -1, axis=0))],
+        [joined(place, np.roll(place, -1, axis=1)), joined(place, np.roll(place, -1, axis=0))],
     )
 
 
@@ -52,26 +51,26 @@ def grid(rows: int, columns: int) -> Graph:
     return _stored(
         f"grid {rows} x {columns}",
         place.size,
-        [_joined(place[:, :-1], place[:, 1:]), _joined(place[:-1], place[1:])],
+        [joined(place[:, :-1], place[:, 1:]), joined(place[:-1], place[1:])],
     )
 
 
 def cycle(n: int) -> Graph:
     """A ring."""
     node = _nodes("cycle", n, 3)
-    return _stored("cycle", len(node), [_joined(node, np.roll(node, -1))])
+    return _stored("cycle", len(node), [joined(node, np.roll(node, -1))])
 
 
 def path(n: int) -> Graph:
     """A line."""
     node = _nodes("path", n, 2)
-    return _stored("path", len(node), [_joined(node[:-1], node[1:])])
+    return _stored("path", len(node), [joined(node[:-1], node[1:])])
 
 
 def star(n: int) -> Graph:
     """Node 0 in the middle of n − 1 others, which meet nobody else."""
     node = _nodes("star", n, 2)
-    return _stored("star", len(node), [_joined(np.zeros_like(node[1:]), node[1:])])
+    return _stored("star", len(node), [joined(np.zeros_like(node[1:]), node[1:])])
 
 
 def hypercube(dimension: int) -> Graph:
@@ -83,7 +82,7 @@ def hypercube(dimension: int) -> Graph:
     dimension = whole("hypercube", "dimension", dimension, 1)
     node = _nodes("hypercube", 1 << min(dimension, 40), 2, degree=dimension)
     bits = [1 << k for k in range(dimension)]
-    return _stored("hypercube", len(node), [_joined(low := node[node & bit == 0], low | bit) for bit in bits])
+    return _stored("hypercube", len(node), [joined(low := node[node & bit == 0], low | bit) for bit in bits])
 
 
 def two_cliques(n: int) -> Graph:
@@ -116,7 +115,7 @@ def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
         )
     memory.require(BYTES_AN_EDGE * n * half, f"watts-strogatz on {n} nodes")
     return _connected(
-        "watts-strogatz", n, seed, lambda rng: pairs(_rewired(rng, n, half, p), n), f"a k of at least {2 * half + 2}"
+        "watts-strogatz", n, seed, lambda rng: pairs(rewired(rng, n, half, p), n), f"a k of at least {2 * half + 2}"
     )
 
 
@@ -132,7 +131,7 @@ def erdos_renyi(n: int, p: float | None = None, seed: int = 0) -> Graph:
     memory.require(int(BYTES_AN_EDGE * p * every), f"erdos-renyi on {n} nodes with p = {p:.3g}")
 
     def draw(rng: np.random.Generator) -> Edges:
-        return pairs(_distinct(rng, every, int(rng.binomial(every, p))), n)
+        return pairs(distinct(rng, every, int(rng.binomial(every, p))), n)
 
     return _connected("erdos-renyi", n, seed, draw, f"a p above {p:.3g}")
 
@@ -155,7 +154,7 @@ def random_regular(n: int, degree: int = 4, seed: int = 0) -> Graph:
     if degree == 1 and n > 2:
         raise InputError(f"random-regular: degree = 1 joins {n} nodes in pairs only; take a degree of at least 2")
     memory.require(BYTES_AN_EDGE * n * degree // 2, f"random-regular on {n} nodes")
-    draw = _ring if degree == 2 else _regular
+    draw = ring if degree == 2 else regular
     return _connected("random-regular", n, seed, lambda rng: draw(rng, n, degree), f"a degree above {degree}")
 
 
@@ -174,7 +173,7 @@ def barabasi_albert(n: int, m: int = 2, seed: int = 0) -> Graph:
         raise InputError(f"barabasi-albert: m = {m} on {n} nodes; take n of at least {m + 1}, or a smaller m")
     memory.require(BYTES_AN_EDGE * m * (n - m), f"barabasi-albert on {n} nodes")
     edges = np.empty((m * (n - m), 2), dtype=np.int32)
-    _compiled_grow()(_generator("barabasi-albert", seed), n, m, edges.reshape(-1))
+    compiled_grow()(_generator("barabasi-albert", seed), n, m, edges.reshape(-1))
     return Graph("barabasi-albert", n, edges)
 
 
@@ -249,130 +248,6 @@ def _square(n: int, least: int) -> tuple[int, int] | None:
     return None
 
 
-def _rewired(rng: np.random.Generator, n: int, half: int, p: float) -> Integers:
-    """The numbers of the pairs that are joined once some edges of the ring lead elsewhere.
-
-    The pair numbered e < n · half is the edge e of the ring: from node e % n to the one e // n + 1 further. Each round
-    proposes new ends for all edges that wait for one; the graph is a proper one after every round.
-    """
-    edge = np.arange(n * half)
-    waiting = np.flatnonzero(rng.random(len(edge)) < p)
-    gone = np.zeros(len(edge), dtype=np.bool_)
-    taken = np.empty(0, dtype=np.int64)  # by edges that have moved, in order
-    for _ in range(ROUNDS):
-        if not len(waiting):
-            break
-        proposed = numbers(waiting % n, rng.integers(n, size=len(waiting)), n)
-        in_ring = proposed < len(edge)
-        in_ring[in_ring] = ~gone[proposed[in_ring]]
-        free = (proposed >= 0) & ~in_ring & ~_among(taken, proposed)
-        free[free] = _first(proposed[free])
-        gone[waiting[free]] = True
-        edge[waiting[free]] = proposed[free]
-        taken = np.sort(np.concatenate([taken, proposed[free]]))
-        waiting = waiting[~free]
-    return edge
-
-
-def _distinct(rng: np.random.Generator, population: int, size: int) -> Integers:
-    """Some of the numbers below the population, all subsets of that size as likely."""
-    if 2 * size > population:
-        kept = np.ones(population, dtype=np.bool_)
-        kept[_distinct(rng, population, population - size)] = False
-        return np.flatnonzero(kept)
-    chosen = np.empty(0, dtype=np.int64)
-    while len(chosen) < size:
-        more = rng.integers(population, size=size - len(chosen))
-        chosen = np.sort(np.concatenate([chosen, more]))
-        # np.unique hashes, which takes many times longer on millions of numbers.
-        chosen = chosen[np.diff(chosen, prepend=-1) > 0]
-    return chosen
-
-
-def _ring(rng: np.random.Generator, n: int, _degree: int) -> Edges:
-    """The connected graphs of degree two: pairing half-edges would hardly ever find one."""
-    node = rng.permutation(n)
-    return _joined(node, np.roll(node, -1))
-
-
-def _regular(rng: np.random.Generator, n: int, degree: int) -> Edges | None:
-    if 2 * degree < n:
-        return _matched(rng, n, degree)
-    # Few pairs are free in a dense graph; those that are not joined are a sparse one.
-    left_out = _matched(rng, n, n - 1 - degree)
-    if left_out is None:
-        return None
-    kept = np.ones(n * (n - 1) // 2, dtype=np.bool_)
-    kept[numbers(left_out[:, 0], left_out[:, 1], n)] = False
-    return pairs(np.flatnonzero(kept), n)
-
-
-def _matched(rng: np.random.Generator, n: int, degree: int) -> Edges | None:
-    """Pair half-edges at random; let edges that clash change ends with random others.
-
-    A change is made only if both new edges are new, so every one of them leaves fewer clashes.
-    """
-    ends = rng.permutation(np.repeat(np.arange(n, dtype=np.int32), degree)).reshape(-1, 2)
-    number = numbers(ends[:, 0], ends[:, 1], n)
-    for _ in range(ROUNDS):
-        clashing = np.flatnonzero((number < 0) | ~_first(number))
-        if not len(clashing):
-            return ends
-        other = _distinct(rng, len(ends), min(len(clashing), len(ends) // 2))
-        rng.shuffle(other)
-        clashing = rng.permutation(clashing)[: len(other)]
-        apart = ~np.isin(other, clashing)
-        clashing, other = clashing[apart], other[apart]
-        turn = rng.integers(2, size=len(other))
-        one = np.column_stack([ends[clashing, 0], ends[other, turn]])
-        two = np.column_stack([ends[clashing, 1], ends[other, 1 - turn]])
-        new = np.concatenate([numbers(one[:, 0], one[:, 1], n), numbers(two[:, 0], two[:, 1], n)])
-        fine = ((new >= 0) & _first(new) & ~_among(np.sort(number), new)).reshape(2, -1).all(axis=0)
-        for place, end, fresh in zip((clashing, other), (one, two), np.split(new, 2), strict=True):
-            ends[place[fine]] = end[fine]
-            number[place[fine]] = fresh[fine]
-    return None
-
-
-def _grow(rng: Any, n: int, m: int, ends: NDArray[np.int32]) -> None:
-    """Fill in the two ends of every edge; a random entry so far is a node in proportion to its degree."""
-    for node in range(1, m + 1):
-        ends[2 * node - 2] = 0
-        ends[2 * node - 1] = node
-    chosen_by = np.zeros(n, dtype=np.int32)
-    filled = 2 * m
-    for node in range(m + 1, n):
-        at = filled
-        while at < filled + 2 * m:
-            friend = ends[rng.integers(0, filled)]
-            if chosen_by[friend] != node:
-                chosen_by[friend] = node
-                ends[at] = node
-                ends[at + 1] = friend
-                at += 2
-        filled = at
-
-
-def _compiled_grow() -> Callable[..., None]:
-    text = "from __future__ import annotations\nimport numpy as np\n" + inspect.getsource(_grow)
-    smallest = (np.random.default_rng(0), 2, 1, np.zeros(2, dtype=np.int32))
-    return compiled.specialise(text, {}, lambda module: module._grow(*smallest))._grow  # type: ignore[no-any-return]
-
-
-def _first(values: Integers) -> NDArray[np.bool_]:
-    """True where a value stands for the first time."""
-    mask = np.zeros(len(values), dtype=np.bool_)
-    mask[np.unique(values, return_index=True)[1]] = True
-    return mask
-
-
-def _among(ordered: Integers, values: Integers) -> NDArray[np.bool_]:
-    if not len(ordered):
-        return np.zeros(len(values), dtype=np.bool_)
-    place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    return ordered[place] == values  # type: ignore[no-any-return]
-
-
 def _connected(
     name: str, n: int, seed: int, draw: Callable[[np.random.Generator], Edges | None], way_out: str
 ) -> Graph:
@@ -395,10 +270,6 @@ def _generator(name: str, seed: int) -> np.random.Generator:
 
 def _stored(name: str, n: int, parts: list[NDArray[Any]]) -> Graph:
     return Graph(name, n, np.concatenate(parts).astype(np.int32, copy=False))
-
-
-def _joined(one: NDArray[Any], two: NDArray[Any]) -> Edges:
-    return np.column_stack([one.ravel(), two.ravel()]).astype(np.int32, copy=False)
 
 
 def _nodes(name: str, n: int, least: int, degree: int = 2) -> Edges:

@@ -33,7 +33,7 @@ class Reference:
         h = self.problem.statistic.kernel(self.x[first], self.x[second], **self.problem.parts["kernel"])
         return tuple(map(float, h)) if isinstance(h, tuple) else (float(h),)
 
-    def advance(self, arrays: Arrays, edges: Any, start: int, **_: Any) -> None:
+    def advance(self, arrays: Arrays, edges: Any, start: int) -> None:
         """Let the pairs meet, from tick start + 1 on."""
         protocol, states, visitors = self.protocol, arrays["states"], arrays["visitors"]
         for t, (i, j) in enumerate(edges.tolist()):
