@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pty
+import resource
 import signal
 import subprocess
 import sys
@@ -118,6 +120,46 @@ def test_a_target_of_zero_gives_absolute_errors() -> None:
     assert "absolute" in trace.error().attrs["error"]
 
 
+def test_where_there_is_nothing_to_be_wrong_about(tmp_path: Path) -> None:
+    """Constant data: the error is 0 throughout, and a picture is drawn all the same."""
+    trace = gosta.simulate(np.ones(20), "variance", graph="cycle", iterations=500, runs=2)
+    assert float(trace.error()["mean"].max()) == 0.0
+    trace.plot().figure.savefig(tmp_path / "zero.png")
+
+
+def test_an_undefined_target_is_refused() -> None:
+    with pytest.raises(gosta.InputError, match="kendall-tau is not defined here"):
+        gosta.simulate(np.ones((10, 2)), "kendall-tau", graph="complete", variant="b")
+
+
+def test_a_final_that_is_not_defined_early_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gosta.statistics.definition.TABLE", dict(TABLE))
+    made = gosta.statistic(name="root", final=lambda m: math.sqrt(m[0]))(lambda x, y: 1.0 + x[0] ** 2 * y[0] ** 2)
+    trace = gosta.simulate("lognormal", made, graph="complete", iterations=200, runs=1)
+    assert np.isfinite(trace.estimates).all()
+
+
+def test_u1_finds_row_means() -> None:
+    trace = short(protocol="u1", iterations=60_000)
+    x = gosta.datasets.load("iris").numbers(["sepal length"])
+    means = np.abs(x - x.T).sum(axis=1) / 149
+    np.testing.assert_allclose(trace.target, means, rtol=1e-12)
+    assert float(trace.error()["mean"][-1]) < 0.2
+
+
+def test_one_checkpoint_is_the_last_iteration() -> None:
+    assert short(spacing="log", checkpoints=1).iterations.tolist() == [3000]
+    assert short(iterations=5, checkpoints=10**12).iterations.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_times_do_not_depend_on_checkpoints() -> None:
+    one, many = (short(clocks=True, iterations=200_000, checkpoints=c) for c in (1, 37))
+    np.testing.assert_array_equal(one.data["time"][:, -1], many.data["time"][:, -1])
+    part = short(clocks=True, iterations=70_000, checkpoints=7)
+    longer = gosta.resume(part, iterations=200_000)
+    np.testing.assert_array_equal(longer.data["time"][:, -1], one.data["time"][:, -1])
+
+
 def test_plot(tmp_path: Path) -> None:
     axes = short().plot()
     assert axes.get_ylabel() == "relative error"
@@ -128,7 +170,10 @@ def test_plot(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"iterations": 0}, "iterations = 0 must be a whole number, at least 1"),
+        ({"iterations": 0}, "iterations = 0 must be a whole number from 1 to"),
+        ({"iterations": 10**19}, "iterations = 10000000000000000000 must be"),
+        ({"iterations": True}, "iterations = True must be"),
+        ({"protocol": None}, "protocol = None is neither a name nor a protocol"),
         ({"runs": 0}, "runs = 0 must be"),
         ({"runs": 2.5}, "runs = 2.5 must be"),
         ({"checkpoints": 0}, "checkpoints = 0 must be"),
@@ -151,8 +196,14 @@ def test_more_mistakes(tmp_path: Path) -> None:
     with pytest.raises(gosta.InputError, match="GiB of memory"):
         gosta.simulate("lognormal", "variance", graph="complete", runs=10**9, checkpoints=10**6, iterations=10**6)
     (tmp_path / "bad.nc").write_bytes(b"no netcdf")
-    with pytest.raises(gosta.InputError, match="not a trace that gosta saved"):
-        gosta.Trace.load(tmp_path / "bad.nc")
+    foreign = short().data.assign_attrs(gosta="[1]")
+    foreign.to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
+    for name in ("bad.nc", "foreign.nc"):
+        with pytest.raises(gosta.InputError, match=f"cannot read .*{name}: it is not a trace"):
+            gosta.Trace.load(tmp_path / name)
+    for iterations in (50, 0, "7", 1e6):
+        with pytest.raises(gosta.InputError, match="iterations = "):
+            gosta.resume(short(), iterations=iterations)  # type: ignore[arg-type]
     with pytest.raises(gosta.InputError, match="no such file"):
         gosta.resume(tmp_path / "none.nc")
     with pytest.raises(gosta.InputError, match="cannot write"):
@@ -201,6 +252,27 @@ def test_run_mistakes_on_the_command_line(tmp_path: Path) -> None:
         assert done.stderr.count("\n") == 1
         assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_resuming_takes_no_new_settings(tmp_path: Path) -> None:
+    short().save(tmp_path / "run.nc")
+    refused = command("run", "--resume", "run.nc", "--runs", 77, folder=tmp_path)
+    assert refused.returncode == 2
+    assert "runs goes with a new run" in refused.stderr
+
+
+def test_a_file_that_cannot_be_written_loses_nothing_else(tmp_path: Path) -> None:
+    """As on a full disk: files may not grow beyond 64 KiB."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gosta", "run", "iris", "-s", "variance", "--runs", "2", "--out", "run.nc"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)),
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "variance of iris" in done.stdout
+    assert done.stderr == "gosta: cannot write run.nc: File too large\n"
+    assert not (tmp_path / "run.nc").exists()
+    assert not (tmp_path / "run.nc.part").exists()
 
 
 def test_control_c_keeps_what_was_computed(tmp_path: Path) -> None:

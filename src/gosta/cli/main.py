@@ -59,3 +59,6 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; say nothing at exit
         sys.exit(141)
+    except OSError as error:  # such as a full disk under the standard output
+        print(f"gosta: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)

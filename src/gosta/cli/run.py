@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -29,7 +31,11 @@ gosta run --resume wine.nc --iterations 400000
 """
 
 
+WITH_RESUME = {"context", "resume", "iterations", "out", "plot", "against", "as_json", "statistic"}
+
+
 def run(
+    context: typer.Context,
     data: options.DataName = "breast-cancer",
     statistic: Annotated[
         str, typer.Option("--statistic", "-s", help="A name from 'gosta statistics', or FILE.py:NAME for your own.")
@@ -66,13 +72,19 @@ def run(
     as_json: options.Json = False,
 ) -> None:
     """Simulate gossip on a network with one row of the data at each node."""
-    if plot.suffix not in (".png", ".svg", ".pdf"):
+    if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"plot = {str(plot)!r} must end in .png, .svg or .pdf")
     if against not in ("iterations", "units"):
         raise InputError(f"against = {against!r} must be 'iterations' or 'units'")
     for name, file in {"plot": plot, "out": out}.items():
         if file is not None and not file.parent.is_dir():
             raise InputError(f"{name} = {str(file)!r}: there is no folder {file.parent}")
+        if file is not None and (file.is_dir() or not os.access(file.parent, os.W_OK)):
+            raise InputError(f"{name} = {str(file)!r} cannot be written; name a file in a folder of yours")
+    if resume is not None:
+        given = [n for n in context.params if context.get_parameter_source(n).name == "COMMANDLINE"]  # type: ignore[union-attr]
+        for name in sorted(set(given) - WITH_RESUME):
+            raise InputError(f"{name} goes with a new run; --resume goes on with the settings of {resume}")
     import gosta
     from gosta.protocols import find
 
@@ -82,7 +94,7 @@ def run(
         if resume is not None:
             traces = [gosta.resume(resume, iterations, patience=0)]
         else:
-            names = [find(name.strip()).name for name in protocol.split(",")]
+            names = [find(name.strip()).name for name in dict.fromkeys(protocol.split(",")) if name.strip()]
             table = gosta.datasets.load(data, n=n, path=path)
             table = table.choose(options.column_names(columns, table), label, score, drop_missing)
             settings: dict[str, Any] = {
@@ -97,13 +109,14 @@ def run(
                 traces.append(gosta.simulate(table, chosen, graph=graph, protocol=name, patience=0, **settings))
                 if not traces[-1].complete:
                     break
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
+    print("\n".join(json.dumps(_record(trace)) for trace in traces) if as_json else _summary(traces), flush=True)
     files = _save(traces, out or resume)
-    print("\n".join(json.dumps(_record(trace)) for trace in traces) if as_json else _summary(traces))
     _draw(traces, plot, against)
     if not as_json:
         print(f"picture: {plot}")
     if not traces[-1].complete:
-        go_on = f"; go on with: gosta run --resume {files[-1]}" if files else ""
+        go_on = f"; go on with: gosta run --resume {files[-1]}" if files and "now" in traces[-1].rest else ""
         print(f"gosta: stopped early, the numbers are those of the checkpoints reached{go_on}", file=sys.stderr)
         raise typer.Exit(130)
 
@@ -113,18 +126,21 @@ def _record(trace: Trace) -> dict[str, Any]:
     import numpy as np
 
     about, data, error = trace.about, trace.data, trace.error()
-    last = max(int(np.isfinite(error["mean"].values).sum()) - 1, 0)
+    reached = np.isfinite(data["mean"].values)
+    last = int(reached.any(axis=0).sum()) - 1
+    none = last < 0
     return {
         **{key: about[key] for key in ("protocol", "statistic", "data", "graph", "n", "edges")},
-        "iterations": int(trace.iterations[last]),
+        "iterations": 0 if none else int(trace.iterations[last]),
         "runs": about["runs"],
+        "runs_reached": 0 if none else int(reached[:, last].sum()),
         "seed": about["seed"],
         "exact": _plain(data["target"].mean("node") if "node" in data["target"].dims else data["target"]),
-        "estimate": _plain(data["estimate"][:, last].mean("run")),
-        "error": float(error["mean"][last]),
-        "spread": float(error["spread"][last]),
+        "estimate": None if none else _plain(data["estimate"][:, last].mean("run")),
+        "error": None if none else float(error["mean"][last]),
+        "spread": None if none else float(error["spread"][last]),
         "relative": about["relative"],
-        "units": int(trace.units[last]),
+        "units": 0 if none else int(trace.units[last]),
         "seconds": round(about["seconds"], 3),
         "complete": trace.complete,
     }
@@ -138,6 +154,8 @@ def _summary(traces: list[Trace]) -> str:
     records = [_record(trace) for trace in traces]
     first = records[0]
     runs = f"{first['runs']} run{'s' * (first['runs'] > 1)}"
+    if first["runs_reached"] < first["runs"]:
+        runs = f"{first['runs_reached']} of {runs}"
     kind = "relative error" if first["relative"] else "absolute error (the exact value is 0)"
     lines = [
         f"{first['statistic']} of {first['data']} on {first['graph']}: {first['n']:,} nodes, {first['edges']:,} edges",
@@ -145,13 +163,19 @@ def _summary(traces: list[Trace]) -> str:
         f"  {'protocol':<14}{'estimate':>12}{'error':>11}{'spread':>11}{'numbers sent':>16}{'seconds':>10}",
     ]
     for r in records:
-        error, spread = (f"{100 * r[k]:.3g} %" if r["relative"] else f"{r[k]:.3g}" for k in ("error", "spread"))
+        error, spread = (_share(r[k], r["relative"]) for k in ("error", "spread"))
         numbers = f"{_number(r['estimate']):>12}{error:>11}{spread:>11}{r['units']:>16,}{r['seconds']:>10.2f}"
         lines.append(f"  {r['protocol']:<14}{numbers}")
     return "\n".join([*lines, f"error: {kind}, mean over nodes; spread: its standard deviation over nodes"])
 
 
+def _share(value: float | None, relative: bool) -> str:
+    return "-" if value is None else f"{100 * value:.3g} %" if relative else f"{value:.3g}"
+
+
 def _number(value: Any) -> str:
+    if value is None:
+        return "-"
     return f"{value:.6g}" if isinstance(value, float) else ", ".join(f"{v:.4g}" for v in value)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gosta.errors import unknown
+from gosta.errors import InputError, unknown
 from gosta.protocols import averaging, flooding, gosta_async, gosta_sync, master_node, u1, u2
 from gosta.protocols.protocol import Collecting, Protocol
 
@@ -28,4 +28,6 @@ def find(what: str | Protocol | Collecting) -> Protocol | Collecting:
         if what not in TABLE:
             raise unknown("protocol", what, TABLE)
         return TABLE[what]
+    if not isinstance(what, Protocol | Collecting):
+        raise InputError(f"protocol = {what!r} is neither a name nor a protocol")
     return what

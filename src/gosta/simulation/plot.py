@@ -34,21 +34,26 @@ def draw(
         ax = figure.add_subplot()
     for trace, label in zip(traces, labels or [t.about["protocol"] for t in traces], strict=True):
         error = trace.error()
-        mean, spread = np.where(error["mean"] > 0, error["mean"], np.nan), error["spread"].values
+        mean, spread = np.where(error["mean"] > 0, error["mean"], np.nan), error["spread"].values  # no log of 0
         at = trace.units if against == "units" else trace.iterations
         colour = COLOURS.get(trace.about["protocol"])
         ax.plot(at, mean, label=label, color=colour, linewidth=1.5)
         factor = 1 + spread / mean  # as far below as above on a logarithmic axis, where mean - spread may not exist
         ax.fill_between(at, mean / factor, mean * factor, color=colour, alpha=0.15, linewidth=0)
     about = traces[0].about
-    ax.set_yscale("log")
+    if any(np.nanmax(trace.error()["mean"].values, initial=0.0) > 0 for trace in traces):
+        ax.set_yscale("log")
     if about["spacing"] == "log":
         ax.set_xscale("log")
     else:
         ax.xaxis.set_major_formatter(EngFormatter())
     ax.set_xlabel("numbers sent" if against == "units" else "iterations (edges drawn)")
     ax.set_ylabel("relative error" if about["relative"] else "absolute error")
-    ax.set_title(f"{about['statistic']} of {about['data']}, {about['graph']}, n = {about['n']:,}", fontsize=10)
+    ax.set_title(
+        f"{about['statistic']} of {about['data']}, {about['graph']}, n = {about['n']:,}\n"
+        f"mean of {about['runs']} run{'s' * (about['runs'] > 1)}; bands: spread over nodes",
+        fontsize=9,
+    )
     ax.grid(alpha=0.3, linewidth=0.5)
     ax.legend(frameon=False)
     return ax

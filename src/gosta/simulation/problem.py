@@ -71,13 +71,21 @@ class Problem:
     @cached_property
     def diagonal(self) -> Floats:
         """The kernel of each row with itself: n × k."""
-        return pairs.diagonal(self.statistic, self.x, self.parts["kernel"])
+        try:
+            return pairs.diagonal(self.statistic, self.x, self.parts["kernel"])
+        except InputError as error:
+            raise InputError(
+                f"{error}; every node begins with its own row as visitor, so give equal rows a value"
+            ) from None
 
     def targets(self, protocol: Protocol | Collecting) -> Floats:
-        """The exact value, 1 × p; for protocols that estimate row means that of each node, n × p."""
+        """The exact value, 1 × p; for protocols that estimate row means those of each node, n × k."""
         if protocol.of_rows:
-            return self.values(self.row_means, of_rows=True)
-        return self.values(np.array([[column.mean() for column in self.row_means.T]]))
+            return self._values(self.row_means, of_rows=True)
+        target = self._values(np.array([[column.mean() for column in self.row_means.T]]))
+        if not np.isfinite(target).all():
+            raise InputError(f"{self.statistic.name} is not defined here; gosta exact says why")
+        return target
 
     def first_states(self, protocol: Protocol) -> Floats:
         """What all nodes keep at the beginning: n × k × fields."""
@@ -86,16 +94,24 @@ class Problem:
         return np.stack(protocol.init(given), axis=-1)
 
     def values(self, means: Floats, of_rows: bool = False) -> Floats:
-        """From mean kernel values (over all pairs, n × k) to values in the textbook's normalisation (n × p).
+        """From a protocol's mean kernel values (n × k) to estimates (n × p).
 
         Where a node has no estimate yet (a ratio 0/0) it is 0, as protocols begin with 0.
         """
+        values = self._values(means, of_rows)
+        return np.where(np.isfinite(values), values, 0.0)
+
+    def _values(self, means: Floats, of_rows: bool = False) -> Floats:
+        """From mean kernel values over all pairs to values in the textbook's normalisation; of rows, their means."""
         statistic, n = self.statistic, self.n
         if statistic.normalisation == "U":
             diagonal = self.diagonal if of_rows else self.diagonal.mean(axis=0)
             means = (n * means - diagonal) / (n - 1)
-        values = apply(statistic.final, means, **self.parts["final"]) if statistic.final else means
-        return np.where(np.isfinite(values), values * (n * (n - 1) / 2 if statistic.total else 1.0), 0.0)
+        if of_rows:
+            return means
+        if statistic.total:
+            return means * (n * (n - 1 if statistic.normalisation == "U" else n) / 2)
+        return apply(statistic.final, means, **self.parts["final"]) if statistic.final else means
 
     def check(self, protocol: Protocol | Collecting) -> None:
         """Refuse statistics that a protocol cannot estimate."""

@@ -30,6 +30,7 @@ from gosta.statistics import Statistic
 from gosta.statistics import find as find_statistic
 
 KEEP = 1 << 26  # estimates kept in memory, half a GiB; beyond that summaries only
+MOST = 1 << 53  # ticks are floats, which count exactly up to here
 RESUMABLE = 4 << 30  # bytes of nodes kept for going on later, over all runs
 Spacing = Literal["linear", "log"]
 EngineName = Literal["compiled", "reference"]
@@ -75,7 +76,7 @@ def simulate(
     clocks
         Whether edges fire by Poisson clocks of rate 1, and the time of each checkpoint is recorded as ``time``.
     engine
-        "compiled", or "reference", which is plain Python and gives the same numbers to the last bit.
+        "compiled", or "reference", which is plain Python and gives the same numbers.
 
     Returns
     -------
@@ -90,8 +91,8 @@ def simulate(
     (True, 0.9462)
     """
     for name, value in {"iterations": iterations, "runs": runs, "checkpoints": checkpoints}.items():
-        if not (isinstance(value, int | np.integer) and value >= 1) and not (name == "iterations" and value is None):
-            raise InputError(f"{name} = {value!r} must be a whole number, at least 1")
+        if not (name == "iterations" and value is None):
+            _check_count(name, value)
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed = {seed!r} must be a whole number, not negative")
     for name, text, known in (("spacing", spacing, Spacing), ("engine", engine, EngineName)):
@@ -105,7 +106,8 @@ def simulate(
     if isinstance(graph, Graph):
         network.check()
     last = 100 * problem.n if iterations is None else int(iterations)
-    even = np.linspace(0, last, checkpoints + 1)[1:] if spacing == "linear" else np.geomspace(1, last, checkpoints)
+    count = min(checkpoints, last)
+    even = np.linspace(0, last, count + 1)[1:] if spacing == "linear" else np.geomspace(last, 1, count)
     about = {
         "protocol": rule.name,
         "statistic": chosen.name,
@@ -124,6 +126,11 @@ def simulate(
     }
     at = np.unique(np.maximum(1, np.round(even))).astype(np.int64)
     return Simulation(problem, rule, network, at, about).go(patience)
+
+
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MOST:
+        raise InputError(f"{name} = {value!r} must be a whole number from 1 to {MOST}")
 
 
 def resume(source: Trace | str | Path, iterations: int | None = None, patience: float = progress.PATIENCE) -> Trace:
@@ -153,6 +160,10 @@ def resume(source: Trace | str | Path, iterations: int | None = None, patience: 
         raise InputError(f"{statistic.name} is not the statistic it was when this trace began; it cannot go on")
     network = Graph(about["graph"], about["n"], rest.get("edges"), rest.get("weights"))
     at = old.iterations
+    if iterations is not None:
+        _check_count("iterations", iterations)
+        if iterations < at[-1]:
+            raise InputError(f"iterations = {iterations}: the trace goes to {at[-1]} already; give more")
     if iterations is not None and iterations > at[-1]:
         step = int(at[-1] - at[-2]) if len(at) > 1 else int(at[-1])
         at = np.append(at, np.unique(np.append(np.arange(at[-1] + step, iterations, step), iterations)))
@@ -168,7 +179,7 @@ class Results:
     estimate: Floats
     estimates: Floats | None
     time: Floats | None
-    clock: Floats | None
+    clock: Floats | None  # the time at the end of each run's last whole block
     now: Any
     arrays: list[Arrays | None]
     sizes: Any
@@ -201,9 +212,8 @@ class Simulation:
         """Arrays for the results, with those of an earlier trace filled in."""
         runs, count, (n, p) = self.about["runs"], len(self.at), (self.problem.n, self.target.shape[1])
         keep = runs * count * n * p <= KEEP
-        memory.require(
-            8 * runs * count * (n * p if keep else 2), f"the estimates of {runs} runs at {count} checkpoints"
-        )
+        size, what = 8 * runs * count * (n * p if keep else 3), f"the estimates of {runs} runs at {count} checkpoints"
+        memory.require(size, what, "take fewer runs or checkpoints")
         room = Results(
             np.full((runs, count), np.nan),
             np.full((runs, count), np.nan),
@@ -242,6 +252,7 @@ class Simulation:
             progress.bar(title, left, patience, unit="iterations") as advance,
             ThreadPoolExecutor(min(cores, runs)) as pool,
         ):
+            interrupted = False
             futures = [pool.submit(self._run, run, advance) for run in range(runs)]
             try:
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)
@@ -249,11 +260,14 @@ class Simulation:
                     self.stopping.set()
             except KeyboardInterrupt:
                 self.stopping.set()
-                warnings.warn("interrupted: the trace holds what was computed up to now", stacklevel=4)
+                interrupted = True
         for future in futures:
             future.result()
         self.about["seconds"] += time.perf_counter() - start
-        return self._trace()
+        trace = self._trace()
+        if interrupted:
+            warnings.warn("interrupted: the trace holds what was computed up to now", stacklevel=3)
+        return trace
 
     def _run(self, run: int, advance: Any) -> None:
         """One run, from where it stands to the last checkpoint."""
@@ -270,12 +284,15 @@ class Simulation:
                     return
                 stop = min(checkpoint, (now * draws // BLOCK + 1) * BLOCK // draws)
                 self._advance(arrays, schedule, now, stop)
-                if results.clock is not None:
-                    results.clock[run] += schedule.gaps(now * draws, stop * draws).sum()
+                if results.clock is not None and stop * draws % BLOCK == 0:
+                    results.clock[run] += schedule.gaps(stop * draws - BLOCK, stop * draws).sum()
                 advance(stop - now)
                 now = results.now[run] = stop
             if np.isnan(results.mean[run, c]):
                 self._read(run, c, arrays, now)
+                if results.time is not None and results.clock is not None:
+                    begun = now * draws // BLOCK * BLOCK
+                    results.time[run, c] = results.clock[run] + schedule.gaps(begun, now * draws).sum()
         if results.sizes[run] * self.about["runs"] > RESUMABLE:
             results.arrays[run] = None
 
@@ -292,8 +309,6 @@ class Simulation:
         self.results.estimate[run, c] = values.mean(axis=0)
         if self.results.estimates is not None:
             self.results.estimates[run, c] = values
-        if self.results.time is not None and self.results.clock is not None:
-            self.results.time[run, c] = self.results.clock[run]
 
     def _trace(self) -> Trace:
         import xarray as xr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,12 +89,16 @@ class Trace:
         extra = {name: (tuple(f"{name}_{k}" for k in range(a.ndim)), a) for name, a in self.rest.items()}
         data = self.data.assign(extra)
         data.attrs["gosta"] = json.dumps({"format": FORMAT, **self.about})
+        # To memory first: the library that writes such files does not survive a full disk.
+        content = io.BytesIO()
+        data.to_netcdf(content, engine="h5netcdf")
         draft = path.with_name(path.name + ".part")
         try:
-            data.to_netcdf(draft, engine="h5netcdf")
+            draft.write_bytes(content.getbuffer())
             draft.replace(path)
         except OSError as error:
-            draft.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
             raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
     @classmethod
@@ -102,14 +108,14 @@ class Trace:
 
         if not Path(path).is_file():
             raise InputError(f"no such file: {path}")
-        try:
-            data = xr.load_dataset(path, engine="h5netcdf")
-            about = json.loads(data.attrs.pop("gosta"))
-        except (OSError, KeyError, ValueError) as error:
-            raise InputError(f"cannot read {path}: it is not a trace that gosta saved") from error
-        if about.pop("format", None) != FORMAT:
-            raise InputError(f"cannot read {path}: it was saved by another version of gosta")
         known = {"mean", "spread", "estimate", "estimates", "units", "target", "time"}
+        try:
+            data = xr.load_dataset(io.BytesIO(Path(path).read_bytes()), engine="h5netcdf")
+            about = json.loads(data.attrs.pop("gosta"))
+            if about.pop("format") != FORMAT or not known - {"estimates", "time"} <= set(data.data_vars):
+                raise ValueError("another format")
+        except Exception as error:  # whatever a file that is something else may lead to
+            raise InputError(f"cannot read {path}: it is not a trace that this version of gosta saved") from error
         rest = {str(name): data[name].values for name in data.data_vars if name not in known}
         return cls(data[[name for name in data.data_vars if name in known]], about, rest)
 

@@ -178,6 +178,8 @@ def _enter(kernel: Function, name: str | None, encode: Function, parts: dict[str
         if isinstance(default, bool) or not isinstance(default, int | float):
             raise InputError(f"{title}: the kernel's option {option!r} needs a number as default, not {default!r}")
     made = Statistic(title, summary, kernel, encode, **parts)
+    if made.total and (made.final or made.local):
+        raise InputError(f"{title}: a total is a plain sum over pairs, it takes neither local nor final")
     old = TABLE.get(title)
     if old is not None and old.kernel.__module__ != kernel.__module__:
         raise InputError(f"there is a statistic called {title!r} already; choose another name")
@@ -204,7 +206,8 @@ def find(what: str | Statistic) -> Statistic:
 def apply(function: Function, rows: Floats, **options: Any) -> Floats:
     """A function of a tuple of numbers, for every row: all rows at once if it can, else one by one.
 
-    A division by zero is NaN. The result has a column for each number the function gives.
+    Where it is not defined (a division by zero, the root of a negative number) the result is NaN. It has a column for
+    each number the function gives.
     """
     with np.errstate(all="ignore"):
         try:
@@ -219,7 +222,7 @@ def apply(function: Function, rows: Floats, **options: Any) -> Floats:
 def _apply_one(function: Function, row: list[float], options: dict[str, Any]) -> tuple[float, ...]:
     try:
         return tuple(map(float, as_tuple(function(tuple(row), **options))))
-    except ZeroDivisionError:
+    except (ArithmeticError, ValueError):
         return (np.nan,)
 
 
