@@ -8,11 +8,11 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from terminal import read_rest, read_until
 
 import gosta
 from gosta.cli.main import main
@@ -160,16 +160,13 @@ def test_a_bar_appears_and_control_c_ends_it() -> None:
     terminal, other = pty.openpty()
     process = subprocess.Popen(LONG, stdout=subprocess.PIPE, stderr=other, env={**os.environ, "TERM": "xterm"})
     os.close(other)
-    shown = b""
-    deadline = time.monotonic() + 60
-    while b"pairs" not in shown and time.monotonic() < deadline:
-        shown += os.read(terminal, 4096)
+    shown = read_until(terminal, b"pairs")
     assert b"mean-pairwise-distance, 1,999,999,000,000 pairs" in shown
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
-    os.close(terminal)
     assert process.returncode == 130
     assert out == b""
+    assert b"interrupted before there was a result" in read_rest(terminal)
 
 
 def test_a_closed_pipe_is_no_error() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from terminal import read_rest, read_until
 
 import gosta
 from gosta.simulation import run as run_module
@@ -285,15 +286,11 @@ def test_control_c_keeps_what_was_computed(tmp_path: Path) -> None:
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=other, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
     )  # fmt: skip
     os.close(other)
-    shown = b""
-    while b"iterations/s" not in shown:
-        shown += os.read(terminal, 4096)
+    read_until(terminal, b"iterations/s")
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
-    shown += os.read(terminal, 65536)
-    os.close(terminal)
     assert process.returncode == 130
-    assert b"stopped early" in shown
+    assert b"stopped early" in read_rest(terminal)
     assert not json.loads(out)["complete"]
     resumed = command("run", "--resume", "part.nc", "--json", folder=tmp_path)
     whole = command(*settings, folder=tmp_path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -21,8 +23,22 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run", epilog=run.EXAMPLES)(run.run)
-app.command("exact", epilog=exact.EXAMPLES)(exact.exact)
+
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt:
+            print("gosta: interrupted before there was a result", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+    return wrapped
+
+
+app.command("run", epilog=run.EXAMPLES)(_interruptible(run.run))
+app.command("exact", epilog=exact.EXAMPLES)(_interruptible(exact.exact))
 app.command("graph", epilog=graph.EXAMPLES)(graph.graph)
 app.command("protocols")(lists.protocols)
 app.command("statistics")(lists.statistics)
