@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
+import hashlib
+import http.server
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +72,34 @@ def test_the_users_own_copy_comes_first(tmp_path: Path) -> None:
 
 
 def test_without_package_and_network_it_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("GOSTA_CACHE_DIR", str(tmp_path))
     nowhere = packaged.File("no_such_package", "a/wine.csv", "0" * 64, "http://127.0.0.1:9/wine.csv")
     with pytest.raises(gosta.InputError, match=r"wine\.csv.*gosta\[paper\].*--path"):
         nowhere.find()
+
+
+def test_a_download_is_checked_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a real server on loopback: once, and only if it is the file that was expected."""
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "data.csv").write_text("1,2\n")
+    right = hashlib.sha256(b"1,2\n").hexdigest()
+    monkeypatch.setenv("GOSTA_CACHE_DIR", str(tmp_path / "cache"))
+    handler = functools.partial(QuietHandler, directory=str(served))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/data.csv"
+        with pytest.raises(gosta.InputError, match=r"cannot get data\.csv"):
+            packaged.File("no_such_package", "data.csv", "0" * 64, url).find()
+        file = packaged.File("no_such_package", "data.csv", right, url)
+        assert file.find().read_text() == "1,2\n"
+        server.shutdown()
+    assert file.find().read_text() == "1,2\n"  # the server is gone, the file is not
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
 
 
 def test_a_changed_package_file_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import os
 import sys
 import tempfile
 import types
@@ -20,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import platformdirs
 
+from gosta import cache
 from gosta.errors import InputError
 
 Function = Callable[..., Any]
@@ -83,7 +82,7 @@ def _run(text: str, functions: Mapping[str, Function], file: Path | None) -> typ
 
 def _written(text: str, key: str) -> Path | None:
     """The text in a file of its own, written whole or not at all, so that two processes may do it at once."""
-    folder = Path(os.environ.get("GOSTA_CACHE_DIR") or platformdirs.user_cache_dir("gosta")) / "compiled"
+    folder = cache.folder("compiled")
     file = folder / f"{key[:32]}.py"
     try:
         if not file.exists() or file.read_text(encoding="utf-8") != text:

