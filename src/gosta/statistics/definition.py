@@ -213,6 +213,8 @@ def apply(function: Function, rows: Floats, **options: Any) -> Floats:
         try:
             parts = as_tuple(function(tuple(rows.T), **options))
             return np.column_stack([np.broadcast_to(np.asarray(part, dtype=np.float64), len(rows)) for part in parts])
+        except InputError:
+            raise
         except (TypeError, ValueError):
             values = [_apply_one(function, row, options) for row in rows.tolist()]
     width = max(map(len, values))
