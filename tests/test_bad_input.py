@@ -83,6 +83,8 @@ def test_values() -> None:
 
 def test_labels() -> None:
     says("auc: needs labels", {"a": [1.0, 2.0]}, "auc")
+    says("auc: needs labels", {"a": [1.0, 2.0], "name": ["x", "y"]}, "auc")
+    says("within-cluster-scatter: needs labels", {"a": ["x", "y"]}, "within-cluster-scatter")
     says("needs two classes, label column 'label' has 1 only", [1.0, 2.0], "auc", label=[1, 1])
     says("has 3 .*positive=", [1.0, 2.0, 3.0], "auc", label=["x", "y", "z"])
     says(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def scored(data: Data, positive: Any = None) -> Floats:
     The score is a column of its own; or the only column; or, of several, x · (mean of + rows − mean of − rows).
     """
     names = [data.score] if data.score is not None and not data.chosen else data.points
-    x = _two_classes(data, data.numbers(names), positive)
+    x = _two_classes(data, names, positive)
     if x.shape[1] == 2:
         return x
     x, signs = x[:, :-1], x[:, -1]
@@ -65,7 +66,7 @@ def scored(data: Data, positive: Any = None) -> Floats:
 
 def two_samples(data: Data, positive: Any = None) -> Floats:
     """A point, and last its sample, +1 or −1."""
-    return _two_classes(data, points(data), positive)
+    return _two_classes(data, data.points, positive)
 
 
 def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = None) -> Floats:
@@ -88,7 +89,8 @@ def celled(data: Data, centroids: Any = None) -> Floats:
     """
     by_means = isinstance(centroids, str) and centroids == "class-means"
     if centroids is None or by_means:
-        x = _complete(data, points(data), data.classes()[0])
+        codes = data.classes()[0]
+        x = _complete(data, points(data), codes)
         if centroids is None:
             return x
         x, classes = x[:, :-1], x[:, -1]
@@ -134,9 +136,10 @@ def _complete(data: Data, *parts: Floats) -> Floats:
     return x
 
 
-def _two_classes(data: Data, x: Floats, positive: Any) -> Floats:
-    """Complete rows with the sign of their class as last number."""
-    x = _complete(data, x, data.signs(positive))
+def _two_classes(data: Data, names: Sequence[str], positive: Any) -> Floats:
+    """Complete rows of some columns, with the sign of their class as last number."""
+    signs = data.signs(positive)  # first: that there are no labels is the first thing to say
+    x = _complete(data, data.numbers(names), signs)
     if data.drop_missing and np.ptp(x[:, -1]) == 0:
         raise InputError(f"needs two classes, the complete rows of {data.name} have one only")
     return x
