@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 import gosta
-from gosta import memory
+from gosta import machine
 from gosta.statistics import TABLE
 
 LABELLED = {"a": [1.0, 2.0, 3.0], "b": [3.0, 2.0, 5.0], "label": ["x", "y", "x"]}
@@ -234,6 +234,6 @@ def test_memory_of_compressed_files_and_made_up_data(tmp_path: Path, monkeypatch
 
 
 def test_memory_is_asked_for_before_it_is_taken() -> None:
-    memory.require(1, "nothing much")
+    machine.require_memory(1, "nothing much")
     with pytest.raises(gosta.InputError, match="too much needs 1073741824"):
-        memory.require(2**60, "too much")
+        machine.require_memory(2**60, "too much")

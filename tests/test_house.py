@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "gosta"
 
 # From the ground up; a room may enter those named before it.
-GROUND = ["errors", "cache", "memory", "progress", "observation", "compiled"]
+GROUND = ["errors", "cache", "machine", "progress", "observation", "compiled"]
 ROOMS = [*GROUND, "datasets", "graphs", "statistics", "protocols", "schedule", "simulation", "cli"]
 
 

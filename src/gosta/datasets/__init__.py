@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta import memory
+from gosta import machine
 from gosta.datasets import files, packaged, synthetic
 from gosta.datasets.data import Data, as_column, is_arrow
 from gosta.errors import InputError, unknown
@@ -88,7 +88,7 @@ def load(source: Any, *, n: int | None = None, seed: int | None = None, path: st
         raise InputError(f"seed = {seed} goes with synthetic data only, not with {_called(source)}")
     if entry is not None and entry.takes == "size":
         size = DEFAULT_SIZE if n is None else n
-        memory.require(BYTES_A_ROW * size, f"{size} rows of {source}")
+        machine.require_memory(BYTES_A_ROW * size, f"{size} rows of {source}")
         return entry.make(size, 0 if seed is None else _whole("seed", seed, 0))
     if entry is not None:
         data = entry.make(_existing(path)) if path is not None else entry.make()

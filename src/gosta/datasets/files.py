@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta import memory
+from gosta import machine
 from gosta.errors import InputError, shorten
 
 Table = Mapping[str, Any]  # columns as numpy or Arrow has them
@@ -57,7 +57,7 @@ def _parsed(path: Path, file: Any) -> Table:
     begin = file.read(LONGEST_HEADER)
     names, separator, lines = _header(path, begin)
     cells = (begin.count(separator.encode()) + begin.count(b"\n") + 1) / len(begin)
-    memory.require(int(file.size() * (1 + BYTES_A_CELL * cells)), f"reading {path}")
+    machine.require_memory(int(file.size() * (1 + BYTES_A_CELL * cells)), f"reading {path}")
     # An unnamed column is the row index that data frames write by themselves.
     kept = [name or f"unnamed {k}" for k, name in enumerate(names)]
     bad: list[pa_csv.InvalidRow] = []
@@ -100,7 +100,7 @@ def read_parquet(path: Path) -> Table:
 
     try:
         about = parquet.read_metadata(path)
-        memory.require(16 * about.num_rows * about.num_columns, f"reading {path}")
+        machine.require_memory(16 * about.num_rows * about.num_columns, f"reading {path}")
         return from_arrow(parquet.read_table(path))
     except pa.ArrowInvalid as error:
         raise InputError(f"cannot read {path}: {error}") from error
@@ -112,7 +112,7 @@ def read_npy(path: Path) -> Table:
         stored = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, OverflowError) as error:
         raise InputError(f"cannot read {path}: {error}; save one array of numbers with numpy.save") from error
-    memory.require(3 * stored.nbytes, f"reading {path}")
+    machine.require_memory(3 * stored.nbytes, f"reading {path}")
     return from_array(np.array(stored), str(path))
 
 
@@ -160,7 +160,7 @@ def _opened(path: Path) -> Any:
     with gzip.open(path) as file:
         while block := file.read(1 << 24):
             content += block
-            memory.require(3 * len(content), f"reading {path}")
+            machine.require_memory(3 * len(content), f"reading {path}")
     return pa.BufferReader(content)
 
 

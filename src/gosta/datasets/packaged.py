@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gosta import cache, memory
+from gosta import cache, machine
 from gosta.datasets.data import Data, Floats
 from gosta.errors import InputError
 
@@ -157,7 +157,7 @@ def _table(path: Path, separator: str, columns: int, skip: int) -> Floats:
 def _lines(path: Path) -> list[str]:
     """The lines that have something on them."""
     try:
-        memory.require(4 * path.stat().st_size, f"reading {path}")
+        machine.require_memory(4 * path.stat().st_size, f"reading {path}")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from error

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta import memory
+from gosta import machine
 from gosta.errors import InputError
 from gosta.graphs.drawing import compiled_grow, distinct, joined, regular, rewired, ring
 from gosta.graphs.graph import MOST_NODES, Edges, Graph, pairs, whole
@@ -92,7 +92,7 @@ def two_cliques(n: int) -> Graph:
         raise misfit("two-cliques", n, "make no two equal halves", lambda size: size % 2 == 0)
     half = n // 2
     each = half * (half - 1) // 2
-    memory.require(2 * BYTES_AN_EDGE * each, f"two-cliques on {n} nodes")
+    machine.require_memory(2 * BYTES_AN_EDGE * each, f"two-cliques on {n} nodes")
     clique = pairs(np.arange(each), half)
     return _stored("two-cliques", n, [clique, clique + np.int32(half), np.array([[half - 1, half]])])
 
@@ -113,7 +113,7 @@ def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
         raise InputError(
             f"watts-strogatz: k = {k} neighbours on {n} nodes; take n of at least {2 * half + 1}, or a smaller k"
         )
-    memory.require(BYTES_AN_EDGE * n * half, f"watts-strogatz on {n} nodes")
+    machine.require_memory(BYTES_AN_EDGE * n * half, f"watts-strogatz on {n} nodes")
     return _connected(
         "watts-strogatz", n, seed, lambda rng: pairs(rewired(rng, n, half, p), n), f"a k of at least {2 * half + 2}"
     )
@@ -128,7 +128,7 @@ def erdos_renyi(n: int, p: float | None = None, seed: int = 0) -> Graph:
     n = _size("erdos-renyi", n, 2)
     p = min(1.0, 2 * math.log(n) / n) if p is None else _share("erdos-renyi", "p", p)
     every = n * (n - 1) // 2
-    memory.require(int(BYTES_AN_EDGE * p * every), f"erdos-renyi on {n} nodes with p = {p:.3g}")
+    machine.require_memory(int(BYTES_AN_EDGE * p * every), f"erdos-renyi on {n} nodes with p = {p:.3g}")
 
     def draw(rng: np.random.Generator) -> Edges:
         return pairs(distinct(rng, every, int(rng.binomial(every, p))), n)
@@ -153,7 +153,7 @@ def random_regular(n: int, degree: int = 4, seed: int = 0) -> Graph:
         raise misfit("random-regular", n, why, lambda size: size > degree and size % 2 == 0)
     if degree == 1 and n > 2:
         raise InputError(f"random-regular: degree = 1 joins {n} nodes in pairs only; take a degree of at least 2")
-    memory.require(BYTES_AN_EDGE * n * degree // 2, f"random-regular on {n} nodes")
+    machine.require_memory(BYTES_AN_EDGE * n * degree // 2, f"random-regular on {n} nodes")
     draw = ring if degree == 2 else regular
     return _connected("random-regular", n, seed, lambda rng: draw(rng, n, degree), f"a degree above {degree}")
 
@@ -171,7 +171,7 @@ def barabasi_albert(n: int, m: int = 2, seed: int = 0) -> Graph:
     m = whole("barabasi-albert", "m", m, 1)
     if m >= n:
         raise InputError(f"barabasi-albert: m = {m} on {n} nodes; take n of at least {m + 1}, or a smaller m")
-    memory.require(BYTES_AN_EDGE * m * (n - m), f"barabasi-albert on {n} nodes")
+    machine.require_memory(BYTES_AN_EDGE * m * (n - m), f"barabasi-albert on {n} nodes")
     edges = np.empty((m * (n - m), 2), dtype=np.int32)
     compiled_grow()(_generator("barabasi-albert", seed), n, m, edges.reshape(-1))
     return Graph("barabasi-albert", n, edges)
@@ -190,7 +190,7 @@ def geometric(n: int, radius: float | None = None, seed: int = 0) -> Graph:
     if not 0 < radius < math.inf:
         raise InputError(f"geometric: radius = {radius} must be positive and finite")
     expected = n * n * min(1.0, math.pi * radius * radius) / 2
-    memory.require(int(BYTES_AN_EDGE * (n + expected)), f"geometric on {n} nodes with radius = {radius:.3g}")
+    machine.require_memory(int(BYTES_AN_EDGE * (n + expected)), f"geometric on {n} nodes with radius = {radius:.3g}")
 
     def draw(rng: np.random.Generator) -> Edges:
         from scipy.spatial import cKDTree
@@ -274,7 +274,7 @@ def _stored(name: str, n: int, parts: list[NDArray[Any]]) -> Graph:
 
 def _nodes(name: str, n: int, least: int, degree: int = 2) -> Edges:
     n = _size(name, n, least)
-    memory.require(40 * n * degree, f"{name} on {n} nodes")
+    machine.require_memory(40 * n * degree, f"{name} on {n} nodes")
     return np.arange(n, dtype=np.int32)
 
 

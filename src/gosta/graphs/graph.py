@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta import memory
+from gosta import machine
 from gosta.errors import InputError
 
 Edges = NDArray[np.int32]
@@ -105,7 +105,7 @@ class Graph:
         from scipy import sparse
         from scipy.sparse import csgraph
 
-        memory.require(100 * self.m + 40 * self.n, f"looking for the parts of {self.name}")
+        machine.require_memory(100 * self.m + 40 * self.n, f"looking for the parts of {self.name}")
         present = np.ones(self.m, dtype=np.int8)
         matrix = sparse.csr_array((present, (self.edges[:, 0], self.edges[:, 1])), shape=(self.n, self.n))
         label = csgraph.connected_components(matrix, directed=False)[1]

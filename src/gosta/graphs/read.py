@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta import memory
+from gosta import machine
 from gosta.errors import InputError
 from gosta.graphs.graph import MOST_NODES, Floats, Graph, Integers, whole
 
@@ -30,7 +30,7 @@ def read(path: str | Path) -> Graph:
         raise InputError(f"no such file: {path}")
     if not path.is_file():
         raise InputError(f"{path} is not a file")
-    memory.require(20 * path.stat().st_size, f"reading {path}")
+    machine.require_memory(20 * path.stat().st_size, f"reading {path}")
     try:
         table = _parsed(path)
     except OSError as error:

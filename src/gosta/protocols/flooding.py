@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta import memory
+from gosta import machine
 from gosta.protocols.protocol import Collecting
 
 row: Callable[[Any, int], Any]  # given by the engine, with the kernel as a tuple of floats
@@ -16,7 +16,7 @@ values: Callable[[Any, Any, Any], tuple[float, ...]]
 
 def arrays(n: int, values: int) -> dict[str, Any]:
     """What is held, in order of arrival; whether it is held; how many; the sum of the kernel over pairs held."""
-    memory.require(5 * n * n, f"flooding {n} nodes, each of which may come to hold all observations,")
+    machine.require_memory(5 * n * n, f"flooding {n} nodes, each of which may come to hold all observations,")
     held = np.zeros((n, n), dtype=np.int32)
     held[:, 0] = np.arange(n)
     return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import warnings
@@ -14,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from gosta import datasets, graphs, memory, progress
+from gosta import datasets, graphs, machine, progress
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.graphs.graph import Graph
@@ -213,7 +212,7 @@ class Simulation:
         runs, count, (n, p) = self.about["runs"], len(self.at), (self.problem.n, self.target.shape[1])
         keep = runs * count * n * p <= KEEP
         size, what = 8 * runs * count * (n * p if keep else 3), f"the estimates of {runs} runs at {count} checkpoints"
-        memory.require(size, what, "take fewer runs or checkpoints")
+        machine.require_memory(size, what, "take fewer runs or checkpoints")
         room = Results(
             np.full((runs, count), np.nan),
             np.full((runs, count), np.nan),
@@ -246,7 +245,7 @@ class Simulation:
         runs = self.about["runs"]
         left = runs * int(self.at[-1]) - int(self.results.now.sum())
         start = time.perf_counter()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = machine.cores()
         title = f"{self.about['protocol']}, {runs} run{'s' * (runs > 1)}"
         with (
             progress.bar(title, left, patience, unit="iterations") as advance,

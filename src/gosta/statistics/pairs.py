@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta import compiled, progress
+from gosta import compiled, machine, progress
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.statistics.definition import Statistic, as_tuple
@@ -150,7 +149,7 @@ def _blocks(
     """Work on blocks of rows on all cores; results come in order, so that sums are always the same."""
     n, d = x.shape
     module = _loops(statistic, example, work)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = machine.cores()
     height = max(1, min(NUMBERS_A_BLOCK // (n * d), n // (4 * cores)))
     pending: deque[tuple[int, int, Future[Any]]] = deque()
     title = f"{statistic.name}, {n * (n - 1) // 2:,} pairs"
