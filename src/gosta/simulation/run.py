@@ -246,6 +246,7 @@ class Simulation:
         left = runs * int(self.at[-1]) - int(self.results.now.sum())
         start = time.perf_counter()
         cores = machine.cores()
+        self._check_memory(cores)
         title = f"{self.about['protocol']}, {runs} run{'s' * (runs > 1)}"
         with (
             progress.bar(title, left, patience, unit="iterations") as advance,
@@ -268,6 +269,14 @@ class Simulation:
             warnings.warn("interrupted: the trace holds what was computed up to now", stacklevel=3)
         return trace
 
+    def _check_memory(self, cores: int) -> None:
+        """Ask for the nodes of all runs that will be there at a time, knowing the size of the first."""
+        runs, arrays = self.about["runs"], self.results.arrays
+        first = arrays[0] = self.engine.start() if arrays[0] is None else arrays[0]
+        size = _size(first)
+        at_a_time = runs if size * runs <= RESUMABLE else min(cores, runs)
+        machine.require_memory(size * (at_a_time - 1), f"keeping the nodes of {runs} runs", "take fewer runs")
+
     def _run(self, run: int, advance: Any) -> None:
         """One run, from where it stands to the last checkpoint."""
         results, draws = self.results, self.protocol.draws
@@ -275,7 +284,7 @@ class Simulation:
         arrays = results.arrays[run]
         if arrays is None:
             arrays = results.arrays[run] = self.engine.start()
-        results.sizes[run] = sum(a.nbytes for a in arrays.values() if isinstance(a, np.ndarray))
+        results.sizes[run] = _size(arrays)
         now = int(results.now[run])
         for c, checkpoint in enumerate(self.at.tolist()):
             while now < checkpoint:
@@ -353,3 +362,7 @@ class Simulation:
         if self.graph.weights is not None:
             rest["weights"] = self.graph.weights
         return rest
+
+
+def _size(arrays: Arrays) -> int:
+    return sum(a.nbytes for a in arrays.values() if isinstance(a, np.ndarray))
