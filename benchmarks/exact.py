@@ -84,7 +84,7 @@ def main() -> None:
             lambda x=x: gosta.exact(x, "kendall-tau", variant="b"),  # type: ignore[misc]
             lambda x=x: kendalltau(x[:, 0], x[:, 1]).statistic,  # type: ignore[misc]
             1,
-            3,
+            REPEATS,
         )
 
     points, cells = rng.normal(size=(20_000, 12)), rng.integers(0, 6, 20_000)

@@ -147,7 +147,7 @@ def _ranks(v: Floats) -> _Ranks:
 def _both_ranks(x: Floats) -> list[_Ranks]:
     """Of both columns, at the same time: sorting is most of the work."""
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(_ranks, x.T))
+        return list(pool.map(_ranks, np.ascontiguousarray(x.T)))
 
 
 def _wins(x: Floats) -> tuple[Floats, Floats]:
