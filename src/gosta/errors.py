@@ -13,12 +13,12 @@ class InputError(ValueError):
         super().__init__(" ".join(message.splitlines()))
 
 
-def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> InputError:
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """Say that a name is not known, and which known one is nearest to it."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
     guess = f"; did you mean {near[0]!r}?" if near else f"; there are: {shorten(names, 20) or 'none'}"
-    return InputError(f"unknown {kind} {name!r}{guess}{hint}")
+    return InputError(f"unknown {kind} {name!r}{guess}")
 
 
 def shorten(names: Sequence[str], most: int = 6) -> str:

@@ -15,8 +15,8 @@ from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.protocols import Collecting, Protocol
 from gosta.statistics import pairs
-from gosta.statistics.definition import Statistic, apply, as_tuple
-from gosta.statistics.exact import row_means, row_sums
+from gosta.statistics.definition import Statistic, as_tuple
+from gosta.statistics.exact import finish, finite, row_means, row_sums
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Problem:
         """The exact value, 1 × p; for protocols that estimate row means those of each node, n × k."""
         if protocol.of_rows:
             return self._values(self.row_means, of_rows=True)
-        target = self._values(np.array([[column.mean() for column in self.row_means.T]]))
-        if not np.isfinite(target).all():
-            raise InputError(f"{self.statistic.name} is not defined here; gosta exact says why")
+        means = np.array([[column.mean() for column in self.row_means.T]])
+        target = self._values(means)
+        finite(self.statistic, means, target[0])
         return target
 
     def first_states(self, protocol: Protocol) -> Floats:
@@ -111,7 +111,7 @@ class Problem:
             return means
         if statistic.total:
             return means * (n * (n - 1 if statistic.normalisation == "U" else n) / 2)
-        return apply(statistic.final, means, **self.parts["final"]) if statistic.final else means
+        return finish(statistic, means, self.parts.get("final", {}))
 
     def check(self, protocol: Protocol | Collecting) -> None:
         """Refuse statistics that a protocol cannot estimate."""

@@ -9,6 +9,7 @@ import numpy as np
 from gosta.datasets.data import Floats
 from gosta.protocols import Protocol
 from gosta.simulation.problem import Problem
+from gosta.statistics.definition import as_floats
 
 Arrays = dict[str, Any]
 
@@ -30,8 +31,7 @@ class Reference:
     def kernel(self, visitors: list[int], k: int) -> tuple[float, ...]:
         """Own × visitor, or visitor × visitor where there are two."""
         first, second = visitors if len(visitors) == 2 else (k, visitors[0])
-        h = self.problem.statistic.kernel(self.x[first], self.x[second], **self.problem.parts["kernel"])
-        return tuple(map(float, h)) if isinstance(h, tuple) else (float(h),)
+        return as_floats(self.problem.statistic.kernel(self.x[first], self.x[second], **self.problem.parts["kernel"]))
 
     def advance(self, arrays: Arrays, edges: Any, start: int) -> None:
         """Let the pairs meet, from tick start + 1 on."""

@@ -89,9 +89,9 @@ def simulate(
     >>> bool(trace.error()["mean"][-1] < 0.05), round(trace.target, 4)
     (True, 0.9462)
     """
-    for name, value in {"iterations": iterations, "runs": runs, "checkpoints": checkpoints}.items():
-        if not (name == "iterations" and value is None):
-            _check_count(name, value)
+    counts = {"runs": runs, "checkpoints": checkpoints} | ({} if iterations is None else {"iterations": iterations})
+    for name, value in counts.items():
+        _check_count(name, value)
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed = {seed!r} must be a whole number, not negative")
     for name, text, known in (("spacing", spacing, Spacing), ("engine", engine, EngineName)):
@@ -181,7 +181,6 @@ class Results:
     clock: Floats | None  # the time at the end of each run's last whole block
     now: Any
     arrays: list[Arrays | None]
-    sizes: Any
 
 
 class Simulation:
@@ -210,7 +209,7 @@ class Simulation:
     def _room(self, old: Trace | None) -> Results:
         """Arrays for the results, with those of an earlier trace filled in."""
         runs, count, (n, p) = self.about["runs"], len(self.at), (self.problem.n, self.target.shape[1])
-        keep = runs * count * n * p <= KEEP
+        keep = runs * count * n * p <= KEEP and (old is None or "estimates" in old.data)
         size, what = 8 * runs * count * (n * p if keep else 3), f"the estimates of {runs} runs at {count} checkpoints"
         machine.require_memory(size, what, "take fewer runs or checkpoints")
         room = Results(
@@ -222,16 +221,13 @@ class Simulation:
             np.zeros(runs) if self.about["clocks"] else None,
             np.zeros(runs, dtype=np.int64),
             [None] * runs,
-            np.zeros(runs, dtype=np.int64),
         )
         if old is not None:
             done = len(old.iterations)
             room.mean[:, :done], room.spread[:, :done] = old.data["mean"].values, old.data["spread"].values
             room.estimate[:, :done] = old.data["estimate"].values.reshape(runs, done, p)
-            if room.estimates is not None and "estimates" in old.data:
+            if room.estimates is not None:
                 room.estimates[:, :done] = old.data["estimates"].values.reshape(runs, done, n, p)
-            elif room.estimates is not None:
-                room.estimates = None
             if room.time is not None and room.clock is not None:
                 room.time[:, :done], room.clock[:] = old.data["time"].values, old.rest["clock"]
             room.now[:] = old.rest["now"]
@@ -246,7 +242,7 @@ class Simulation:
         left = runs * int(self.at[-1]) - int(self.results.now.sum())
         start = time.perf_counter()
         cores = machine.cores()
-        self._check_memory(cores)
+        self.resumable = self._check_memory(cores)
         title = f"{self.about['protocol']}, {runs} run{'s' * (runs > 1)}"
         with (
             progress.bar(title, left, patience, unit="iterations") as advance,
@@ -269,13 +265,15 @@ class Simulation:
             warnings.warn("interrupted: the trace holds what was computed up to now", stacklevel=3)
         return trace
 
-    def _check_memory(self, cores: int) -> None:
-        """Ask for the nodes of all runs that will be there at a time, knowing the size of the first."""
+    def _check_memory(self, cores: int) -> bool:
+        """Ask for the nodes of all runs that will be there at a time, and say whether all may stay."""
         runs, arrays = self.about["runs"], self.results.arrays
         first = arrays[0] = self.engine.start() if arrays[0] is None else arrays[0]
-        size = _size(first)
-        at_a_time = runs if size * runs <= RESUMABLE else min(cores, runs)
+        size = sum(a.nbytes for a in first.values() if isinstance(a, np.ndarray))
+        all_stay = bool(size * runs <= RESUMABLE)
+        at_a_time = runs if all_stay else min(cores, runs)
         machine.require_memory(size * (at_a_time - 1), f"keeping the nodes of {runs} runs", "take fewer runs")
+        return all_stay
 
     def _run(self, run: int, advance: Any) -> None:
         """One run, from where it stands to the last checkpoint."""
@@ -284,7 +282,6 @@ class Simulation:
         arrays = results.arrays[run]
         if arrays is None:
             arrays = results.arrays[run] = self.engine.start()
-        results.sizes[run] = _size(arrays)
         now = int(results.now[run])
         for c, checkpoint in enumerate(self.at.tolist()):
             while now < checkpoint:
@@ -301,7 +298,7 @@ class Simulation:
                 if results.time is not None and results.clock is not None:
                     begun = now * draws // BLOCK * BLOCK
                     results.time[run, c] = results.clock[run] + schedule.gaps(begun, now * draws).sum()
-        if results.sizes[run] * self.about["runs"] > RESUMABLE:
+        if not self.resumable:
             results.arrays[run] = None
 
     def _advance(self, arrays: Arrays, schedule: Schedule, now: int, stop: int) -> None:
@@ -351,7 +348,7 @@ class Simulation:
     def _rest(self) -> dict[str, Any]:
         """What a resumed run needs, where it is small enough to keep."""
         kept = [(run, arrays) for run, arrays in enumerate(self.results.arrays) if arrays is not None]
-        if self.about["engine"] == "reference" or self.results.sizes.max() * self.about["runs"] > RESUMABLE:
+        if self.about["engine"] == "reference" or not self.resumable:
             return {}
         rest = {f"{name}@{run}": array for run, arrays in kept for name, array in arrays.items()}
         rest |= {"x": self.problem.x, "now": self.results.now}
@@ -362,7 +359,3 @@ class Simulation:
         if self.graph.weights is not None:
             rest["weights"] = self.graph.weights
         return rest
-
-
-def _size(arrays: Arrays) -> int:
-    return sum(a.nbytes for a in arrays.values() if isinstance(a, np.ndarray))

@@ -223,7 +223,7 @@ def apply(function: Function, rows: Floats, **options: Any) -> Floats:
 
 def _apply_one(function: Function, row: list[float], options: dict[str, Any]) -> tuple[float, ...]:
     try:
-        return tuple(map(float, as_tuple(function(tuple(row), **options))))
+        return as_floats(function(tuple(row), **options))
     except (ArithmeticError, ValueError):
         return (np.nan,)
 
@@ -231,6 +231,11 @@ def _apply_one(function: Function, row: list[float], options: dict[str, Any]) ->
 def as_tuple(result: Any) -> tuple[Any, ...]:
     """What a function gave, one number or several, as a tuple."""
     return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+
+def as_floats(result: Any) -> tuple[float, ...]:
+    """The same, as floats."""
+    return tuple(map(float, as_tuple(result)))
 
 
 def _further(function: Function, own: int) -> dict[str, object]:

@@ -127,12 +127,12 @@ def _value(
     if statistic.total:
         return float(_total(rows, norm)[0] / 2)
     means = _means(statistic, rows, norm)
-    value = _finite(statistic, means, _finish(statistic, means[None], final_options)[0])
+    value = finite(statistic, means, finish(statistic, means[None], final_options)[0])
     if level is None:
         return value
     if not isinstance(value, float):
         raise InputError(f"{statistic.name} gives several numbers; an interval is for one")
-    values = _finish(statistic, _means_without_one(statistic, x, rows, norm, kernel_options), final_options)[:, 0]
+    values = finish(statistic, _means_without_one(statistic, x, rows, norm, kernel_options), final_options)[:, 0]
     if np.isnan(values).any():
         raise InputError(
             f"{statistic.name} is not defined without row {np.isnan(values).argmax() + 1}, so it has no interval here"
@@ -202,7 +202,7 @@ def _means_without_one(
     return (_total(rows, norm) - 2 * rows.sums - own) / ((n - 1) * count)
 
 
-def _finish(statistic: Statistic, means: Floats, options: dict[str, Any]) -> Floats:
+def finish(statistic: Statistic, means: Floats, options: dict[str, Any]) -> Floats:
     """From means over all rows, m × k, to values, m × p; NaN where there is none."""
     return _apply(statistic, "final", means, **options) if statistic.final else means
 
@@ -216,7 +216,7 @@ def _apply(statistic: Statistic, part: str, rows: Floats, **options: Any) -> Flo
         raise InputError(f"{statistic.name}: {part} fails with {type(error).__name__}: {error}") from error
 
 
-def _finite(statistic: Statistic, means: Floats, values: Floats) -> float | Floats:
+def finite(statistic: Statistic, means: Floats, values: Floats) -> float | Floats:
     """A number, or an array of several; refused where it is none."""
     if not np.isfinite(means).all():
         raise InputError(f"{statistic.name} is not finite here: the numbers are too large; use smaller units")

@@ -14,7 +14,7 @@ import numpy as np
 from gosta import compiled, machine, progress
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
-from gosta.statistics.definition import Statistic, as_tuple
+from gosta.statistics.definition import Statistic, as_floats, as_tuple
 
 LOOPS = Path(__file__).with_name("loops.py")  # read, not imported: it only makes sense once compiled
 MAY_USE = "it may use numbers, x[i], len(x), math, loops and functions that do the same"
@@ -82,7 +82,7 @@ def check_kernel(statistic: Statistic, x: Floats, options: dict[str, Any]) -> An
     rows = {i: x[i].tolist() for pair in pairs for i in pair}
 
     def numbers(i: int, j: int) -> tuple[float, ...]:
-        return tuple(map(float, as_tuple(statistic.kernel(rows[i], rows[j], **options))))
+        return as_floats(statistic.kernel(rows[i], rows[j], **options))
 
     try:
         example = statistic.kernel(*(rows[i] for i in pairs[0]), **options)
