@@ -11,10 +11,13 @@ PATIENCE = 2.0  # seconds before a bar appears
 
 
 @contextlib.contextmanager
-def bar(title: str, total: float, patience: float = PATIENCE, unit: str = "") -> Iterator[Callable[[float], None]]:
+def bar(
+    title: str, total: float | None, patience: float = PATIENCE, unit: str = ""
+) -> Iterator[Callable[[float], None]]:
     """Yield a function to call with each piece of work done; a bar appears on a terminal after some patience.
 
-    With a unit, the bar shows how many of them are done in a second. Any thread may call the function.
+    Without a total it only moves. With a unit, the bar shows how many of them are done in a second. Any thread may call
+    the function.
     """
     start, done, lock = time.monotonic(), 0.0, threading.Lock()
     with contextlib.ExitStack() as stack:
@@ -32,7 +35,7 @@ def bar(title: str, total: float, patience: float = PATIENCE, unit: str = "") ->
         yield advance
 
 
-def _open(stack: contextlib.ExitStack, title: str, total: float, unit: str) -> Callable[[float], None]:
+def _open(stack: contextlib.ExitStack, title: str, total: float | None, unit: str) -> Callable[[float], None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
