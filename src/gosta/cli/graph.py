@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from gosta.cli import options
 
 if TYPE_CHECKING:
     from gosta.graphs import Graph
@@ -68,10 +71,11 @@ def _theory(graph: Graph) -> dict[str, Any]:
         return {}
     from gosta.theory import bottleneck, mixing_time, predict, spectral_gap
 
+    mixing = mixing_time(graph)
     found = {accuracy: predict(graph, PROTOCOL, accuracy) for accuracy in ACCURACIES}
     return {
         "spectral_gap": spectral_gap(graph),
-        "mixing_time": mixing_time(graph),
+        "mixing_time": mixing if math.isfinite(mixing) else None,
         "protocol": PROTOCOL,
         "exchanges": {str(accuracy): round(one.exchanges) for accuracy, one in found.items()},
         "exchanges_per_node": {str(accuracy): round(one.per_node) for accuracy, one in found.items()},
@@ -89,13 +93,13 @@ def _text(record: dict[str, Any]) -> str:
         "components": f"{record['components']:,}",
     }
     if "spectral_gap" in record:
-        gap, mixing = record["spectral_gap"], record["mixing_time"]
-        rows["spectral gap"] = f"{gap:.3g}: differences shrink by e in {1 / gap:,.0f} exchanges"
-        rows["mixing time"] = f"{mixing:,.0f} exchanges until a visitor may be anywhere"
-        rows |= {
-            f"to {100 * float(accuracy):g} %": f"{count:,} exchanges, {record['exchanges_per_node'][accuracy]:,} a node"
-            for accuracy, count in record["exchanges"].items()
-        }
+        gap, mixing, per_node = record["spectral_gap"], record["mixing_time"], record["exchanges_per_node"]
+        rows["spectral gap"] = f"{gap:.3g}: differences shrink by e in {options.count(1 / gap)} exchanges"
+        ever = f"{options.count(mixing)} exchanges until a visitor may be anywhere" if mixing else "for ever"
+        rows["mixing time"] = ever
+        for accuracy, total in record["exchanges"].items():
+            numbers = f"{options.count(total)} exchanges, {options.count(per_node[accuracy])} a node"
+            rows[f"to {100 * float(accuracy):g} %"] = numbers
         rows["bottleneck"] = record["bottleneck"]
     else:
         rows["speed"] = f"not computed above {MOST:,} nodes; gosta.theory in Python has no such limit"

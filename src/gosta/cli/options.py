@@ -88,6 +88,11 @@ def share(value: float) -> str:
     return f"{100 * value:.3g} %" if abs(value) < 10 else f"{value:.3g} x"
 
 
+def count(value: float) -> str:
+    """How many, as a person reads it."""
+    return f"{value:,.0f}" if value < 1e12 else f"{value:.2e}"
+
+
 def column_names(columns: Sequence[str] | None, table: Data) -> list[str] | None:
     """Names from texts such as "a,b"; a text that is a column's name as a whole is that column."""
     names = [name for text in columns or [] for name in ([text] if text in table.columns else text.split(","))]

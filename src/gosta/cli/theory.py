@@ -108,8 +108,8 @@ def _text(trace: Trace, facts: dict[str, Any], found: dict[str, Any]) -> str:
     lines = [
         f"{about['protocol']} estimates {about['statistic']} of {about['data']} on {about['graph']}: "
         f"{about['n']:,} nodes, {about['edges']:,} edges",
-        f"  spectral gap  c = {gap:.3g}: differences shrink by e in 1/c = {1 / gap:,.0f} exchanges; "
-        f"visitors mix in {facts['mixing_time']:,.0f}",
+        f"  spectral gap  c = {gap:.3g}: differences shrink by e in 1/c = {options.count(1 / gap)} exchanges; "
+        f"visitors mix in {options.count(facts['mixing_time'])}",
         f"  data terms    |h - V| = {facts['row_term']:.4g} between row means, |H - h| = {facts['pair_term']:.4g} "
         "within rows",
         f"  {'iterations':>12}" + "".join(f"{name:>13}" for name in curves),

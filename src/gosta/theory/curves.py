@@ -24,13 +24,14 @@ def curves(setting: Setting, ticks: Ticks) -> dict[str, Floats]:
     name, problem = setting.protocol.name, setting.problem
     target = problem.targets(setting.protocol)
     size = float(np.sqrt((target**2).sum(axis=1)).mean()) or 1.0
-    found = {}
+    found, expected = {}, None
+    if name in expectations.TABLE and problem.n <= MOST_EXPECTED:
+        errors = (expectations.expected_estimates(setting, ticks) - target[:, None]) / size
+        expected = np.linalg.norm(errors, axis=2)
+        found[EXPECTED] = expected.mean(axis=0)
     if name in prediction.TABLE and target.any():
         met = 2 * ticks * setting.protocol.draws >= problem.n
-        found[PREDICTED] = np.where(met, prediction.predicted_errors(setting, ticks), np.nan)
-    if name in expectations.TABLE and problem.n <= MOST_EXPECTED:
-        errors = expectations.expected_estimates(setting, ticks) - target[:, None]
-        found[EXPECTED] = np.linalg.norm(errors, axis=2).mean(axis=0) / size
+        found = {PREDICTED: np.where(met, prediction.predicted_errors(setting, ticks, expected), np.nan), **found}
     if name in bounds.TABLE:
         found[BOUND] = bounds.bounds(setting, ticks) / np.sqrt(problem.n) / size
     return found

@@ -1,11 +1,11 @@
 """How far off a single run is, and how long it takes: derived, not fitted.
 
-An expectation says nothing about one run, whose error is mostly noise. The noise can be computed mode by mode if the
-rows are dealt to the nodes at random. Split the kernel as H(x, y) = V + u(x) + u(y) + r(x, y), with u the deviation of
-a row's mean from V and r what is left. A node folds in u of its own row, always the same; u of its visitor, which
-stays about as long as visitors take to mix; and r of the two, which comes again when the visitor does. Averaging wears
-each mode of the network off at its own rate. The squares of all that add up, and the bias from early meetings, in which
-nodes see themselves, joins them.
+An expectation says nothing about one run, whose error is mostly noise; but noise can be computed mode by mode. Split
+the kernel as H(x, y) = V + u(x) + u(y) + r(x, y), with u the deviation of a row's mean from V and r what is left. A
+node folds in u of its own row, always the same; u of its visitor, which stays about as long as visitors take to mix;
+and r of the two, which comes again when the visitor does. Averaging wears each mode of the network off at its own rate.
+The squares of all that add up, and the bias from early meetings, in which nodes see themselves, joins them. Unless the
+expectation of each node is given, rows are taken to be dealt to the nodes at random.
 
 What is neglected: numbers of meetings are taken for their means, edges for independent of what they join, errors for
 normal, and ratios for their tangents. `docs/theory.md` says how far off that is.
@@ -127,10 +127,18 @@ def predict(
     return Prediction(exchanges, 2 * exchanges / network.n, iterations * rule.units(numbers, values))
 
 
-def predicted_errors(setting: Setting, times: Any) -> Floats:
-    """The mean over nodes of the relative error in a single run, at given iterations."""
-    network, roughness = describe(setting.graph), measure(setting)
-    return np.array([error_at(setting.protocol, network, roughness, float(t)) for t in whole_times(times)])
+def predicted_errors(setting: Setting, times: Any, expected: Floats | None = None) -> Floats:
+    """The mean over nodes of the relative error in a single run, at given iterations.
+
+    With `expected`, the relative errors of expected estimates, nodes × times, it does not matter how rows were dealt to
+    nodes.
+    """
+    network, roughness, ticks = describe(setting.graph), measure(setting), whole_times(times)
+    if expected is None:
+        return np.array([error_at(setting.protocol, network, roughness, float(t)) for t in ticks])
+    rule = choose(TABLE, "prediction", setting.protocol)
+    noise = [rule(network, roughness, float(t)).noise for t in ticks]
+    return np.array([_mean_size(bias, one).mean() for bias, one in zip(expected.T, noise, strict=True)])
 
 
 def describe(graph: Graph) -> Network:
@@ -193,14 +201,29 @@ def first_below(error: Callable[[float], float], accuracy: float) -> float:
 
 def error_at(protocol: Protocol | Collecting, network: Network, roughness: Roughness, t: float) -> float:
     """The mean over nodes of the absolute value of a normal number with the predicted bias and variance."""
-    bias, variance = choose(TABLE, "prediction", protocol)(network, roughness, t)
+    moments = choose(TABLE, "prediction", protocol)(network, roughness, t)
+    return float(_mean_size(np.float64(moments.bias), moments.dealt + moments.noise))
+
+
+def _mean_size(bias: Any, variance: float) -> Any:
+    """The mean absolute value of a normal number."""
+    from scipy.special import erf
+
     if variance <= 0:
-        return abs(bias)
+        return np.abs(bias)
     ratio = bias / math.sqrt(2 * variance)
-    return math.sqrt(2 * variance / math.pi) * math.exp(-ratio * ratio) + bias * math.erf(ratio)
+    return math.sqrt(2 * variance / math.pi) * np.exp(-ratio * ratio) + bias * erf(ratio)
 
 
-Moments = tuple[float, float]
+class Moments(NamedTuple):
+    """What is predicted of a node's relative error."""
+
+    bias: float
+    """Its mean over nodes and runs."""
+    dealt: float
+    """Variance over nodes of its mean over runs: which rows happen to lie where."""
+    noise: float
+    """Variance over runs."""
 
 
 def averaging(network: Network, roughness: Roughness, t: float) -> Moments:
@@ -209,44 +232,48 @@ def averaging(network: Network, roughness: Roughness, t: float) -> Moments:
     root = np.sqrt(network.counts)
     decay, modes = np.linalg.eigh(np.outer(root * a, root * a) - 2 * np.diag(a))
     left = (modes.T @ root) ** 2 @ np.exp(decay * t)
-    return 0.0, float(roughness.rows * left / n)
+    dealt = float(network.counts @ np.exp(-2 * a * t))
+    return Moments(0.0, roughness.rows * dealt / n, roughness.rows * max(0.0, float(left - dealt)) / n)
 
 
 def u1(network: Network, roughness: Roughness, t: float) -> Moments:
     """The mean over time of what a node sees, minus its own row's mean."""
     rates, n = network.rates, network.n
     share = network.counts / n
-    bias = roughness.own * (share * _stay(rates, t)).sum() / t
+    home = _stay(rates, t) / t
     seen = (share * _twice(rates, t)).sum() / t**2
-    return float(bias), float((roughness.rows + roughness.pairs) * seen)
+    dealt = roughness.rows * share @ home**2
+    return Moments(roughness.own * share @ home, dealt, (roughness.rows + roughness.pairs) * seen - dealt)
 
 
 def u2(network: Network, roughness: Roughness, t: float) -> Moments:
     """The mean over time of visitor × visitor at a node; both must be back for the same pair to come again."""
     rates, share = network.rates, network.counts / network.n
-    bias = roughness.own * (share * _stay(2 * rates, t)).sum() / t
     single = (share * _twice(rates, t)).sum() / t**2
     double = (np.outer(share, share) * _twice(np.add.outer(rates, rates), t)).sum() / t**2
-    return float(bias), float(2 * roughness.rows * single + roughness.pairs * double)
+    # Both visitors begin as the node's own row, so early means over runs vary with twice its deviation.
+    dealt = 2 * roughness.rows * share @ (_stay(rates, t) / t) ** 2
+    noise = 2 * roughness.rows * single + roughness.pairs * double - dealt
+    return Moments(roughness.own * share @ _stay(2 * rates, t) / t, dealt, max(0.0, noise))
 
 
 def gosta_sync(network: Network, roughness: Roughness, t: float) -> Moments:
     """As for GoSta-async, but a visitor is folded in as often as its random stay lasts: twice the variance."""
-    bias = roughness.own * (network.counts * _stay(network.rates, t)).sum() / (network.n * t)
-    return float(bias), _noise(network, roughness, t, stay=2.0, flat=20 / 3)
+    bias = roughness.own * network.counts @ _stay(network.rates, t) / (network.n * t)
+    return Moments(bias, *_variances(network, roughness, t, stay=2.0, flat=20 / 3))
 
 
 def gosta_async(network: Network, roughness: Roughness, t: float) -> Moments:
     """Bias from own observations and from estimates of 0 at the start; noise of every meeting."""
     meetings = 2 * t / network.n
-    bias = roughness.own * (network.counts * _stay(network.rates, t)).sum() / (network.n * t)
+    bias = roughness.own * network.counts @ _stay(network.rates, t) / (network.n * t)
     late = network.rare * LATE / meetings
     bias += roughness.nothing * late / (1 + late)
-    return float(bias), _noise(network, roughness, t, stay=1.0, flat=8 / 3)
+    return Moments(bias, *_variances(network, roughness, t, stay=1.0, flat=8 / 3))
 
 
-def _noise(network: Network, roughness: Roughness, t: float, stay: float, flat: float) -> float:
-    """Variance over nodes and runs of estimates that are averaged as they come in.
+def _variances(network: Network, roughness: Roughness, t: float, stay: float, flat: float) -> tuple[float, float]:
+    """Variances over nodes and over runs of estimates that are averaged as they come in.
 
     `stay` is the mean square of how often a visitor is folded in during one stay. `flat` and it weigh what has not been
     averaged yet; on the complete graph they make the sum exact: 2·stay for r and for u of visitors, 4 + 2·stay for u of
@@ -255,17 +282,19 @@ def _noise(network: Network, roughness: Roughness, t: float, stay: float, flat: 
     n, rates, counts = network.n, network.rates, network.counts
     a, meetings = rates / 2, 2 * t / n
     left = np.exp(-a * t)
-    own, both, visitor = (1 - left) / a, left * (1 - left) / a, _memory(a, 2 * a, t)
-    steady = (2 / n) ** 2 * (own**2 + 2 * own * both + visitor)
+    # A node's own row, and its visitors as far as they are still those from nearby.
+    nearby = left * (1 - left) / a
+    dealt = (2 / n) ** 2 * ((1 - left) / a + nearby) ** 2
+    visitor = (2 / n) ** 2 * np.maximum(0, _memory(a, 2 * a, t) - nearby**2)
     white = stay * 2 / n * -np.expm1(-2 * a * t) / (2 * a)
     again = (2 / n) ** 2 * ((_memory(a[:, None], rates, t) * counts).sum(axis=1) / n - _memory(a, 2 / n, t))
-    slow = (counts * (roughness.rows * steady + roughness.pairs * np.maximum(0, white + again))).sum() / n
+    slow = (counts * (roughness.rows * visitor + roughness.pairs * np.maximum(0, white + again))).sum() / n
     # The mean over all nodes wanders too, as the pairs that met are a sample of all pairs.
     wander = (2 / n) ** 2 * ((counts * _twice(rates, t)).sum() / n - _twice(2 / n, t))
     slow += roughness.pairs * (stay * meetings + max(0.0, wander)) / n
-    slow += roughness.rows * (roughness.slowest - 1) * steady[0] / n
     fresh = network.rarer * (flat * roughness.rows + stay * roughness.pairs)
-    return float(slow / meetings**2 + fresh / (1 + meetings) ** 2)
+    where = roughness.rows * (counts @ dealt + (roughness.slowest - 1) * dealt[0]) / n
+    return where / meetings**2, slow / meetings**2 + fresh / (1 + meetings) ** 2
 
 
 def _stay(rate: Any, t: float) -> Any:

@@ -65,10 +65,10 @@ def mixing_time(graph: Any, n: int | None = None, seed: int = 0) -> float:
     2069
     """
     graph = graphs.load(graph, n, seed)
-    keeps = abs(1 - slowest_rate(graph))
-    if keeps == 0:
-        return 1.0
-    return math.log(2 * math.sqrt(graph.n)) / -math.log(keeps) if keeps < 1 else math.inf
+    rate = slowest_rate(graph)
+    if rate >= 1:  # three nodes all joined, mixed at once; or two, whose visitors swap for ever
+        return 1.0 if graph.n > 2 else math.inf
+    return math.log(2 * math.sqrt(graph.n)) / -math.log1p(-rate)
 
 
 def slowest_rate(graph: Graph) -> float:
