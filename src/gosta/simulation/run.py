@@ -250,9 +250,9 @@ class Simulation:
             progress.bar(title, left, patience, unit="iterations") as advance,
             ThreadPoolExecutor(min(cores, runs)) as pool,
         ):
-            interrupted = False
-            futures = [pool.submit(self._run, run, advance) for run in range(runs)]
+            interrupted, futures = False, []
             try:
+                futures.extend(pool.submit(self._run, run, advance) for run in range(runs))
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)
                 if any(future.exception() for future in done):
                     self.stopping.set()
