@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from collections.abc import Sequence
@@ -32,6 +33,34 @@ DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out row
 Rows = Annotated[int | None, typer.Option("--n", help="Rows: the first n, or how many to make of synthetic data.")]
 OwnFile = Annotated[Path | None, typer.Option(help="Your copy of the file behind wine-quality-red or svmguide3.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+
+
+def check_writable(name: str, file: Path) -> None:
+    """Refuse a place where nothing can be written before the work begins."""
+    if not file.parent.is_dir():
+        raise InputError(f"{name} = {str(file)!r}: there is no folder {file.parent}")
+    if file.is_dir() or not os.access(file.parent, os.W_OK):
+        raise InputError(f"{name} = {str(file)!r} cannot be written; name a file in a folder of yours")
+
+
+def check_picture(name: str, file: Path) -> None:
+    """The same for a picture, whose name says its format."""
+    if file.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InputError(f"{name} = {str(file)!r} must end in .png, .svg or .pdf")
+    check_writable(name, file)
+
+
+def save_picture(ax: Any, path: Path) -> None:
+    """Write the figure that an axes belongs to."""
+    try:
+        ax.figure.savefig(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def share(value: float) -> str:
+    """A relative number as a person reads it; large ones are factors."""
+    return f"{100 * value:.3g} %" if abs(value) < 10 else f"{value:.3g} x"
 
 
 def column_names(columns: Sequence[str] | None, table: Data) -> list[str] | None:
