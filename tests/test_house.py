@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "gosta"
 
 # From the ground up; a room may enter those named before it.
 GROUND = ["errors", "cache", "machine", "progress", "observation", "compiled"]
-ROOMS = [*GROUND, "datasets", "graphs", "statistics", "protocols", "schedule", "simulation", "cli"]
+ROOMS = [*GROUND, "datasets", "graphs", "statistics", "protocols", "schedule", "simulation", "experiments", "cli"]
 
 
 def room(module: str) -> str:
