@@ -7,17 +7,23 @@ die of it or cannot import it, and do the work in this process where a cluster h
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import itertools
 import logging
 import signal
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from gosta.errors import InputError
 
+PACKAGE = "gosta"
 CONNECT = 10  # seconds for finding a scheduler
+PATIENCE = 60  # seconds for the first worker to be there
+CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 GO_ON = "what is finished is kept, and the same command goes on"
 
 
@@ -86,8 +92,10 @@ def dask(tasks: Iterator[Task], scheduler: str) -> Done:
         client = Client(scheduler, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"scheduler = {scheduler!r}: no Dask scheduler answers there ({_line(error)})") from None
-    logging.getLogger("distributed.client").setLevel(logging.ERROR)  # of results lost with a worker: they come again
+    for name in ("distributed.client", "distributed.batched"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told in one line
     with client:
+        _check_workers(client, scheduler)
         under_way: dict[Any, Task] = {}
         finished = as_completed(loop=client.loop)
 
@@ -98,16 +106,33 @@ def dask(tasks: Iterator[Task], scheduler: str) -> Done:
 
         def collect() -> tuple[Task, Any]:
             future = next(finished)
-            error = future.exception() if future.status == "error" else None
-            if isinstance(error, KilledWorker):
-                return under_way.pop(future), DIED
-            if error is not None:
-                raise _unable("Dask", error)
-            if future.status != "finished":
-                raise InputError(f"scheduler = {scheduler!r}: the cluster gave up or went away; {GO_ON}")
-            return under_way.pop(future), future.result()
+            task = under_way.pop(future)
+            try:
+                return task, future.result()  # where its worker died since, this waits until it is done again
+            except KilledWorker:
+                return task, DIED
+            except CANCELLED:
+                gone = "the cluster gave up or went away"
+                raise InputError(f"scheduler = {scheduler!r}: {gone}; {GO_ON}") from None
+            except Exception as error:  # not the job's own: those come as results
+                raise _unable("Dask", error) from None
 
         yield from _keep_busy(tasks, submit, collect, lambda: sum(client.nthreads().values()))
+
+
+def _check_workers(client: Any, scheduler: str) -> None:
+    """See that there are workers, and that they can do the jobs: one that cannot read a job ends, without a word."""
+    try:
+        theirs = client.submit(version, PACKAGE, pure=False).result(PATIENCE)  # some clusters start workers on demand
+    except TimeoutError:
+        there = f"no worker was there within {PATIENCE} seconds"
+        raise InputError(f"scheduler = {scheduler!r}: {there}; start some: dask worker {scheduler}") from None
+    except PackageNotFoundError as error:
+        raise _unable("Dask", error) from None
+    if theirs != version(PACKAGE):
+        raise InputError(
+            f"the Dask workers have {PACKAGE} {theirs}, here is {version(PACKAGE)}; install the same there"
+        )
 
 
 def ray(tasks: Iterator[Task], address: str | None) -> Done:

@@ -10,7 +10,7 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -153,7 +153,7 @@ def read(path: str | Path, find: Callable[[str], Statistic] = statistics.find) -
         raise InputError(f"{path}: {count:,} jobs are more than {MOST_JOBS:,}; split the study into several files")
     own, digests = _subjects(path, axes, find)
     for name in axes["protocol"]:
-        _blame(path, "protocol", lambda name=name: protocols.find(name))
+        _blame(path, "protocol", partial(protocols.find, name))
     options = _options(path, given["options"], {name: own.get(("statistic", name)) for name in axes["statistic"]})
     rest = {field.name: given.get(field.name) for field in dataclasses.fields(Job) if field.name not in axes}
     rest["columns"] = tuple(rest["columns"]) if rest["columns"] else None
@@ -223,7 +223,7 @@ def _subjects(
     digests: dict[tuple[str, str], str] = {}
     for axis, load in (("data", _data), ("graph", _graph), ("statistic", _statistic(find))):
         for name in axes[axis]:
-            found = _blame(path, axis, lambda load=load, name=name: load(path.parent, name))
+            found = _blame(path, axis, partial(load, path.parent, name))
             if found is not None:
                 file, own[axis, name] = found
                 with file.open("rb") as content:
