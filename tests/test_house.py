@@ -15,7 +15,8 @@ SOURCE = ROOT / "src" / "gosta"
 
 # From the ground up; a room may enter those named before it.
 GROUND = ["errors", "cache", "machine", "progress", "observation", "compiled"]
-ROOMS = [*GROUND, "datasets", "graphs", "statistics", "protocols", "problem", "theory", "schedule", "simulation", "cli"]
+FIRST = [*GROUND, "datasets", "graphs", "statistics", "protocols"]
+ROOMS = [*FIRST, "problem", "theory", "schedule", "simulation", "experiments", "cli"]
 
 
 def room(module: str) -> str:

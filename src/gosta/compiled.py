@@ -12,6 +12,7 @@ import dataclasses
 import hashlib
 import sys
 import tempfile
+import threading
 import types
 import uuid
 from collections.abc import Callable, Mapping
@@ -46,22 +47,26 @@ def specialise(
         key = fingerprint(text, functions, ROWS.read_text(encoding="utf-8"))
     except UnknowableError:
         key = ""
-    module = _loaded.get(key)
-    if module is None:
-        file = _written(text, key) if key else None
-        module = _run(text, functions, file)
-        if file:
-            try:
-                trial(module)
-            except Exception:  # whatever a damaged file or a full disk may raise; the kernel's own errors come again
-                _forget(file)
-                module = _run(text, functions, None)
-        if key:
-            _loaded[key] = module
-    trial(module)
+    with _one_at_a_time:
+        module = _loaded.get(key)
+        if module is None:
+            file = _written(text, key) if key else None
+            module = _run(text, functions, file)
+            if file:
+                try:
+                    trial(module)
+                except (
+                    Exception
+                ):  # a damaged file or a full disk may raise anything; the kernel's own errors come again
+                    _forget(file)
+                    module = _run(text, functions, None)
+            if key:
+                _loaded[key] = module
+        trial(module)
     return module
 
 
+_one_at_a_time = threading.RLock()  # simulations may go on in several threads of a process
 _loaded: dict[str, types.ModuleType] = {}
 
 

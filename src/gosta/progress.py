@@ -6,8 +6,20 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 
 PATIENCE = 2.0  # seconds before a bar appears
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Show no bars meanwhile: for work that is part of something larger, which has a bar of its own."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
 
 
 @contextlib.contextmanager
@@ -19,6 +31,7 @@ def bar(
     Without a total it only moves. With a unit, the bar shows how many of them are done in a second. Any thread may call
     the function.
     """
+    patience = float("inf") if _silent.get() else patience
     start, done, lock = time.monotonic(), 0.0, threading.Lock()
     with contextlib.ExitStack() as stack:
         show: Callable[[float], None] | None = _open(stack, title, total, unit) if patience <= 0 else None

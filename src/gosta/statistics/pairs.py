@@ -176,7 +176,7 @@ def _blocks(
     n, d = x.shape
     module = _loops(statistic, example, work)
     cores = machine.cores()
-    height = max(1, min(NUMBERS_A_BLOCK // (n * d), n // (4 * cores)))
+    height = max(1, min(NUMBERS_A_BLOCK // (n * d), n // 32))  # whatever the cores: sums are rounded block by block
     pending: deque[tuple[int, int, Future[Any]]] = deque()
     title = f"{statistic.name}, {n * (n - 1) // 2:,} pairs"
     with progress.bar(title, n * n) as advance, ThreadPoolExecutor(cores) as pool:

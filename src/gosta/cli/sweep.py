@@ -1,0 +1,95 @@
+"""``gosta sweep``: a study of one's own, on all cores or on a cluster."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gosta.cli import options
+from gosta.errors import InputError
+
+EXAMPLES = """
+[bold]A study[/bold] is a file of lists; every combination is a job:
+
+data = ["breast-cancer", "wine"]
+
+statistic = "gini-mean-difference"
+
+graph = \\["complete", "watts-strogatz"]
+
+protocol = \\["gosta-async", "gosta-sync", "u2"]
+
+n = \\[100, 150]
+
+seeds = 5
+
+[bold]Examples[/bold]
+
+gosta sweep study.toml
+
+gosta sweep study.toml --workers 4 --out results --plot study.pdf
+
+gosta sweep study.toml --backend dask --scheduler tcp://head:8786
+
+gosta sweep study.toml --backend ray --scheduler auto
+"""
+
+
+def sweep(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="A TOML file of lists: data, statistic, graph, ...")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the results, a Parquet data set; by default STUDY-results beside the file."),
+    ] = None,
+    backend: Annotated[
+        str, typer.Option(help="Where to compute: local (processes of this machine), dask or ray.")
+    ] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option(help="The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray).")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one a core.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Where the picture goes: .png, .svg or .pdf; by default beside the folder of the results."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Simulate every combination of a study's data, statistics, graphs, protocols, sizes and seeds.
+
+    Jobs that are done are never done again: after an interruption, or with a longer list, the same command goes on.
+    """
+    folder = out or study.with_name(f"{study.stem}-results")
+    picture = plot or folder.with_name(f"{folder.name}.png")
+    options.check_picture("plot", picture)
+    if not folder.is_dir():
+        options.check_writable("out", folder)
+    from gosta.experiments import report
+    from gosta.experiments.study import read
+    from gosta.experiments.sweep import sweep as run
+
+    chosen = read(study, find=options.statistic)
+    went = run(chosen, folder, backend=backend, scheduler=scheduler, workers=workers)  # type: ignore[arg-type]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off what is said now
+    frame = went.results.frame(chosen.jobs)
+    found = report.records(chosen.jobs, frame, went.failed)
+    if as_json:
+        print("\n".join(map(json.dumps, found)), flush=True)
+    elif found:
+        print(report.summary(found), flush=True)
+    done, jobs = len(found) - len(went.failed), len(chosen.jobs)
+    if went.interrupted:
+        print(f"gosta: stopped; {done} of {jobs} jobs are kept in {folder}; the same command goes on", file=sys.stderr)
+        raise typer.Exit(130)
+    if not done:
+        raise InputError(f"{study}: none of its {jobs} jobs can be done; see the reasons above")
+    options.save_picture(report.draw(frame, study.stem).axes[0], picture)
+    if not as_json:
+        before = f" ({went.before} of them before)" if went.before else ""
+        print(f"{done} of {jobs} jobs done{before}: {folder}; picture: {picture}")
+    if went.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""Many simulations at once: studies of one's own."""

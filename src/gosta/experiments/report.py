@@ -1,0 +1,203 @@
+"""What a sweep found: records, a table for a person, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gosta.experiments.study import Job
+from gosta.simulation.plot import COLOURS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AXES = ["data", "statistic", "graph", "protocol", "n", "seed"]
+MOST_LINES = 30  # jobs that have a line each; of more, seeds are averaged
+MOST_PANELS = 150
+
+
+def records(jobs: Sequence[Job], frame: pd.DataFrame, failed: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One record for each job that is done or failed: its settings and the numbers at its last checkpoint."""
+    found = dict(list(frame.groupby("job", sort=False)))
+    out: list[dict[str, Any]] = []
+    for job in jobs:
+        about: dict[str, Any] = {name: getattr(job, name) for name in AXES}
+        if job.key in failed:
+            out.append({**about, "failed": failed[job.key]})
+        elif job.key in found:
+            rows = found[job.key]
+            rows = rows[rows["iteration"] == rows["iteration"].iloc[-1]]
+            one = rows.iloc[0]
+            values = {name: rows[name].tolist() for name in ("exact", "estimate")}
+            out.append(
+                {
+                    **about,
+                    "n": int(one["n"]),
+                    "edges": int(one["edges"]),
+                    "options": dict(job.options),
+                    "runs": job.runs,
+                    "iterations": int(one["iteration"]),
+                    **{name: value[0] if len(value) == 1 else value for name, value in values.items()},
+                    "error": float(one["error"]),
+                    "spread": float(one["spread"]),
+                    "relative": bool(one["relative"]),
+                    "units": int(one["units"]),
+                }
+            )
+    return out
+
+
+def summary(found: Sequence[Mapping[str, Any]]) -> str:
+    """The numbers at the end of each job, in a table; what all jobs share stands above it."""
+    import pandas as pd
+
+    done = pd.DataFrame([record for record in found if "failed" not in record])
+    failed = [record for record in found if "failed" in record]
+    lines = [] if done.empty else _table(done)
+    reasons = dict.fromkeys(record["failed"] for record in failed)
+    if failed:
+        lines.append(f"{_count(len(failed), 'job')} failed:")
+    for reason in reasons:
+        those = [record for record in failed if record["failed"] == reason]
+        more = f" and {len(those) - 1} more" if len(those) > 1 else ""
+        lines += [f"  {_named(those[0])}{more}:", f"    {reason}"]
+    return "\n".join(lines)
+
+
+def _table(done: pd.DataFrame) -> list[str]:
+    varied = [name for name in AXES if done[name].nunique() > 1]
+    shared = [f"{name} {_shown(done[name].iloc[0])}" for name in AXES if name not in varied]
+    shared += [f"{name} {_shown(done[name].iloc[0])}" for name in ("runs", "iterations") if done[name].nunique() == 1]
+    if "seed" in varied and len(done) > MOST_LINES:
+        varied.remove("seed")
+        shared.append(f"means over {done['seed'].nunique()} seeds")
+    numbers = ["error", "spread", "units"]
+    groups = done.groupby(varied, sort=False) if varied else [((), done)]
+    rows = []
+    for names, group in groups:
+        error, spread, units = (float(group[name].mean()) for name in numbers)
+        relative = bool(group["relative"].all())
+        rows.append([*map(_shown, names), _share(error, relative), _share(spread, relative), f"{units:,.0f}"])
+    head = [*varied, "error", "spread", "numbers sent"]
+    widths = [max(len(row[c]) for row in [head, *rows]) for c in range(len(head))]
+    left = {name for name in varied if name not in ("n", "seed")}
+    lines = [", ".join(shared)]
+    for row in [head, *rows]:
+        cells = [t.ljust(w) if h in left else t.rjust(w) for t, w, h in zip(row, widths, head, strict=True)]
+        lines.append(("  " + "  ".join(cells)).rstrip())
+    kinds = {True: "relative error", False: "absolute error where the exact value is 0"}
+    kind = ", ".join(kinds[relative] for relative in sorted(done["relative"].unique(), reverse=True))
+    return [*lines, f"error: {kind}, mean over nodes; spread: its standard deviation over nodes"]
+
+
+def _named(record: Mapping[str, Any]) -> str:
+    size = "" if record["n"] is None else f", n = {record['n']:,}"
+    subject = f"{record['statistic']} of {record['data']}, {record['protocol']} on {record['graph']}"
+    return f"{subject}{size}, seed {record['seed']}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:,}"
+
+
+def _share(value: float, relative: bool) -> str:
+    return f"{100 * value:.3g} %" if relative else f"{value:.3g}"
+
+
+def draw(frame: pd.DataFrame, title: str) -> Any:
+    """Error curves, a panel for each statistic and graph: protocols by colour, sizes by shade, means over seeds."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    frame = frame[frame["component"] == 0]
+    sizes = sorted(frame["n"].unique()) if frame.groupby("data")["n"].nunique().max() > 1 else []
+    rows = list(dict.fromkeys(zip(frame["data"], frame["statistic"], strict=True)))
+    columns = list(dict.fromkeys(frame["graph"]))
+    if left_out := max(0, len(rows) - max(1, MOST_PANELS // len(columns))):
+        rows = rows[:-left_out]
+    colours = _colours(list(dict.fromkeys(frame["protocol"])))
+    width, height = max(5.2, 1.0 + 3.0 * len(columns)), 1.3 + 2.2 * len(rows)
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
+    panels = figure.subplots(len(rows), len(columns), sharex=True, sharey="row", squeeze=False)
+    for (data, statistic), line in zip(rows, panels, strict=True):
+        subject = frame[(frame["data"] == data) & (frame["statistic"] == statistic)]
+        for graph, ax in zip(columns, line, strict=True):
+            here = subject[subject["graph"] == graph]
+            for (protocol, n), curves in here.groupby(["protocol", "n"], sort=True):
+                shade = _shade(colours[protocol], sizes.index(n), len(sizes)) if sizes else colours[protocol]
+                _curve(ax, curves, n if sizes else 1, shade, band=not sizes)
+            _dress(ax, here)
+        kind = "relative" if subject["relative"].all() else "absolute"
+        line[0].set_ylabel(f"{statistic}\n{data}\n{kind} error", fontsize=8)
+        line[0].set_ylim(bottom=_floor(subject))
+    for graph, top, bottom in zip(columns, panels[0], panels[-1], strict=True):
+        top.set_title(graph, fontsize=9)
+        bottom.set_xlabel("iterations a node" if sizes else "iterations (edges drawn)", fontsize=8)
+    keys = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+    keys += [
+        Line2D([], [], color=_shade("#333333", k, len(sizes)), linewidth=3, label=f"n = {n:,}")
+        for k, n in enumerate(sizes)
+    ]
+    ncols = min(len(keys), int(width / 1.1))
+    figure.legend(handles=keys, loc="outside lower center", ncols=ncols, frameon=False, fontsize=8)
+    figure.suptitle(f"{title}: {_caption(frame, not sizes, left_out)}", fontsize=9)
+    return figure
+
+
+def _floor(subject: pd.DataFrame) -> float | None:
+    """Where the axis ends: what is a thousand times better than most, as averaging is, must not flatten the others."""
+    errors = subject.loc[subject["error"] > 0]
+    if errors.empty:
+        return None
+    usual = errors.groupby("job")["error"].last().median()
+    return float(max(errors["error"].min() / 2.5, usual / 1000))
+
+
+def _caption(frame: pd.DataFrame, bands: bool, left_out: int) -> str:
+    runs, seeds = int(frame["runs"].max()), frame["seed"].nunique()
+    parts = [f"mean of {_count(runs, 'run')}" + (f" for each of {seeds} seeds" if seeds > 1 else "")]
+    parts += ["bands: spread over nodes"] * bands + [f"{left_out} more rows have no room here"] * bool(left_out)
+    return "; ".join(parts)
+
+
+def _curve(ax: Any, curves: pd.DataFrame, scale: int, colour: Any, band: bool) -> None:
+    mean = curves.groupby("iteration")[["error", "spread"]].mean()
+    at, error = mean.index.to_numpy() / scale, np.where(mean["error"] > 0, mean["error"], np.nan)  # no log of 0
+    ax.plot(at, error, color=colour, linewidth=1.4)
+    if band:
+        factor = 1 + mean["spread"].to_numpy() / error  # as far below as above on a logarithmic axis
+        ax.fill_between(at, error / factor, error * factor, color=colour, alpha=0.13, linewidth=0)
+
+
+def _dress(ax: Any, here: pd.DataFrame) -> None:
+    from matplotlib.ticker import EngFormatter
+
+    if (here["error"] > 0).any():
+        ax.set_yscale("log")
+    if len(here) and (here["spacing"] == "log").all():
+        ax.set_xscale("log")
+    else:
+        ax.xaxis.set_major_formatter(EngFormatter())
+    if here.empty:
+        ax.text(0.5, 0.5, "no result", transform=ax.transAxes, ha="center", va="center", fontsize=8, color="0.5")
+    ax.grid(alpha=0.3, linewidth=0.5)
+    ax.tick_params(labelsize=7, which="both")
+
+
+def _colours(protocols: Sequence[str]) -> dict[str, str]:
+    others = iter([*(f"C{k}" for k in range(10))] * len(protocols))
+    return {name: COLOURS.get(name) or next(others) for name in protocols}
+
+
+def _shade(colour: str, place: int, count: int) -> Any:
+    """The colour itself for the largest, paler for the smaller ones."""
+    from matplotlib.colors import to_rgb
+
+    strength = 1.0 if count == 1 else 0.35 + 0.65 * place / (count - 1)
+    return tuple(1 - strength * (1 - part) for part in to_rgb(colour))

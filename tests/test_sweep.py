@@ -1,0 +1,390 @@
+"""Sweeps: reading studies, doing their jobs anywhere, going on after whatever happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import gosta
+from gosta import machine
+from gosta.cli.options import statistic as from_file
+from gosta.experiments import backends, report
+from gosta.experiments.backends import Lost, Task
+from gosta.experiments.results import Results
+from gosta.experiments.study import Study, read
+from gosta.experiments.sweep import Sweep, sweep
+
+GRID = """
+data = "iris"
+statistic = ["variance", "mean-pairwise-distance"]
+graph = ["complete", "cycle"]
+protocol = ["gosta-async", "u2"]
+n = [50, 80]
+seeds = 2
+runs = 2
+checkpoints = 5
+iterations_per_node = 20
+"""
+
+
+def written(folder: Path, text: str = GRID, name: str = "study.toml") -> Study:
+    (folder / name).write_text(text)
+    return read(folder / name, find=from_file)
+
+
+def numbers(study: Study, went: Sweep) -> pd.DataFrame:
+    assert not went.interrupted
+    return went.results.frame(study.jobs)
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return written(tmp_path_factory.mktemp("grid"))
+
+
+@pytest.fixture(scope="module")
+def whole(grid: Study) -> pd.DataFrame:
+    """The numbers of a sweep in this process, one job after the other."""
+    return numbers(grid, sweep(grid, grid.path.parent / "whole", workers=1))
+
+
+def test_every_combination_is_a_job_and_its_numbers_are_those_of_simulate(grid: Study, whole: pd.DataFrame) -> None:
+    assert len(grid.jobs) == 2**5
+    assert len({job.key for job in grid.jobs}) == 2**5
+    job = grid.jobs[-1]
+    trace = gosta.simulate(
+        gosta.datasets.load("iris", n=80), "mean-pairwise-distance",
+        graph="cycle", protocol="u2", seed=1, runs=2, checkpoints=5, iterations=1600,
+    )  # fmt: skip
+    rows = whole[whole["job"] == job.key]
+    assert rows["iteration"].tolist() == trace.iterations.tolist()
+    assert rows["error"].tolist() == trace.error()["mean"].values.tolist()
+    assert rows["spread"].tolist() == trace.error()["spread"].values.tolist()
+    assert rows["units"].tolist() == trace.units.tolist()
+    assert rows["estimate"].tolist() == trace.data["estimate"].mean("run").values.tolist()
+    assert set(rows["exact"]) == {trace.target}
+    assert set(zip(rows["graph"], rows["protocol"], rows["n"], rows["seed"], rows["runs"], strict=True)) == {
+        ("cycle", "u2", 80, 1, 2)
+    }
+
+
+def test_the_folder_is_one_data_set(grid: Study, whole: pd.DataFrame) -> None:
+    folder = grid.path.parent / "whole"
+    assert len(list(folder.iterdir())) == len(grid.jobs)
+    read_back = pd.read_parquet(folder)
+    keys = ["job", "iteration"]
+    pd.testing.assert_frame_equal(
+        read_back.sort_values(keys, ignore_index=True), whole.sort_values(keys, ignore_index=True)
+    )
+
+
+def test_two_workers_give_the_numbers_of_one(grid: Study, whole: pd.DataFrame, tmp_path: Path) -> None:
+    pd.testing.assert_frame_equal(numbers(grid, sweep(grid, tmp_path, workers=2)), whole)
+
+
+def test_finished_jobs_are_left_alone_and_damaged_ones_done_again(grid: Study, tmp_path: Path) -> None:
+    few = Study(grid.path, grid.jobs[:4], grid.own)
+    first = sweep(few, tmp_path, workers=1)
+    before = numbers(few, first)
+    files = [first.results.file(job) for job in few.jobs]
+    untouched = files[0].stat().st_ino
+    files[1].write_bytes(files[1].read_bytes()[:-100])
+    files[2].write_bytes(b"")
+    pd.DataFrame({"a": [1]}).to_parquet(files[3])
+    again = sweep(few, tmp_path, workers=1)
+    assert again.before == 1
+    assert files[0].stat().st_ino == untouched
+    pd.testing.assert_frame_equal(numbers(few, again), before)
+
+
+def test_what_another_machine_finished_meanwhile_is_left_out(
+    grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = Study(grid.path, grid.jobs[:3], grid.own)
+    done: list[str] = []
+    write = Results.write
+
+    def write_all(self: Results, job: Any, curve: Any) -> None:
+        """As if others had done all the rest by now."""
+        done.append(job.key)
+        for other in few.jobs:
+            write(self, other, curve)
+
+    monkeypatch.setattr(Results, "write", write_all)
+    sweep(few, tmp_path, workers=1)
+    assert len(done) == 1
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two workers, processes of this machine that talk over loopback."""
+    distributed = pytest.importorskip("distributed")
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+        ) as started,
+    ):
+        yield started
+
+
+def test_a_killed_worker_of_a_cluster_changes_nothing(
+    grid: Study, whole: pd.DataFrame, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victims = [nanny.process.pid for nanny in cluster.workers.values()][:1]
+    write = Results.write
+
+    def kill_then_write(self: Results, job: Any, curve: Any) -> None:
+        while victims:
+            os.kill(victims.pop(), signal.SIGKILL)
+        write(self, job, curve)
+
+    monkeypatch.setattr(Results, "write", kill_then_write)
+    went = sweep(grid, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
+    assert not victims
+    assert not went.failed
+    pd.testing.assert_frame_equal(numbers(grid, went), whole)
+
+
+def test_a_job_that_no_worker_survives_is_reported_and_ends_nothing(cluster: Any) -> None:
+    tasks = [Task(0, os._exit, (1,)), *(Task(k, int, (k,)) for k in range(1, 6))]
+    found = dict(backends.dask(iter(tasks), cluster.scheduler_address))
+    assert isinstance(found.pop(0), Lost)
+    assert found == {k: k for k in range(1, 6)}
+
+
+def test_workers_without_the_package_are_told(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "PACKAGE", "no-such-package")
+    with pytest.raises(gosta.InputError, match=r"workers cannot do the jobs .* install the same gosta there"):
+        list(backends.dask(iter([]), cluster.scheduler_address))
+
+
+def test_a_cluster_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(backends, "PATIENCE", 0.2)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1") as empty,
+        pytest.raises(gosta.InputError, match=r"no worker was there within .* start some: dask worker tcp://"),
+    ):
+        list(backends.dask(iter([]), empty.scheduler_address))
+
+
+def test_ray_gives_the_same_numbers(grid: Study, whole: pd.DataFrame, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    done = command("sweep", grid.path, "--backend", "ray", "--out", "results", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    pd.testing.assert_frame_equal(Results(tmp_path / "results").frame(grid.jobs), whole)
+
+
+def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gosta", *map(str, arguments)], capture_output=True, text=True, check=False, cwd=folder
+    )
+
+
+def test_control_c_keeps_finished_jobs_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    """A signal to the command and its workers alike, as a terminal sends it."""
+    study = written(tmp_path, 'data = "iris"\nstatistic = "variance"\nseeds = 12\nruns = 1\niterations = 2_000_000\n')
+    kept = tmp_path / "study-results"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gosta", "sweep", "study.toml", "--workers", "2"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    while not list(kept.glob("*.parquet")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    finished = len(list(kept.glob("*.parquet")))
+    assert process.returncode == 130
+    assert said == f"gosta: stopped; {finished} of 12 jobs are kept in study-results; the same command goes on\n"
+    assert 1 <= finished < 12
+    assert len(list(kept.iterdir())) == finished
+    done = command("sweep", "study.toml", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    uninterrupted = numbers(study, sweep(study, tmp_path / "whole", workers=1))
+    pd.testing.assert_frame_equal(Results(kept).frame(study.jobs), uninterrupted)
+    assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == list(range(12))
+
+
+def test_what_cannot_work_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    study = written(
+        tmp_path,
+        'data = "iris"\nstatistic = ["variance", "spearman-rho"]\ngraph = ["complete", "torus"]\nn = [100, 101]\n'
+        "runs = 1\niterations = 100\n",
+    )
+    done = command("sweep", "study.toml", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == ""
+    assert "3 of 8 jobs done: study-results; picture: study-results.png" in done.stdout
+    assert "5 jobs failed" in done.stdout
+    assert "variance of iris, gosta-async on torus, n = 101, seed 0" in done.stdout
+    assert "torus: 101 rows make no rectangle" in done.stdout
+    assert "spearman-rho is a function of each row's own mean" in done.stdout
+    assert (tmp_path / "study-results.png").stat().st_size > 10_000
+    went = sweep(study, tmp_path / "study-results", workers=1)
+    assert (went.before, len(went.failed)) == (3, 5)
+    records = report.records(study.jobs, went.results.frame(study.jobs), went.failed)
+    assert ["failed" in record for record in records] == [job.key in went.failed for job in study.jobs]
+    written(tmp_path, 'data = "iris"\nstatistic = "spearman-rho"\n', "none.toml")
+    none = command("sweep", "none.toml", folder=tmp_path)
+    assert none.returncode == 2
+    assert none.stderr == "gosta: none.toml: none of its 1 jobs can be done; see the reasons above\n"
+
+
+def test_files_of_ones_own_travel_with_the_jobs(tmp_path: Path) -> None:
+    """Data, edges and a statistic from files beside the study; other content makes other jobs."""
+    (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{k % 7},{k * k % 11}\n" for k in range(20)))
+    (tmp_path / "ring.edges").write_text("".join(f"{k} {(k + 1) % 20}\n" for k in range(20)))
+    own = """import gosta
+@gosta.statistic(name='sweep-gap', final=lambda m: (m[0], 2 * m[0]))
+def f(x, y): return abs(x[0] - y[0])
+"""
+    (tmp_path / "own.py").write_text(own)
+    text = (
+        'data = "x.csv"\nstatistic = "own.py:sweep-gap"\ngraph = ["ring.edges", "complete"]\ncolumns = "a"\nruns = 1\n'
+    )
+    study = written(tmp_path, text + "checkpoints = 3\n")
+    went = sweep(study, tmp_path / "out", workers=2)
+    assert not went.failed
+    frame = numbers(study, went)
+    assert set(frame["graph"]) == {"ring.edges", "complete"}
+    assert frame["component"].tolist() == [0, 1] * 6
+    a = [k % 7 for k in range(20)]
+    exact = sum(abs(p - q) for p in a for q in a) / 380
+    assert frame.loc[frame["component"] == 1, "exact"].tolist() == pytest.approx([2 * exact] * 6)
+    assert [type(r["exact"]) for r in report.records(study.jobs, frame, {})] == [list, list]
+    (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{k % 5},{k}\n" for k in range(20)))
+    changed = read(study.path, find=from_file)
+    assert {job.key for job in changed.jobs}.isdisjoint(job.key for job in study.jobs)
+    gosta.statistics.TABLE.pop("sweep-gap")
+
+
+BASE = 'data = "iris"\nstatistic = "variance"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("data = iris", "study.toml is not TOML: Invalid value (at line 1, column 8); a line is like graph = "),
+        (BASE + 'data = "wine"', "study.toml is not TOML: Cannot overwrite a value"),
+        (BASE + 'grahp = "torus"', "study.toml: unknown key 'grahp'; did you mean 'graph'?"),
+        (BASE + "n = 2.5", "study.toml: n = 2.5 must be a whole number of rows, 2 or more, or a list of such"),
+        (BASE + 'n = ["many"]', "study.toml: n = 'many' must be a whole number of rows"),
+        (BASE + "n = [10, true]", "study.toml: n = true must be a whole number of rows"),
+        (BASE + "n = []", "study.toml: n = [] is empty; give a whole number of rows"),
+        (BASE + "seed = -1", "study.toml: seed = -1 must be a whole number, not negative"),
+        (BASE + "seeds = [1, 2]", "study.toml: seeds = [1, 2] must be how many seeds"),
+        (BASE + "seeds = 2\nseed = 1", "study.toml: seed and seeds say the same thing twice"),
+        (BASE + "iterations = 5\niterations_per_node = 5", "study.toml: iterations and iterations_per_node say"),
+        (BASE + "iterations = 0", "study.toml: iterations = 0 must be a whole number, 1 or more"),
+        (BASE + "runs = 1e3", "study.toml: runs = 1000.0 must be a whole number"),
+        (BASE + 'spacing = "cubic"', "study.toml: spacing = 'cubic' must be \"linear\" or \"log\""),
+        (BASE + "spacing = []", "study.toml: spacing = [] must be"),
+        (BASE + 'drop_missing = "yes"', "study.toml: drop_missing = 'yes' must be true or false"),
+        (BASE + "options = 3", "study.toml: options = 3 must be a table of options"),
+        (BASE + "[options]\nvariant = 'b'", "study.toml: options: unknown option 'variant'"),
+        (BASE + "graph = [['torus']]", "study.toml: graph = ['torus'] must be a family of graphs"),
+        (BASE + "protocol = 'gosta'", "study.toml: protocol: unknown protocol 'gosta'; did you mean"),
+        (BASE + "graph = 'tours'", "study.toml: graph: unknown graph or file 'tours'; did you mean 'torus'?"),
+        (BASE + "graph = 'no.edges'", "study.toml: graph: no such file: no.edges"),
+        ('data = "irs"\nstatistic = "variance"', "study.toml: data: unknown data set or file 'irs'; did you mean"),
+        ('data = "no.csv"\nstatistic = "variance"', "study.toml: data: no such file: no.csv"),
+        ('data = "iris"\nstatistic = "varianc"', "study.toml: statistic: unknown statistic 'varianc'; did you mean"),
+        ('data = "iris"\nstatistic = "no.py:mine"', "study.toml: statistic: statistic = 'no.py:mine': no such"),
+        ('data = "iris"', "study.toml: statistic is missing; give a name from 'gosta statistics'"),
+        ("", "study.toml: data is missing; give a name from 'gosta datasets' or a file"),
+        (BASE + "seeds = 10000000000", "study.toml: 10,000,000,000 jobs are more than 1,000,000; split the study"),
+        ("a = " + "[" * 5000, "study.toml is not TOML"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_study(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("study.toml").write_text(text)
+    with pytest.raises(gosta.InputError) as caught:
+        read("study.toml", find=from_file)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_more_mistakes(grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(message: str, **settings: Any) -> None:
+        with pytest.raises(gosta.InputError, match=message):
+            sweep(grid, tmp_path / "out", **settings)
+
+    refused("backend = 'slurm' must be local or dask or ray", backend="slurm")
+    refused("needs the address of a scheduler", backend="dask")
+    refused("goes with a cluster", scheduler="tcp://head:8786")
+    refused("workers = 0 must be 1 or more", workers=0)
+    refused("workers = 2 goes with this machine only", backend="ray", workers=2)
+    monkeypatch.setattr(backends, "CONNECT", 0.2)
+    refused("no Dask scheduler answers there", backend="dask", scheduler="tcp://127.0.0.1:9")
+    refused("no Dask scheduler answers there", backend="dask", scheduler="head")
+    for package, backend in (("distributed", "dask"), ("ray", "ray")):
+        monkeypatch.setitem(sys.modules, package, None)
+        refused(rf"pip install 'gosta\[{backend}\]'", backend=backend, scheduler="tcp://head:1")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(gosta.InputError, match=r"cannot write into the folder .*file"):
+        sweep(grid, tmp_path / "file")
+    (tmp_path / "latin.toml").write_bytes(b"data = '\xe9'")
+    for name, message in (("latin.toml", "not text in UTF-8"), ("none.toml", "no such file"), (".", "is not a file")):
+        with pytest.raises(gosta.InputError, match=message):
+            read(tmp_path / name)
+
+
+def test_command_line_mistakes(tmp_path: Path) -> None:
+    written(tmp_path, BASE)
+    for arguments, message in [
+        (("none.toml",), "no such file: none.toml"),
+        (("study.toml", "--plot", "a.docx"), "must end in .png, .svg or .pdf"),
+        (("study.toml", "--out", "no/where"), "there is no folder no"),
+        (("study.toml", "--backend", "slurm"), "must be local or dask or ray"),
+    ]:
+        done = command("sweep", *arguments, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
+
+
+def test_many_jobs_are_summed_up_over_seeds(grid: Study, whole: pd.DataFrame) -> None:
+    records = report.records(grid.jobs, whole, {})
+    table = report.summary(records)
+    assert "means over 2 seeds" in table
+    assert len(table.splitlines()) == 1 + 1 + 16 + 1
+    few = report.summary(records[:2])
+    assert "data iris, statistic variance, graph complete, protocol gosta-async, n 50" in few
+    assert [line.split()[0] for line in few.splitlines()[1:4]] == ["seed", "0", "1"]
+
+
+def test_the_picture_has_a_panel_for_each_statistic_and_graph(whole: pd.DataFrame) -> None:
+    figure = report.draw(whole, "grid")
+    assert [ax.get_title() for ax in figure.axes] == ["complete", "cycle", "", ""]
+    assert [len(ax.lines) for ax in figure.axes] == [4] * 4
+    assert [text.get_text() for text in figure.legends[0].texts] == ["gosta-async", "u2", "n = 50", "n = 80"]
+    alone = whole[(whole["n"] == 50) & (whole["graph"] == "cycle")].assign(error=0.0, spacing="log")
+    assert len(report.draw(alone, "zero").axes) == 2
+
+
+def test_values_do_not_depend_on_the_number_of_cores() -> None:
+    values = []
+    for cores in (1, 2, 5):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(machine, "cores", lambda cores=cores: cores)
+            values.append(gosta.exact("wine", "mean-pairwise-distance"))
+    assert len(set(values)) == 1
+    with machine.at_most(1):
+        assert machine.cores() == 1
