@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check format benchmark clean
+.PHONY: run test check format benchmark gallery clean
 
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
@@ -23,6 +23,11 @@ benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/simulate.py
 	$(BIN)/python benchmarks/theory.py
+
+gallery: .venv/installed  ## the paper in full, into docs/gallery.md
+	$(BIN)/gosta reproduce --out docs/gallery
+	sed 's#](figure#](gallery/figure#' docs/gallery/results.md > docs/gallery.md
+	cp docs/gallery/figure2.png docs/figure2.png
 
 .venv/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gosta.cli import exact, graph, lists, run, sweep, theory
+from gosta.cli import exact, graph, lists, reproduce, run, sweep, theory
 from gosta.errors import InputError
 
 app = typer.Typer(
@@ -38,6 +38,7 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 
 
 app.command("run", epilog=run.EXAMPLES)(_interruptible(run.run))
+app.command("reproduce", epilog=reproduce.EXAMPLES)(_interruptible(reproduce.reproduce))
 app.command("sweep", epilog=sweep.EXAMPLES)(_interruptible(sweep.sweep))
 app.command("exact", epilog=exact.EXAMPLES)(_interruptible(exact.exact))
 app.command("graph", epilog=graph.EXAMPLES)(_interruptible(graph.graph))

@@ -41,6 +41,11 @@ Option = Annotated[list[str] | None, typer.Option("--option", "-o", help="An opt
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing or infinite values.")]
 Rows = Annotated[int | None, typer.Option("--n", help="Rows: the first n, or how many to make of synthetic data.")]
 OwnFile = Annotated[Path | None, typer.Option(help="Your copy of the file behind wine-quality-red or svmguide3.")]
+Backend = Annotated[str, typer.Option(help="Where to compute: local (processes of this machine), dask or ray.")]
+Scheduler = Annotated[
+    str | None, typer.Option(help="The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray).")
+]
+Workers = Annotated[int | None, typer.Option(help="Processes on this machine; by default one a core.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 
 

@@ -58,7 +58,7 @@ def reproduce(
         raise InputError(f"out = {str(out)!r} cannot be a folder: {error.strerror or error}") from error
     eager = paper.eager_seconds(plan)
     if data is not None:
-        print(f"stand-in: {data} ({plan.scatter.nodes:,} rows) instead of the paper's data\n", flush=True)
+        print(f"stand-in: {data} ({len(plan.scatter.rows):,} rows) instead of the paper's data\n", flush=True)
     done = []
     try:
         for part in paper.reproduce(plan, names, out, paper.Where(backend, scheduler, workers)):  # type: ignore[arg-type]
@@ -70,9 +70,11 @@ def reproduce(
     paper.write(plan, done, eager, out)
     claims = [claim for part in done for claim in part.found.claims]
     total, seconds = sum(part.iterations for part in done), sum(part.seconds for part in done)
-    print(f"{sum(claim.agrees for claim in claims)} of {len(claims)} claims agree; {total:,} iterations, {seconds:.0f} s")
+    agree = sum(claim.agrees for claim in claims)
+    print(f"{agree} of {len(claims)} claims agree; {total:,} iterations, {seconds:.0f} s")
     if total:
-        print(f"with numpy, all nodes at every tick: {1e6 * eager:.0f} µs an iteration, {total * eager / 3600:.1f} hours")
+        hours = total * eager / 3600
+        print(f"with numpy, all nodes at every tick: {1e6 * eager:.0f} µs an iteration, {hours:.1f} hours for all")
     print(f"written: {out / 'results.md'}, {out / 'results.json'}" + ", figures" * any(part.files for part in done))
 
 
@@ -80,7 +82,9 @@ def _text(part: Part) -> str:
     rows = part.found.table
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [f"{part.name}: {part.title} ({part.seconds:.1f} s)"]
-    lines += ["  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    for row in rows:
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        lines.append(f"  {'  '.join(cells)}".rstrip())
     for claim in part.found.claims:
         lines.append(f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.sentence}")
         lines.append(f"             {claim.measured}")

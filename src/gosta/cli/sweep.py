@@ -46,13 +46,9 @@ def sweep(
         Path | None,
         typer.Option(help="Folder of the results, a Parquet data set; by default STUDY-results beside the file."),
     ] = None,
-    backend: Annotated[
-        str, typer.Option(help="Where to compute: local (processes of this machine), dask or ray.")
-    ] = "local",
-    scheduler: Annotated[
-        str | None, typer.Option(help="The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray).")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one a core.")] = None,
+    backend: options.Backend = "local",
+    scheduler: options.Scheduler = None,
+    workers: options.Workers = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="Where the picture goes: .png, .svg or .pdf; by default beside the folder of the results."),

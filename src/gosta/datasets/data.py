@@ -73,6 +73,11 @@ class Data:
             raise InputError(f"n = {n} rows asked for, {self.name} has {len(self)}; take 1 to {len(self)}")
         return dataclasses.replace(self, columns={k: v[:n] for k, v in self.columns.items()})
 
+    def shuffled(self, seed: int) -> Data:
+        """The same rows in a random order."""
+        order = np.random.default_rng(seed).permutation(len(self))
+        return dataclasses.replace(self, columns={k: v[order] for k, v in self.columns.items()})
+
     def choose(
         self,
         columns: Any = None,

@@ -48,9 +48,7 @@ def error_curve(ax: Any, protocol: str, curve: Curve, against: str = "iterations
     at = getattr(curve, against)
     factor = 1 + curve.spread / curve.error  # as far below as above on a logarithmic axis
     ax.plot(at, curve.error, color=COLOURS[protocol], linewidth=1.2, label=NAMES[protocol])
-    ax.fill_between(
-        at, curve.error / factor, curve.error * factor, color=COLOURS[protocol], alpha=0.15, linewidth=0
-    )
+    ax.fill_between(at, curve.error / factor, curve.error * factor, color=COLOURS[protocol], alpha=0.15, linewidth=0)
 
 
 def theory_curves(ax: Any, protocol: str, at: Any, curves: dict[str, Any], top: float) -> None:
@@ -61,7 +59,7 @@ def theory_curves(ax: Any, protocol: str, at: Any, curves: dict[str, Any], top: 
             ax.text(
                 0.98,
                 0.97,
-                f"{NAMES[protocol]} bound at the end: {values[-1]:.0f}",
+                f"{NAMES[protocol]} bound at the end: {100 * values[-1]:,.0f} %",
                 transform=ax.transAxes,
                 ha="right",
                 va="top",
@@ -98,4 +96,4 @@ def theory_legend(ax: Any, names: Sequence[str]) -> None:
 def limits(ax: Any, curves: Sequence[Curve], top: float) -> None:
     """Show all measured curves."""
     low = min(float(np.nanmin(curve.error[curve.error > 0])) for curve in curves)
-    ax.set_ylim(low / 2, top)
+    ax.set_ylim(low / 3, top)

@@ -10,14 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from gosta.datasets.data import Floats
+from gosta.datasets.data import Data, Floats
 from gosta.experiments.study import Job
 
 GRAPHS = {"complete": "complete graph", "watts-strogatz": "Watts–Strogatz", "torus": "two-dimensional grid"}
 ITERATIONS = 200_000
-SETTLED = 0.1  # of the iterations; before that nodes have hardly met, and a comparison is about where estimates start
 CHECKPOINTS = 200
 
 
@@ -25,21 +22,16 @@ CHECKPOINTS = 200
 class Subject:
     """Data, and what is estimated of them."""
 
-    data: str
+    rows: Data
+    """In the order in which they are dealt to nodes."""
     statistic: str
     title: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    n: int | None = None
-    """Rows taken; None takes all."""
-    nodes: int = 0
-    """How many rows that is."""
 
-
-# The paper divides the AUC by known class sizes: so does the Mann-Whitney count, but for a constant factor.
-SCATTER = Subject(
-    "wine-quality-red", "within-cluster-scatter", "cluster scatter, Wine Quality", {"centroids": "class-means"}
-)
-AUC = Subject("svmguide3", "mann-whitney", "AUC, SVMguide3")
+    @property
+    def data(self) -> str:
+        """What the data are called."""
+        return self.rows.name
 
 
 class Claim(NamedTuple):
@@ -60,10 +52,6 @@ class Curve(NamedTuple):
     spread: Floats
     units: Floats
 
-    def settled(self) -> Any:
-        """Which checkpoints come after the beginning."""
-        return self.iterations > SETTLED * self.iterations[-1]
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -73,6 +61,12 @@ class Plan:
     auc: Subject
     runs: int
     seed: int
+    """Of the order of rows, of random networks, and of runs."""
+
+    @property
+    def own(self) -> dict[tuple[str, str], Data]:
+        """What jobs call by name: rows in our order."""
+        return {("data", subject.data): subject.rows for subject in (self.scatter, self.auc)}
 
     def job(
         self,
@@ -89,7 +83,7 @@ class Plan:
             statistic=subject.statistic,
             graph=graph,
             protocol=protocol,
-            n=n or subject.n,
+            n=n,
             seed=self.seed,
             iterations=iterations,
             iterations_per_node=None,
@@ -101,7 +95,7 @@ class Plan:
             score=None,
             drop_missing=False,
             options=subject.options,
-            content={},
+            content={"order": str(self.seed)},
         )
 
     def by_graph(self, subject: Subject, protocols: Sequence[str], iterations: int = ITERATIONS) -> list[Job]:

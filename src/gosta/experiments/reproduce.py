@@ -12,10 +12,11 @@ import numpy as np
 
 import gosta
 from gosta import datasets
+from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
 from gosta.experiments import comparisons, spectra
 from gosta.experiments.figures import STYLE
-from gosta.experiments.paper import AUC, SCATTER, Curve, Experiment, Found, Plan, Subject
+from gosta.experiments.paper import Curve, Experiment, Found, Plan, Subject
 from gosta.experiments.study import Job, Study
 from gosta.experiments.sweep import Backend, sweep
 from gosta.statistics import find as find_statistic
@@ -41,6 +42,8 @@ TABLE = {
         "GoSta-async and a master node", comparisons.figure5_jobs, comparisons.figure5, comparisons.draw_figure5
     ),
 }
+PAPER = ("wine-quality-red", "svmguide3")
+TITLES = {"wine-quality-red": "Wine Quality", "svmguide3": "SVMguide3"}
 SLICE = 200  # iterations that the eager way is timed for
 
 
@@ -65,36 +68,31 @@ class Where(NamedTuple):
 
 
 def plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
-    """What to reproduce with: the paper's data, or a stand-in for both of its data sets."""
-    scatter, auc = (SCATTER, AUC) if data is None else _stand_ins(data)
+    """What to reproduce with: the paper's data, or a stand-in for both of its data sets.
+
+    Rows are dealt to nodes at random. In the order of the files, classes lie side by side on a grid.
+    """
     try:
-        return Plan(_counted(scatter), _counted(auc), runs, seed)
+        rows = [datasets.load(name) for name in ((data, data) if data else PAPER)]
     except InputError as error:
-        other = "; or take a stand-in, such as --data breast-cancer" if data is None else ""
+        other = "" if data else "; or take a stand-in, such as --data breast-cancer"
         raise InputError(f"{error}{other}") from None
+    first, second = (_square(one.shuffled(seed)) if data else one.shuffled(seed) for one in rows)
+    titles = [TITLES.get(one.name, one.name) for one in (first, second)]
+    # The paper divides the AUC by known class sizes: so does the Mann-Whitney count, but for a constant factor.
+    scatter = Subject(first, "within-cluster-scatter", f"cluster scatter, {titles[0]}", {"centroids": "class-means"})
+    auc = Subject(second, "mann-whitney", f"AUC, {titles[1]}")
+    for subject in (scatter, auc):
+        find_statistic(subject.statistic).encoded(subject.rows, subject.options)  # refuses what cannot be had
+    return Plan(scatter, auc, runs, seed)
 
 
-def _stand_ins(data: str) -> tuple[Subject, Subject]:
-    options = {"centroids": "class-means"}
-    return (
-        Subject(data, "within-cluster-scatter", f"cluster scatter, {data}", options),
-        Subject(data, "mann-whitney", f"AUC, {data}"),
-    )
-
-
-def _counted(subject: Subject) -> Subject:
-    """With as many rows as there are, or a few less where those make no torus that is nearly square."""
-    rows = len(find_statistic(subject.statistic).encoded(datasets.load(subject.data), subject.options))
-    if subject in (SCATTER, AUC):
-        return Subject(subject.data, subject.statistic, subject.title, subject.options, None, rows)
-    n = next((n for n in range(rows, 8, -1) if any(n % side == 0 and 2 * side * side > n for side in _sides(n))), 0)
-    if not n:
-        raise InputError(f"data = {subject.data!r} has {rows} rows; a study of networks needs at least 9")
-    return Subject(subject.data, subject.statistic, subject.title, subject.options, n, n)
-
-
-def _sides(n: int) -> range:
-    return range(3, int(n**0.5) + 1)
+def _square(rows: Data) -> Data:
+    """All rows, or a few less where those make no torus that is nearly square."""
+    for n in range(len(rows), 8, -1):
+        if any(n % side == 0 and 2 * side * side > n for side in range(3, int(n**0.5) + 1)):
+            return rows.head(n)
+    raise InputError(f"data = {rows.name!r} has {len(rows)} rows; networks of the three kinds need at least 9")
 
 
 def chosen(names: Sequence[str]) -> list[str]:
@@ -111,18 +109,16 @@ def reproduce(plan: Plan, names: Sequence[str], folder: Path, where: Where) -> I
         start = time.perf_counter()
         experiment = TABLE[name]
         jobs = list({job.key: job for job in experiment.jobs(plan)}.values())
-        curve = _computed(jobs, folder / "runs", where)
+        curve = _computed(plan, jobs, folder / "runs", where)
         found = experiment.find(plan, curve)
         files = _drawn(experiment, plan, curve, found, folder, name)
         iterations = sum(job.runs * (job.iterations or 0) for job in jobs)
         yield Part(name, experiment.title, found, time.perf_counter() - start, iterations, files)
 
 
-def _computed(jobs: list[Job], folder: Path, where: Where) -> Callable[[Job], Curve]:
+def _computed(plan: Plan, jobs: list[Job], folder: Path, where: Where) -> Callable[[Job], Curve]:
     """Curves of jobs, from a folder where those that were done before are kept."""
-    if not jobs:
-        return lambda job: _missing(job)
-    went = sweep(Study(folder, jobs, {}), folder, **where._asdict())
+    went = sweep(Study(folder, jobs, plan.own), folder, **where._asdict())
     if went.interrupted:
         raise KeyboardInterrupt
     for job in jobs:
@@ -136,10 +132,6 @@ def _computed(jobs: list[Job], folder: Path, where: Where) -> Callable[[Job], Cu
         return Curve(*(np.asarray(column, dtype=np.float64) for column in columns))
 
     return curve
-
-
-def _missing(job: Job) -> Curve:
-    raise LookupError(job)
 
 
 def _drawn(
@@ -163,7 +155,7 @@ def _drawn(
 def eager_seconds(plan: Plan) -> float:
     """Seconds an iteration of GoSta-sync takes with numpy when all nodes are updated, as it is printed in the paper."""
     subject = plan.scatter
-    x = find_statistic(subject.statistic).encoded(datasets.load(subject.data, n=subject.n), subject.options)
+    x = find_statistic(subject.statistic).encoded(subject.rows, subject.options)
     points, cell, rng = x[:, :-1], x[:, -1], np.random.default_rng(0)
     n = len(x)
     visitor, estimate = np.arange(n), np.zeros(n)
@@ -200,9 +192,9 @@ def report(plan: Plan, parts: Sequence[Part], eager: float) -> str:
     """All in words, as Markdown."""
     claims = [claim for part in parts for claim in part.found.claims]
     agree = sum(claim.agrees for claim in claims)
-    data = f"{plan.scatter.data} ({plan.scatter.nodes:,} rows) and {plan.auc.data} ({plan.auc.nodes:,} rows)"
+    data = f"{plan.scatter.data} ({len(plan.scatter.rows):,} rows) and {plan.auc.data} ({len(plan.auc.rows):,} rows)"
     if plan.scatter.data == plan.auc.data:
-        data = f"{plan.scatter.data} ({plan.scatter.nodes:,} rows), a stand-in for the paper's two data sets"
+        data = f"{plan.scatter.data} ({len(plan.scatter.rows):,} rows), a stand-in for the paper's two data sets"
     total, seconds = sum(part.iterations for part in parts), sum(part.seconds for part in parts)
     lines = [
         "# The experiments of the paper, reproduced",
@@ -222,7 +214,9 @@ def report(plan: Plan, parts: Sequence[Part], eager: float) -> str:
         lines += [_row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
         for claim in part.found.claims:
             verdict = "agrees" if claim.agrees else "**disagrees**"
-            lines.append(f"- {claim.sentence} *{verdict}*: {claim.measured}.{' ' + claim.finding if claim.finding else ''}")
+            lines.append(
+                f"- {claim.sentence} *{verdict}*: {claim.measured}.{' ' + claim.finding if claim.finding else ''}"
+            )
         lines += ["", f"{part.seconds:.1f} s"]
     return "\n".join(lines) + "\n"
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, told apart by everyone; a protocol has the same one everywhere.
 COLOURS = {
     "gosta-async": "#0072B2",
-    "gosta-sync": "#56B4E9",
+    "gosta-sync": "#009E73",
     "u2": "#D55E00",
     "u1": "#E69F00",
-    "averaging": "#009E73",
+    "averaging": "#56B4E9",
     "flooding": "#CC79A7",
     "master-node": "#000000",
 }

@@ -1,0 +1,181 @@
+"""The paper's experiments: the same numbers wherever they are computed, and checks that can fail."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gosta import datasets
+from gosta.cli.main import main
+from gosta.errors import InputError
+from gosta.experiments import comparisons, reproduce, spectra
+from gosta.experiments.paper import GRAPHS, Curve, Plan
+from gosta.experiments.study import Job
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["gosta", "reproduce", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else 1
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_a_stand_in_from_the_command_to_the_files(command: Any, tmp_path: Path) -> None:
+    given = ("figure3b", "--runs", 2, "--data", "breast-cancer", "--out")
+    one, two = tmp_path / "one", tmp_path / "two"
+    code, out, err = command(*given, one, "--workers", 1)
+    assert code == 0, err
+    assert "stand-in: breast-cancer (567 rows) instead of the paper's data" in out
+    assert "of 1 claims agree" in out
+    assert command(*given, two, "--workers", 2)[0] == 0
+    assert (one / "results.json").read_bytes() == (two / "results.json").read_bytes()
+    record = json.loads((one / "results.json").read_text())
+    assert list(record["parts"]) == ["figure3b"]
+    curve = record["parts"]["figure3b"]["numbers"]["torus"]["gosta-async"]
+    assert curve["iterations"][-1] == 50_000
+    assert curve["error"][-1] < 0.2
+    text = (one / "results.md").read_text()
+    assert "![GoSta-sync and GoSta-async](figure3b.png)" in text
+    assert "a stand-in for the paper's two data sets" in text
+    assert (one / "figure3b.png").read_bytes()[:4] == b"\x89PNG"
+    assert "</svg>" in (one / "figure3b.svg").read_text()
+    kept = {file: file.stat().st_mtime_ns for file in (one / "runs").glob("*.parquet")}
+    assert len(kept) == 6
+    assert command(*given, one)[0] == 0
+    assert {file: file.stat().st_mtime_ns for file in (one / "runs").glob("*.parquet")} == kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["figure9"], "unknown part 'figure9'; did you mean"),
+        (["--runs", "0"], "runs = 0 must be at least 1"),
+        (["figure2", "--data", "iris"], "two classes"),
+        (["figure2", "--data", "nothing"], "nothing"),
+        (["figure3b", "--data", "breast-cancer", "--backend", "moon"], "backend = 'moon'"),
+        (["table1", "--out", "/dev/null/x"], "cannot be a folder"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    command: Any, arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = command(*arguments)
+    assert code == 2
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_without_the_papers_data_a_stand_in_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise InputError(f"{name} lies in a package that is not installed")
+
+    monkeypatch.setattr(datasets, "load", missing)
+    with pytest.raises(InputError, match="is not installed; or take a stand-in, such as --data breast-cancer"):
+        reproduce.plan()
+
+
+def falling(iterations: int, size: float, rate: float, units: float = 1.0) -> Curve:
+    """An error that falls as size/t^rate from 1 on."""
+    at = np.linspace(0, iterations, 201)[1:]
+    error = np.minimum(1, size / at**rate)
+    return Curve(at, error, error / 2, units * at)
+
+
+def made(curves: dict[tuple[str, str], Curve]) -> Any:
+    return lambda job: curves.get((job.graph, job.protocol)) or curves["*", job.protocol]
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return reproduce.plan(2, 0, "breast-cancer")
+
+
+def test_claims_of_figure2_follow_the_curves(plan: Plan) -> None:
+    good = {("*", "gosta-sync"): falling(200_000, 2000, 1), ("*", "u2"): falling(200_000, 30, 0.5)}
+    assert [c.agrees for c in comparisons.figure2(plan, made(good)).claims] == [True] * 3
+    bad = good | {("torus", "gosta-sync"): falling(200_000, 60, 0.5)}
+    assert [c.agrees for c in comparisons.figure2(plan, made(bad)).claims] == [False] * 3
+
+
+def test_claims_of_figures_3b_and_4_follow_the_curves(plan: Plan) -> None:
+    near = {("*", "gosta-sync"): falling(50_000, 2000, 1), ("*", "gosta-async"): falling(50_000, 3000, 1)}
+    assert comparisons.figure3b(plan, made(near)).claims[0].agrees
+    far = near | {("torus", "gosta-async"): falling(50_000, 5000, 1)}
+    assert not comparisons.figure3b(plan, made(far)).claims[0].agrees
+    curves = {("*", "gosta-async"): falling(200_000, 2000, 1)}
+    curves |= {(g, "flooding"): falling(200_000, 3000.0 + 1000 * k, 1) for k, g in enumerate(GRAPHS)}
+    found = comparisons.figure4(plan, made(curves))
+    assert [c.agrees for c in found.claims] == [True] * 3
+    curves |= {(g, "flooding"): falling(200_000, 6000.0 - 1000 * k, 1) for k, g in enumerate(GRAPHS)}
+    found = comparisons.figure4(plan, made(curves))
+    assert [c.agrees for c in found.claims] == [True, False, True]
+    assert found.claims[1].finding
+    curves |= {("torus", "flooding"): falling(200_000, 1000, 1)}
+    assert [c.agrees for c in comparisons.figure4(plan, made(curves)).claims] == [False, False, False]
+
+
+def test_claims_of_figure5_follow_the_curves(plan: Plan) -> None:
+    curves = {(g, "gosta-async"): falling(500_000, 3000.0 * (k + 1), 1, 28.0) for k, g in enumerate(GRAPHS)}
+    curves["*", "master-node"] = falling(500, 1.5, 0.5, 28_000.0)
+    found = comparisons.figure5(plan, made(curves))
+    assert [c.agrees for c in found.claims] == [True] * 3
+    assert found.numbers["caught_up"] == sorted(found.numbers["caught_up"])
+    curves["complete", "gosta-async"] = falling(500_000, 1, 0.01, 28.0)
+    found = comparisons.figure5(plan, made(curves))
+    assert [c.agrees for c in found.claims] == [True, False, False]
+    assert found.numbers["caught_up"][0] is None
+
+
+def test_times_lie_between_checkpoints() -> None:
+    curve = falling(1000, 50, 1)
+    assert comparisons.time_to(curve, 0.2) == pytest.approx(250, rel=1e-3)
+    assert comparisons.time_to(curve, 0.11) == pytest.approx(50 / 0.11, rel=1e-3)
+    assert np.isnan(comparisons.time_to(curve, 0.01))
+
+
+def test_figure3a_claims_follow_the_times(plan: Plan) -> None:
+    def curve(job: Job) -> Curve:
+        assert job.n
+        size = job.n * (2 if job.protocol == "gosta-sync" else job.n**1.2 / 20)
+        return falling(600 * job.n, size, 1)
+
+    assert [c.agrees for c in comparisons.figure3a(plan, curve).claims] == [True, True]
+
+    def proportional(job: Job) -> Curve:
+        assert job.n
+        return falling(600 * job.n, job.n * (2 if job.protocol == "gosta-sync" else 12), 1)
+
+    gap, ratio = comparisons.figure3a(plan, proportional).claims
+    assert gap.agrees
+    assert not ratio.agrees
+    assert ratio.finding
+
+
+def test_table1_has_the_papers_digits(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spectra, "DRAWS", 2)
+    found = spectra.table1(plan, lambda _job: pytest.fail("no simulation is needed"))
+    exact = [claim for claim in found.claims if "Watts" not in claim.sentence]
+    assert len(exact) == 4
+    assert all(claim.agrees for claim in exact)
+
+
+def test_figure2_is_drawn_with_its_theory(plan: Plan) -> None:
+    curves = {("*", "gosta-sync"): falling(200_000, 2000, 1), ("*", "u2"): falling(200_000, 30, 0.5)}
+    figure = comparisons.draw_figure2(plan, made(curves), comparisons.figure2(plan, made(curves)))
+    assert [len(ax.lines) for ax in figure.axes[1:]] == [4] * 5  # two measured, expectation, bound
+    assert {text.get_text() for text in figure.legends[0].get_texts()} == {
+        "GoSta-sync", "U2-gossip", "expectation", "bound",
+    }  # fmt: skip
