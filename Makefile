@@ -22,6 +22,7 @@ benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/exact.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/simulate.py
+	$(BIN)/python benchmarks/theory.py
 
 .venv/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -177,3 +177,43 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert b"Traceback" not in process.stderr.read()
     process.stderr.close()
     process.wait(timeout=60)
+
+
+def test_theory_beside_a_simulation(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    picture = tmp_path / "theory.svg"
+    shown = run("theory", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-g", "torus", "--out", picture)
+    assert shown.code == 0, shown.err
+    assert "spectral gap  c = " in shown.out
+    assert all(word in picture.read_text() for word in ("<svg", "</svg>"))
+    common = ("theory", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-g", "complete", "--json")
+    record = json.loads(run(*common, "-p", "gosta-sync", "--out", picture).out)
+    assert record["spectral_gap"] == pytest.approx(1 / 149)
+    names = ("simulated", "spread", "predicted", "expectation", "bound")
+    assert {len(record[name]) for name in names} == {len(record["iterations"])}
+    assert all(e <= b for e, b in zip(record["expectation"], record["bound"], strict=True))
+    assert record["predicted"][0] is None
+    assert "bound" not in json.loads(run(*common, "-p", "gosta-async", "--out", picture).out)
+
+
+def test_theory_is_drawn_over_runs(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    plain, theory = tmp_path / "plain.png", tmp_path / "theory.png"
+    common = ("run", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-p", "u2,flooding", "--runs", "2")
+    assert run(*common, "--plot", plain).code == 0
+    assert run(*common, "--plot", theory, "--bound").code == 0
+    assert plain.read_bytes() != theory.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["theory", "-p", "flooding"], "there is no theory for flooding"),
+        (["theory", "--out", "nowhere/x.png"], "there is no folder nowhere"),
+        (["theory", "--out", "x.txt"], "must end in .png, .svg or .pdf"),
+        (["theory", "--n", "569", "-g", "torus"], "make no rectangle"),
+    ],
+)
+def test_theory_refuses_in_one_line(run, arguments: list[str], words: str) -> None:  # type: ignore[no-untyped-def]
+    shown = run(*arguments)
+    assert shown.code == 2
+    assert words in shown.err
+    assert shown.err.count("\n") == 1

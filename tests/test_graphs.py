@@ -537,9 +537,12 @@ def test_memory_is_asked_for_before_it_is_taken() -> None:
 
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     show("torus", n=1599)
-    assert capsys.readouterr().out == (
-        "torus 39 x 41\n  nodes       1,599\n  edges       3,198\n  degrees     4 each\n  components  1\n"
-    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["torus 39 x 41", "  nodes         1,599", "  edges         3,198"]
+    assert lines[5] == "  spectral gap  3.66e-06: differences shrink by e in 272,877 exchanges"
+    assert [line.split()[:3] for line in lines[7:10]] == [["to", share, "%"] for share in ("10", "1", "0.1")]
+    show("two-cliques", n=100)
+    assert "  bottleneck    nodes 0-49 and 50-99 are joined by 1 of 2,451 edges\n" in capsys.readouterr().out
     show(as_json=True)
     record = json.loads(capsys.readouterr().out)
     assert (record["graph"], record["n"], record["edges"], record["seed"]) == ("watts-strogatz", 1000, 2000, 0)
@@ -549,8 +552,8 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     path.write_text("ann,bob,1\nbob,cyd,2\n")
     show(str(path))
     out = capsys.readouterr().out
-    assert "edges       2, weighted" in out
-    assert "degrees     1 to 2, mean 1.333" in out
+    assert "edges         2, weighted" in out
+    assert "degrees       1 to 2, mean 1.333" in out
     with pytest.raises(InputError, match="has 3 nodes where 5 are needed"):
         show(str(path), n=5)
 

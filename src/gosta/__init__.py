@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gosta import datasets as datasets
     from gosta import graphs as graphs
     from gosta import statistics as statistics
+    from gosta import theory as theory
     from gosta.errors import InputError as InputError
     from gosta.simulation.run import resume as resume
     from gosta.simulation.run import simulate as simulate
@@ -31,6 +32,7 @@ _HOME = {
     "simulate": "gosta.simulation.run",
     "statistic": "gosta.statistics.definition",
     "statistics": "",
+    "theory": "",
 }
 __all__ = [
     "Estimate",
@@ -43,6 +45,7 @@ __all__ = [
     "simulate",
     "statistic",
     "statistics",
+    "theory",
 ]
 
 

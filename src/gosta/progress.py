@@ -23,10 +23,13 @@ def silent() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def bar(title: str, total: float, patience: float = PATIENCE, unit: str = "") -> Iterator[Callable[[float], None]]:
+def bar(
+    title: str, total: float | None, patience: float = PATIENCE, unit: str = ""
+) -> Iterator[Callable[[float], None]]:
     """Yield a function to call with each piece of work done; a bar appears on a terminal after some patience.
 
-    With a unit, the bar shows how many of them are done in a second. Any thread may call the function.
+    Without a total it only moves. With a unit, the bar shows how many of them are done in a second. Any thread may call
+    the function.
     """
     patience = float("inf") if _silent.get() else patience
     start, done, lock = time.monotonic(), 0.0, threading.Lock()
@@ -45,7 +48,7 @@ def bar(title: str, total: float, patience: float = PATIENCE, unit: str = "") ->
         yield advance
 
 
-def _open(stack: contextlib.ExitStack, title: str, total: float, unit: str) -> Callable[[float], None]:
+def _open(stack: contextlib.ExitStack, title: str, total: float | None, unit: str) -> Callable[[float], None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from gosta.cli import options
 
 if TYPE_CHECKING:
     from gosta.graphs import Graph
@@ -22,6 +25,8 @@ gosta graph erdos-renyi --n 100000 --seed 7 --json
 gosta graph friends.csv
 """
 DEFAULT_SIZE = 1000
+MOST = 2_000_000  # nodes up to which the eigen-solver takes about a minute
+PROTOCOL, ACCURACIES = "gosta-async", (0.1, 0.01, 0.001)
 
 
 def graph(
@@ -37,11 +42,12 @@ def graph(
     seed: Annotated[int, typer.Option(help="Seed of a random family.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show the nodes, edges, degrees and components of a graph."""
+    """Show what a graph is like, how fast gossip is on it, and where it is narrow."""
     from gosta.graphs import TABLE, load
 
     size = DEFAULT_SIZE if n is None and source in TABLE else n
-    record = _record(load(source, size, seed), seed if source in TABLE else None)
+    network = load(source, size, seed)
+    record = _record(network, seed if source in TABLE else None) | _theory(network)
     print(json.dumps(record) if as_json else _text(record))
 
 
@@ -59,6 +65,24 @@ def _record(graph: Graph, seed: int | None) -> dict[str, Any]:
     }
 
 
+def _theory(graph: Graph) -> dict[str, Any]:
+    """How gossip does on a graph, as JSON has it; nothing where that would take long."""
+    if graph.n > MOST and graph.spectrum is None:
+        return {}
+    from gosta.theory import bottleneck, mixing_time, predict, spectral_gap
+
+    mixing = mixing_time(graph)
+    found = {accuracy: predict(graph, PROTOCOL, accuracy) for accuracy in ACCURACIES}
+    return {
+        "spectral_gap": spectral_gap(graph),
+        "mixing_time": mixing if math.isfinite(mixing) else None,
+        "protocol": PROTOCOL,
+        "exchanges": {str(accuracy): round(one.exchanges) for accuracy, one in found.items()},
+        "exchanges_per_node": {str(accuracy): round(one.per_node) for accuracy, one in found.items()},
+        "bottleneck": bottleneck(graph).words,
+    }
+
+
 def _text(record: dict[str, Any]) -> str:
     low, mean, high = record["degrees"].values()
     degrees = f"{low:,} each" if low == high else f"{low:,} to {high:,}, mean {mean:.4g}"
@@ -68,4 +92,18 @@ def _text(record: dict[str, Any]) -> str:
         "degrees": degrees,
         "components": f"{record['components']:,}",
     }
-    return "\n".join([record["graph"], *(f"  {name:<12}{value}" for name, value in rows.items())])
+    if "spectral_gap" in record:
+        gap, mixing, per_node = record["spectral_gap"], record["mixing_time"], record["exchanges_per_node"]
+        rows["spectral gap"] = f"{gap:.3g}: differences shrink by e in {options.count(1 / gap)} exchanges"
+        ever = f"{options.count(mixing)} exchanges until a visitor may be anywhere" if mixing else "for ever"
+        rows["mixing time"] = ever
+        for accuracy, total in record["exchanges"].items():
+            numbers = f"{options.count(total)} exchanges, {options.count(per_node[accuracy])} a node"
+            rows[f"to {100 * float(accuracy):g} %"] = numbers
+        rows["bottleneck"] = record["bottleneck"]
+    else:
+        rows["speed"] = f"not computed above {MOST:,} nodes; gosta.theory in Python has no such limit"
+    lines = [record["graph"], *(f"  {name:<14}{value}" for name, value in rows.items())]
+    if "exchanges" in record:
+        lines.append(f"to x %: mean error of {record['protocol']} for a typical kernel; 'gosta theory' takes your data")
+    return "\n".join(lines)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gosta.cli import exact, graph, lists, run, sweep
+from gosta.cli import exact, graph, lists, run, sweep, theory
 from gosta.errors import InputError
 
 app = typer.Typer(
@@ -40,7 +40,8 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 app.command("run", epilog=run.EXAMPLES)(_interruptible(run.run))
 app.command("sweep", epilog=sweep.EXAMPLES)(_interruptible(sweep.sweep))
 app.command("exact", epilog=exact.EXAMPLES)(_interruptible(exact.exact))
-app.command("graph", epilog=graph.EXAMPLES)(graph.graph)
+app.command("graph", epilog=graph.EXAMPLES)(_interruptible(graph.graph))
+app.command("theory", epilog=theory.EXAMPLES)(_interruptible(theory.theory))
 app.command("protocols")(lists.protocols)
 app.command("statistics")(lists.statistics)
 app.command("datasets")(lists.datasets)

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 DataName = Annotated[
     str, typer.Argument(help="A name from 'gosta datasets', or a .csv, .tsv, .csv.gz, .parquet or .npy file.")
 ]
+StatisticName = Annotated[
+    str, typer.Option("--statistic", "-s", help="A name from 'gosta statistics', or FILE.py:NAME for your own.")
+]
+GraphName = Annotated[
+    str, typer.Option("--graph", "-g", help="A family of graphs ('gosta graph --help'), or an edge-list file.")
+]
+Iterations = Annotated[int | None, typer.Option(help="Edges drawn in a run; by default 100 a node.")]
+Runs = Annotated[int, typer.Option(help="Independent runs.")]
+Seed = Annotated[int, typer.Option(help="Seed of graph and runs.")]
 Columns = Annotated[
     list[str] | None, typer.Option("--columns", "-c", help="Columns to use: a,b or given several times.")
 ]
@@ -33,6 +42,22 @@ DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out row
 Rows = Annotated[int | None, typer.Option("--n", help="Rows: the first n, or how many to make of synthetic data.")]
 OwnFile = Annotated[Path | None, typer.Option(help="Your copy of the file behind wine-quality-red or svmguide3.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+
+
+def table(
+    data: str,
+    n: int | None,
+    path: Path | None,
+    columns: Sequence[str] | None,
+    label: str | None,
+    score: str | None,
+    drop_missing: bool,
+) -> Data:
+    """Data by name or file, with the columns chosen."""
+    from gosta.datasets import load
+
+    whole = load(data, n=n, path=path)
+    return whole.choose(column_names(columns, whole), label, score, drop_missing)
 
 
 def check_writable(name: str, file: Path) -> None:
@@ -61,6 +86,11 @@ def save_picture(ax: Any, path: Path) -> None:
 def share(value: float) -> str:
     """A relative number as a person reads it; large ones are factors."""
     return f"{100 * value:.3g} %" if abs(value) < 10 else f"{value:.3g} x"
+
+
+def count(value: float) -> str:
+    """How many, as a person reads it."""
+    return f"{value:,.0f}" if value < 1e12 else f"{value:.2e}"
 
 
 def column_names(columns: Sequence[str] | None, table: Data) -> list[str] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import warnings
@@ -28,27 +27,25 @@ gosta run iris --statistic gini-mean-difference --graph torus --protocol gosta-a
 gosta run wine-quality-red --statistic within-cluster-scatter --graph torus --iterations 200000 --runs 50 --out wine.nc
 
 gosta run --resume wine.nc --iterations 400000
+
+gosta run --protocol gosta-sync,u2 --log --bound
 """
 
 
-WITH_RESUME = {"context", "resume", "iterations", "out", "plot", "against", "as_json", "statistic"}
+WITH_RESUME = {"context", "resume", "iterations", "out", "plot", "against", "bound", "as_json", "statistic"}
 
 
 def run(
     context: typer.Context,
     data: options.DataName = "breast-cancer",
-    statistic: Annotated[
-        str, typer.Option("--statistic", "-s", help="A name from 'gosta statistics', or FILE.py:NAME for your own.")
-    ] = "auc",
-    graph: Annotated[
-        str, typer.Option("--graph", "-g", help="A family of graphs ('gosta graph --help'), or an edge-list file.")
-    ] = "watts-strogatz",
+    statistic: options.StatisticName = "auc",
+    graph: options.GraphName = "watts-strogatz",
     protocol: Annotated[
         str, typer.Option("--protocol", "-p", help="Names from 'gosta protocols', separated by commas.")
     ] = "gosta-async",
-    iterations: Annotated[int | None, typer.Option(help="Edges drawn in a run; by default 100 a node.")] = None,
-    runs: Annotated[int, typer.Option(help="Independent runs.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of graph and runs.")] = 0,
+    iterations: options.Iterations = None,
+    runs: options.Runs = 10,
+    seed: options.Seed = 0,
     checkpoints: Annotated[int, typer.Option(help="How many times estimates are read.")] = 100,
     log: Annotated[bool, typer.Option("--log", help="Checkpoints in equal ratios, on a logarithmic axis.")] = False,
     engine: Annotated[
@@ -69,18 +66,17 @@ def run(
     against: Annotated[str, typer.Option(help="What the picture's axis shows: iterations or units (numbers sent).")] = (
         "iterations"
     ),
+    bound: Annotated[
+        bool, typer.Option("--bound", help="Draw what theory says too: expectation, bound, predicted error.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Simulate gossip on a network with one row of the data at each node."""
-    if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InputError(f"plot = {str(plot)!r} must end in .png, .svg or .pdf")
+    options.check_picture("plot", plot)
     if against not in ("iterations", "units"):
         raise InputError(f"against = {against!r} must be 'iterations' or 'units'")
-    for name, file in {"plot": plot, "out": out}.items():
-        if file is not None and not file.parent.is_dir():
-            raise InputError(f"{name} = {str(file)!r}: there is no folder {file.parent}")
-        if file is not None and (file.is_dir() or not os.access(file.parent, os.W_OK)):
-            raise InputError(f"{name} = {str(file)!r} cannot be written; name a file in a folder of yours")
+    if out is not None:
+        options.check_writable("out", out)
     if resume is not None:
         given = [n for n in context.params if context.get_parameter_source(n).name == "COMMANDLINE"]  # type: ignore[union-attr]
         for name in sorted(set(given) - WITH_RESUME):
@@ -95,8 +91,7 @@ def run(
             traces = [gosta.resume(resume, iterations, patience=0)]
         else:
             names = [find(name.strip()).name for name in dict.fromkeys(protocol.split(",")) if name.strip()]
-            table = gosta.datasets.load(data, n=n, path=path)
-            table = table.choose(options.column_names(columns, table), label, score, drop_missing)
+            table = options.table(data, n, path, columns, label, score, drop_missing)
             settings: dict[str, Any] = {
                 "iterations": iterations,
                 "runs": runs,
@@ -112,7 +107,7 @@ def run(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
     print("\n".join(json.dumps(_record(trace)) for trace in traces) if as_json else _summary(traces), flush=True)
     files = _save(traces, out or resume)
-    _draw(traces, plot, against)
+    _draw(traces, plot, "units" if against == "units" else "iteration", bound)
     if not as_json:
         print(f"picture: {plot}")
     if not traces[-1].complete:
@@ -170,7 +165,7 @@ def _summary(traces: list[Trace]) -> str:
 
 
 def _share(value: float | None, relative: bool) -> str:
-    return "-" if value is None else f"{100 * value:.3g} %" if relative else f"{value:.3g}"
+    return "-" if value is None else options.share(value) if relative else f"{value:.3g}"
 
 
 def _number(value: Any) -> str:
@@ -190,11 +185,14 @@ def _save(traces: list[Trace], out: Path | None) -> list[Path]:
     return files
 
 
-def _draw(traces: list[Trace], path: Path, against: str) -> None:
-    from gosta.simulation.plot import draw
+def _draw(traces: list[Trace], path: Path, against: str, bound: bool) -> None:
+    from gosta.simulation.plot import draw, draw_theory
+    from gosta.simulation.run import setting_of
 
-    ax = draw(traces, against="units" if against == "units" else "iteration")
-    try:
-        ax.figure.savefig(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    ax = draw(traces, against=against)
+    if bound:
+        from gosta.theory.curves import curves
+
+        for trace in traces:
+            draw_theory(ax, trace, curves(setting_of(trace), trace.iterations), against)
+    options.save_picture(ax, path)

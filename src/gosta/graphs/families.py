@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gosta import machine
 from gosta.errors import InputError
 from gosta.graphs.drawing import compiled_grow, distinct, joined, regular, rewired, ring
-from gosta.graphs.graph import MOST_NODES, Edges, Graph, pairs, whole
+from gosta.graphs.graph import MOST_NODES, Edges, Floats, Graph, pairs, whole
 
 TRIES = 100  # draws of a random graph before we say that it will hardly ever be connected
 BYTES_AN_EDGE = 100  # at the peak, the test for connectedness included
@@ -24,7 +24,8 @@ def complete(n: int) -> Graph:
     >>> complete(1_000_000)
     Graph('complete', 1000000 nodes, 499999500000 edges)
     """
-    return Graph("complete", _size("complete", n, 2), None)
+    n = _size("complete", n, 2)
+    return Graph("complete", n, None, spectrum=lambda: np.append(0.0, np.full(n - 1, float(n))))
 
 
 def torus(rows: int, columns: int) -> Graph:
@@ -38,6 +39,7 @@ def torus(rows: int, columns: int) -> Graph:
         f"torus {rows} x {columns}",
         place.size,
         [joined(place, np.roll(place, -1, axis=1)), joined(place, np.roll(place, -1, axis=0))],
+        lambda: np.add.outer(_ring_spectrum(rows), _ring_spectrum(columns)).ravel(),
     )
 
 
@@ -52,25 +54,27 @@ def grid(rows: int, columns: int) -> Graph:
         f"grid {rows} x {columns}",
         place.size,
         [joined(place[:, :-1], place[:, 1:]), joined(place[:-1], place[1:])],
+        lambda: np.add.outer(_line_spectrum(rows), _line_spectrum(columns)).ravel(),
     )
 
 
 def cycle(n: int) -> Graph:
     """A ring."""
     node = _nodes("cycle", n, 3)
-    return _stored("cycle", len(node), [joined(node, np.roll(node, -1))])
+    return _stored("cycle", len(node), [joined(node, np.roll(node, -1))], lambda: _ring_spectrum(n))
 
 
 def path(n: int) -> Graph:
     """A line."""
     node = _nodes("path", n, 2)
-    return _stored("path", len(node), [joined(node[:-1], node[1:])])
+    return _stored("path", len(node), [joined(node[:-1], node[1:])], lambda: _line_spectrum(n))
 
 
 def star(n: int) -> Graph:
     """Node 0 in the middle of n − 1 others, which meet nobody else."""
     node = _nodes("star", n, 2)
-    return _stored("star", len(node), [joined(np.zeros_like(node[1:]), node[1:])])
+    edges = [joined(np.zeros_like(node[1:]), node[1:])]
+    return _stored("star", len(node), edges, lambda: np.concatenate([[0.0], np.ones(n - 2), [float(n)]]))
 
 
 def hypercube(dimension: int) -> Graph:
@@ -82,7 +86,13 @@ def hypercube(dimension: int) -> Graph:
     dimension = whole("hypercube", "dimension", dimension, 1)
     node = _nodes("hypercube", 1 << min(dimension, 40), 2, degree=dimension)
     bits = [1 << k for k in range(dimension)]
-    return _stored("hypercube", len(node), [joined(low := node[node & bit == 0], low | bit) for bit in bits])
+    edges = [joined(low := node[node & bit == 0], low | bit) for bit in bits]
+    return _stored(
+        "hypercube",
+        len(node),
+        edges,
+        lambda: np.repeat(2.0 * np.arange(dimension + 1), [math.comb(dimension, k) for k in range(dimension + 1)]),
+    )
 
 
 def two_cliques(n: int) -> Graph:
@@ -268,8 +278,18 @@ def _generator(name: str, seed: int) -> np.random.Generator:
     return np.random.default_rng(whole(name, "seed", seed, 0))
 
 
-def _stored(name: str, n: int, parts: list[NDArray[Any]]) -> Graph:
-    return Graph(name, n, np.concatenate(parts).astype(np.int32, copy=False))
+def _ring_spectrum(n: int) -> Floats:
+    """Laplacian eigenvalues of a cycle, 2 − 2 cos(2πk/n), written so that the small ones keep their digits."""
+    return 4 * np.sin(np.pi * np.arange(n) / n) ** 2
+
+
+def _line_spectrum(n: int) -> Floats:
+    """Laplacian eigenvalues of a path, 2 − 2 cos(πk/n)."""
+    return 4 * np.sin(np.pi * np.arange(n) / (2 * n)) ** 2
+
+
+def _stored(name: str, n: int, parts: list[NDArray[Any]], spectrum: Callable[[], Floats] | None = None) -> Graph:
+    return Graph(name, n, np.concatenate(parts).astype(np.int32, copy=False), spectrum=spectrum)
 
 
 def _nodes(name: str, n: int, least: int, degree: int = 2) -> Edges:

@@ -35,6 +35,8 @@ class Graph:
         m × 2 node numbers, each undirected edge once; None is the complete graph, which is never stored.
     weights
         Rates at which the edges fire, positive; None when all are equal.
+    spectrum
+        Gives the n eigenvalues of the unweighted Laplacian, where a formula is known.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Graph:
     n: int
     edges: Edges | None
     weights: Floats | None = None
+    spectrum: Callable[[], Floats] | None = None
 
     def __post_init__(self) -> None:
         # Whatever was given, drawing reads one block of pairs, in order.

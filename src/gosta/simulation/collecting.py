@@ -10,8 +10,8 @@ import numpy as np
 
 from gosta import compiled
 from gosta.datasets.data import Floats
+from gosta.problem import Problem
 from gosta.protocols import Collecting
-from gosta.simulation.problem import Problem
 from gosta.simulation.reference import Arrays
 from gosta.statistics import pairs
 

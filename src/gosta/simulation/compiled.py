@@ -14,9 +14,9 @@ import numpy as np
 
 from gosta import compiled
 from gosta.datasets.data import Floats
+from gosta.problem import Problem
 from gosta.protocols import Protocol
 from gosta.simulation.layout import LINE, Layout
-from gosta.simulation.problem import Problem
 from gosta.simulation.reference import Arrays
 
 CACHE = 4 << 20  # bytes: about what a core can call its own

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from gosta.datasets.data import Floats
 
 if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
@@ -20,6 +22,10 @@ COLOURS = {
     "flooding": "#CC79A7",
     "master-node": "#000000",
 }
+
+
+# What theory says is drawn in the protocol's colour, each kind with a dash of its own.
+DASHES = {"predicted": (0, (5, 2)), "expectation": (0, (1, 1)), "bound": (0, (6, 2, 1, 2))}
 
 
 def draw(
@@ -57,3 +63,21 @@ def draw(
     ax.grid(alpha=0.3, linewidth=0.5)
     ax.legend(frameon=False)
     return ax
+
+
+def draw_theory(ax: Any, trace: Trace, curves: Mapping[str, Floats], against: str = "iteration") -> None:
+    """Add curves of theory, at the checkpoints of a trace, to its picture.
+
+    A bound may begin far above all else: the picture shows where it ends.
+    """
+    at = trace.units if against == "units" else trace.iterations
+    colour, named = COLOURS.get(trace.about["protocol"]), ax.get_legend_handles_labels()[1]
+    top = 10 * np.nanmax(trace.error()["mean"].values)
+    for name, values in curves.items():
+        ax.plot(at, values, color=colour, linestyle=DASHES[name], linewidth=1)
+        if name not in named:
+            ax.plot([], [], label=name, color="0.3", linestyle=DASHES[name], linewidth=1)
+        if np.isfinite(values[-1]):
+            top = max(top, 3 * values[-1])
+    ax.set_ylim(top=max(top, ax.get_ylim()[1] if named[-1] in curves else top))
+    ax.legend(frameon=False)

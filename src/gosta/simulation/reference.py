@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gosta.datasets.data import Floats
+from gosta.problem import Problem
 from gosta.protocols import Protocol
-from gosta.simulation.problem import Problem
 from gosta.statistics.definition import as_floats
 
 Arrays = dict[str, Any]

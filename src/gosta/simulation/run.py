@@ -13,16 +13,16 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from gosta import datasets, graphs, machine, progress
+from gosta import machine, progress
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.graphs.graph import Graph
+from gosta.problem import Problem, Setting, settle
 from gosta.protocols import Collecting, Protocol
 from gosta.protocols import find as find_protocol
 from gosta.schedule import BLOCK, Schedule
 from gosta.simulation.collecting import CollectingEngine
 from gosta.simulation.compiled import Compiled
-from gosta.simulation.problem import Problem
 from gosta.simulation.reference import Arrays, Reference
 from gosta.simulation.trace import Trace, errors
 from gosta.statistics import Statistic
@@ -97,20 +97,15 @@ def simulate(
     for name, text, known in (("spacing", spacing, Spacing), ("engine", engine, EngineName)):
         if text not in get_args(known):
             raise InputError(f"{name} = {text!r} must be {' or '.join(map(repr, get_args(known)))}")
-    chosen, rule = find_statistic(statistic), find_protocol(protocol)
-    table = datasets.load(data).choose(columns, label, score, drop_missing)
-    problem = Problem(chosen, chosen.encoded(table, options), options)
-    problem.check(rule)
-    network = graphs.load(graph, n=problem.n, seed=seed)
-    if isinstance(graph, Graph):
-        network.check()
+    setting = settle(protocol, data, statistic, graph, seed, options, columns, label, score, drop_missing)
+    problem, network = setting.problem, setting.graph
     last = 100 * problem.n if iterations is None else int(iterations)
     count = min(checkpoints, last)
     even = np.linspace(0, last, count + 1)[1:] if spacing == "linear" else np.geomspace(last, 1, count)
     about = {
-        "protocol": rule.name,
-        "statistic": chosen.name,
-        "data": table.name,
+        "protocol": setting.protocol.name,
+        "statistic": problem.statistic.name,
+        "data": problem.data,
         "content": problem.content,
         "options": problem.plain_options,
         "graph": network.name,
@@ -124,7 +119,7 @@ def simulate(
         "seconds": 0.0,
     }
     at = np.unique(np.maximum(1, np.round(even))).astype(np.int64)
-    return Simulation(problem, rule, network, at, about).go(patience)
+    return Simulation(setting, at, about).go(patience)
 
 
 def _check_count(name: str, value: Any) -> None:
@@ -152,12 +147,7 @@ def resume(source: Trace | str | Path, iterations: int | None = None, patience: 
         raise InputError(
             "this trace does not hold the nodes of its runs (reference engine, or too large): it cannot go on"
         )
-    about, rest = dict(old.about), old.rest
-    statistic = find_statistic(about["statistic"])
-    problem = Problem(statistic, np.ascontiguousarray(rest["x"]), about["options"])
-    if problem.content != about["content"]:
-        raise InputError(f"{statistic.name} is not the statistic it was when this trace began; it cannot go on")
-    network = Graph(about["graph"], about["n"], rest.get("edges"), rest.get("weights"))
+    setting = setting_of(old)
     at = old.iterations
     if iterations is not None:
         _check_count("iterations", iterations)
@@ -166,7 +156,20 @@ def resume(source: Trace | str | Path, iterations: int | None = None, patience: 
     if iterations is not None and iterations > at[-1]:
         step = int(at[-1] - at[-2]) if len(at) > 1 else int(at[-1])
         at = np.append(at, np.unique(np.append(np.arange(at[-1] + step, iterations, step), iterations)))
-    return Simulation(problem, find_protocol(about["protocol"]), network, at, about, old).go(patience)
+    return Simulation(setting, at, dict(old.about), old).go(patience)
+
+
+def setting_of(trace: Trace) -> Setting:
+    """What a trace is about, from what it keeps."""
+    about, rest = trace.about, trace.rest
+    if "x" not in rest:
+        raise InputError("this trace was too large to keep its observations and edges")
+    statistic = find_statistic(about["statistic"])
+    problem = Problem(statistic, np.ascontiguousarray(rest["x"]), about["options"], about["data"])
+    if problem.content != about["content"]:
+        raise InputError(f"{statistic.name} is not the statistic it was when this trace began")
+    network = Graph(about["graph"], about["n"], rest.get("edges"), rest.get("weights"))
+    return Setting(find_protocol(about["protocol"]), problem, network)
 
 
 @dataclass
@@ -188,21 +191,20 @@ class Simulation:
 
     def __init__(
         self,
-        problem: Problem,
-        protocol: Protocol | Collecting,
-        graph: Graph,
+        setting: Setting,
         at: Any,
         about: dict[str, Any],
         old: Trace | None = None,
     ) -> None:
-        self.problem, self.protocol, self.graph, self.at, self.about = problem, protocol, graph, at, about
-        self.target = problem.targets(protocol)
+        self.problem, self.protocol, self.graph = setting.problem, setting.protocol, setting.graph
+        self.at, self.about = at, about
+        self.target = self.problem.targets(self.protocol)
         plain = about["engine"] == "reference"
         self.engine: Any
-        if isinstance(protocol, Collecting):
-            self.engine = CollectingEngine(problem, protocol, plain)
+        if isinstance(self.protocol, Collecting):
+            self.engine = CollectingEngine(self.problem, self.protocol, plain)
         else:
-            self.engine = (Reference if plain else Compiled)(problem, protocol)
+            self.engine = (Reference if plain else Compiled)(self.problem, self.protocol)
         self.results = self._room(old)
         self.stopping = threading.Event()
 
@@ -248,9 +250,9 @@ class Simulation:
             progress.bar(title, left, patience, unit="iterations") as advance,
             ThreadPoolExecutor(min(cores, runs)) as pool,
         ):
-            interrupted = False
-            futures = [pool.submit(self._run, run, advance) for run in range(runs)]
+            interrupted, futures = False, []
             try:
+                futures.extend(pool.submit(self._run, run, advance) for run in range(runs))
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)
                 if any(future.exception() for future in done):
                     self.stopping.set()
@@ -347,11 +349,13 @@ class Simulation:
 
     def _rest(self) -> dict[str, Any]:
         """What a resumed run needs, where it is small enough to keep."""
-        kept = [(run, arrays) for run, arrays in enumerate(self.results.arrays) if arrays is not None]
-        if self.about["engine"] == "reference" or not self.resumable:
+        if not self.resumable:
             return {}
-        rest = {f"{name}@{run}": array for run, arrays in kept for name, array in arrays.items()}
-        rest |= {"x": self.problem.x, "now": self.results.now}
+        rest: dict[str, Any] = {"x": self.problem.x}
+        if self.about["engine"] != "reference":
+            kept = [(run, arrays) for run, arrays in enumerate(self.results.arrays) if arrays is not None]
+            rest |= {f"{name}@{run}": array for run, arrays in kept for name, array in arrays.items()}
+            rest["now"] = self.results.now
         if self.results.clock is not None:
             rest["clock"] = self.results.clock
         if self.graph.edges is not None:

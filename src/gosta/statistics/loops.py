@@ -58,3 +58,25 @@ def leave_one_out(
                 g = local_values(without(sums[j], values(row(x, j), row(x, i), options), count))
                 for c in range(len(g)):
                     out[i - first, c] += g[c]
+
+
+def combined(x: Floats, options: tuple[Any, ...], slopes: Floats, first: int, last: int, out: Floats) -> None:
+    """One number for each pair of rows first..last with all rows: the kernel's values times slopes."""
+    for i in range(first, last):
+        for j in range(len(x)):
+            h = values(row(x, i), row(x, j), options)
+            for c in range(len(h)):
+                out[i - first, j] += slopes[c] * h[c]
+
+
+def squares(
+    x: Floats, options: tuple[Any, ...], slopes: Floats, centre: Floats, first: int, last: int, out: Floats
+) -> None:
+    """Sums over all rows of the squared distance of that number from the row's centre."""
+    for i in range(first, last):
+        for j in range(len(x)):
+            h = values(row(x, i), row(x, j), options)
+            gap = -centre[i]
+            for c in range(len(h)):
+                gap += slopes[c] * h[c]
+            out[i - first] += gap * gap

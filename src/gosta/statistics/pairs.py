@@ -75,6 +75,32 @@ def means_without_one(statistic: Statistic, x: Floats, options: dict[str, Any], 
     return out / (n - 1)
 
 
+def combined(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats) -> Floats:
+    """The kernel's values times slopes, one number for each pair of rows: n × n."""
+    n, values = len(x), tuple(options.values())
+    machine.require_memory(8 * n * n, f"the kernel of all pairs of {n} rows")
+    out = np.zeros((n, n))
+
+    def work(module: ModuleType, first: int, last: int) -> None:
+        module.combined(x, values, slopes, first, last, out[first:last])
+
+    deque(_blocks(statistic, x, check_kernel(statistic, x, options), False, work), maxlen=0)
+    return out
+
+
+def squares(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats, centre: Floats) -> float:
+    """The sum over all pairs of the squared distance of that number from its row's centre, without keeping them."""
+    values = tuple(options.values())
+
+    def work(module: ModuleType, first: int, last: int) -> Floats:
+        some = np.zeros(last - first)
+        module.squares(x, values, slopes, centre, first, last, some)
+        return some
+
+    blocks = _blocks(statistic, x, check_kernel(statistic, x, options), False, work)
+    return float(sum(some.sum() for _, _, some in blocks))
+
+
 def check_kernel(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Any:
     """Try the kernel on some pairs of different rows, both ways round, and give one result as an example."""
     i, gap = np.random.default_rng(0).integers([0, 1], [[len(x), len(x)]] * 64).T

@@ -1,4 +1,4 @@
-"""What is to be estimated: encoded rows, a statistic, and the truth."""
+"""What is to be estimated, by which protocol, on which network; and the truth."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gosta import compiled
+from gosta import compiled, datasets, graphs
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
+from gosta.graphs.graph import Graph
 from gosta.protocols import Collecting, Protocol
-from gosta.statistics import pairs
+from gosta.protocols import find as find_protocol
+from gosta.statistics import find, pairs
 from gosta.statistics.definition import Statistic, as_tuple
 from gosta.statistics.exact import finish, finite, row_means, row_sums
 
@@ -26,6 +28,7 @@ class Problem:
     statistic: Statistic
     x: Floats
     options: Mapping[str, Any] = field(default_factory=dict)
+    data: str = ""
 
     @property
     def n(self) -> int:
@@ -82,10 +85,30 @@ class Problem:
         """The exact value, 1 × p; for protocols that estimate row means those of each node, n × k."""
         if protocol.of_rows:
             return self._values(self.row_means, of_rows=True)
-        means = np.array([[column.mean() for column in self.row_means.T]])
-        target = self._values(means)
-        finite(self.statistic, means, target[0])
+        target = self._values(self.means)
+        finite(self.statistic, self.means, target[0])
         return target
+
+    @cached_property
+    def means(self) -> Floats:
+        """The mean kernel values over all pairs of rows, exactly: 1 × k."""
+        return np.array([[column.mean() for column in self.row_means.T]])
+
+    def slopes(self, protocol: Protocol | Collecting) -> Floats:
+        """How fast each value changes with each kernel mean, at the exact means: p × k.
+
+        Values are straight functions of kernel means unless a `final`, such as a ratio, bends them.
+        """
+        n, statistic = self.n, self.statistic
+        if protocol.of_rows or statistic.final is None:
+            scale = n / (n - 1) if statistic.normalisation == "U" else 1.0
+            pairs_counted = n * n / scale / 2 if statistic.total and not protocol.of_rows else 1.0
+            return scale * pairs_counted * np.eye(self.width)
+        steps = np.diag(np.maximum(np.abs(self.means[0]), np.abs(self.means).max() * 1e-3) * 6e-6)
+        up, down = self._values(self.means + steps), self._values(self.means - steps)
+        slopes: Floats = ((up - down) / (2 * steps.diagonal()[:, None])).T
+        finite(statistic, self.means, slopes.ravel())
+        return slopes
 
     def first_states(self, protocol: Protocol) -> Floats:
         """What all nodes keep at the beginning: n × k × fields."""
@@ -120,3 +143,38 @@ class Problem:
                 f"{self.statistic.name} is a function of each row's own mean, which {protocol.name} cannot estimate; "
                 "statistics without a 'local' part can be, such as kendall-tau"
             )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A protocol that estimates something on a network."""
+
+    protocol: Protocol | Collecting
+    problem: Problem
+    graph: Graph
+
+    @property
+    def slopes(self) -> Floats:
+        """How fast each number of the statistic changes with each kernel mean."""
+        return self.problem.slopes(self.protocol)
+
+
+def settle(
+    protocol: str | Protocol | Collecting,
+    data: Any,
+    statistic: str | Statistic,
+    graph: Any,
+    seed: int,
+    options: Mapping[str, Any],
+    columns: Any = None,
+    label: Any = None,
+    score: Any = None,
+    drop_missing: bool = False,
+) -> Setting:
+    """A setting from what a user may give for its parts."""
+    rule, chosen = find_protocol(protocol), find(statistic)
+    table = datasets.load(data).choose(columns, label, score, drop_missing)
+    problem = Problem(chosen, chosen.encoded(table, options), options, table.name)
+    problem.check(rule)
+    network = graphs.load(graph, n=problem.n, seed=seed)
+    return Setting(rule, problem, network.check() if isinstance(graph, Graph) else network)

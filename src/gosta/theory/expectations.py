@@ -1,0 +1,134 @@
+"""Expected estimates: what the mean over infinitely many runs would be.
+
+Edges are drawn independently of all that was before, so expectations of estimates and of visitors' places are powers of
+two matrices with the same eigenvectors φ, ``I - L/2`` and ``I - L`` (see `spectrum`), in the order of the paper's
+pseudo-code. With H the kernel of all pairs, a visitor's expected kernel value at node k after s swaps is
+Σ_a λ_a^s φ_a(k) (Hφ_a)(k); all that follows are geometric sums of such terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gosta.datasets.data import Floats
+from gosta.problem import Setting, settle
+from gosta.protocols import Collecting, Protocol
+from gosta.statistics import Statistic, pairs
+from gosta.theory.arguments import Ticks, choose, whole_times
+from gosta.theory.mean_field import gosta_async
+from gosta.theory.powers import power, power_sum, quotient
+from gosta.theory.spectrum import Modes, decompose
+
+NEGLIGIBLE = 1e-17
+ROUNDING = 1e-12
+
+
+def expectation(
+    protocol: str | Protocol | Collecting,
+    data: Any,
+    statistic: str | Statistic,
+    graph: Any,
+    times: Any,
+    *,
+    seed: int = 0,
+    columns: str | int | Sequence[str | int] | None = None,
+    label: Any = None,
+    score: Any = None,
+    drop_missing: bool = False,
+    **options: Any,
+) -> Floats:
+    """Compute the expected estimate of every node after given numbers of iterations.
+
+    Exact for ``averaging``, ``u1``, ``u2`` and ``gosta-sync``. For ``gosta-async`` an approximation: it takes a node's
+    count of meetings and its estimate for independent. A statistic that is a ratio of kernel means (AUC, Gini index) is
+    evaluated at their expectations; the expectation of the ratio itself differs while a run's noise is large.
+
+    Parameters
+    ----------
+    protocol, data, statistic, graph, seed, columns, label, score, drop_missing, **options
+        As for `gosta.simulate`.
+    times
+        Numbers of iterations, at least 1 each.
+
+    Returns
+    -------
+    array
+        Nodes × times; for a statistic of several numbers, nodes × times × numbers.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> gosta.theory.expectation("gosta-sync", [1.0, 2.0, 4.0], "gini-mean-difference", "path", [1, 10, 1000]).round(3)
+    array([[0.   , 1.605, 1.996],
+           [0.   , 1.651, 1.996],
+           [0.   , 1.745, 1.997]])
+    """
+    choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
+    setting = settle(protocol, data, statistic, graph, seed, options, **choice)
+    estimates = expected_estimates(setting, whole_times(times))
+    return estimates[..., 0] if estimates.shape[2] == 1 else estimates
+
+
+def expected_estimates(setting: Setting, ticks: Ticks) -> Floats:
+    """What nodes estimate in expectation: nodes × times × numbers."""
+    expected = choose(TABLE, "expectation", setting.protocol)
+    problem, modes = setting.problem, decompose(setting.graph)
+    means = []
+    for column in np.eye(problem.width):
+        kernel = pairs.combined(problem.statistic, problem.x, problem.parts["kernel"], column)
+        means.append(expected(kernel, modes, ticks, setting.graph))
+    by_time = np.stack(means, axis=-1).swapaxes(0, 1)
+    by_time[np.abs(by_time) < ROUNDING * np.abs(problem.means)] = 0.0  # a ratio of rounding errors is no estimate
+    return np.stack([problem.values(at, setting.protocol.of_rows) for at in by_time], axis=1)
+
+
+def averaging(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
+    """Row means, averaged: W₂^t h̄."""
+    start = modes.vectors.T @ kernel.mean(axis=1)
+    return np.asarray(modes.vectors @ (power(modes.rates[:, None] / 2, ticks) * start[:, None]))
+
+
+def u1(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
+    """The mean of a node's kernel value after 1, 2, ..., t swaps."""
+    rates = modes.rates[:, None]
+    return _by_mode(kernel, modes) @ ((1 - rates) * power_sum(rates, ticks) / ticks)
+
+
+def gosta_sync(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
+    """S(t) = W₂ (S(t−1) + h(t−1)), the kernel value h before the swap; Z = S/t."""
+    within = modes.vectors.T @ _by_mode(kernel, modes)
+    mean, swap = modes.rates[:, None] / 2, modes.rates[None, :]
+    sums = [((1 - mean) * within * quotient(mean, swap, int(t))).sum(axis=1) for t in ticks]
+    return modes.vectors @ (np.stack(sums, axis=1) / ticks)
+
+
+def u2(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
+    """The mean of visitor × visitor after 0, 1, ..., t − 1 swaps of each: Σ_ab φ_a φ_b (φ_aᵀHφ_b) Σ_s (λ_a λ_b)^s.
+
+    What is left of a geometric sum after t terms, (λ_a λ_b)^t/(1 − λ_a λ_b), has fewer modes the larger t.
+    """
+    rates, vectors = modes
+    both = rates[:, None] + rates[None, :] - np.outer(rates, rates)  # 1 − λ_a λ_b
+    parts = vectors.T @ kernel @ vectors
+    stays = np.abs(both) < 1e-14  # the constant mode; of two nodes also the other
+    forever, parts = np.where(stays, parts, 0.0), np.where(stays, 0.0, parts) / np.where(stays, 1.0, both)
+    mean, limit = (((vectors @ some) * vectors).sum(axis=1) for some in (forever, parts))
+    columns = []
+    for t in ticks:
+        left = power(rates, int(t))
+        slow = np.abs(left) > NEGLIGIBLE
+        some = vectors[:, slow] * left[slow]
+        columns.append(mean + (limit - ((some @ parts[np.ix_(slow, slow)]) * some).sum(axis=1)) / t)
+    return np.stack(columns, axis=1)
+
+
+def _by_mode(kernel: Floats, modes: Modes) -> Floats:
+    """φ_a(k) (Hφ_a)(k), nodes × modes."""
+    return modes.vectors * (kernel @ modes.vectors)
+
+
+TABLE = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync, "gosta-async": gosta_async}
+APPROXIMATE = {"gosta-async"}
