@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -250,7 +250,8 @@ class Simulation:
             progress.bar(title, left, patience, unit="iterations") as advance,
             ThreadPoolExecutor(min(cores, runs)) as pool,
         ):
-            interrupted, futures = False, []
+            interrupted = False
+            futures: list[Future[None]] = []
             try:
                 futures.extend(pool.submit(self._run, run, advance) for run in range(runs))
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)

@@ -1,0 +1,89 @@
+"""``gosta reproduce``: the paper's tables and figures, and whether its claims hold."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gosta.cli import options
+from gosta.errors import InputError
+
+if TYPE_CHECKING:
+    from gosta.experiments.reproduce import Part
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+gosta reproduce
+
+gosta reproduce figure3a --runs 10
+
+gosta reproduce figure2 figure4 --data breast-cancer --out stand-in
+"""
+
+
+def reproduce(
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PART]...", help="table1, figure2, figure3a, figure3b, figure4, figure5; or all."),
+    ] = None,
+    runs: options.Runs = 50,
+    seed: options.Seed = 0,
+    data: Annotated[
+        str | None, typer.Option(help="A stand-in with two classes for both data sets of the paper.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of figures, results.md, results.json and all curves.")] = Path(
+        "results"
+    ),
+    backend: options.Backend = "local",
+    scheduler: options.Scheduler = None,
+    workers: options.Workers = None,
+) -> None:
+    """Regenerate every table and figure of the paper, and check every claim it makes about them.
+
+    Simulations that are done are never done again: after an interruption the same command goes on.
+    """
+    from gosta.experiments import reproduce as paper
+
+    if runs < 1:
+        raise InputError(f"runs = {runs} must be at least 1")
+    names = paper.chosen(parts or [])
+    plan = paper.plan(runs, seed, data)
+    try:
+        out.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"out = {str(out)!r} cannot be a folder: {error.strerror or error}") from error
+    eager = paper.eager_seconds(plan)
+    if data is not None:
+        print(f"stand-in: {data} ({plan.scatter.nodes:,} rows) instead of the paper's data\n", flush=True)
+    done = []
+    try:
+        for part in paper.reproduce(plan, names, out, paper.Where(backend, scheduler, workers)):  # type: ignore[arg-type]
+            done.append(part)
+            print(_text(part), flush=True)
+    except KeyboardInterrupt:
+        print(f"gosta: stopped; what is done is kept in {out}, and the same command goes on", file=sys.stderr)
+        raise typer.Exit(130) from None
+    paper.write(plan, done, eager, out)
+    claims = [claim for part in done for claim in part.found.claims]
+    total, seconds = sum(part.iterations for part in done), sum(part.seconds for part in done)
+    print(f"{sum(claim.agrees for claim in claims)} of {len(claims)} claims agree; {total:,} iterations, {seconds:.0f} s")
+    if total:
+        print(f"with numpy, all nodes at every tick: {1e6 * eager:.0f} µs an iteration, {total * eager / 3600:.1f} hours")
+    print(f"written: {out / 'results.md'}, {out / 'results.json'}" + ", figures" * any(part.files for part in done))
+
+
+def _text(part: Part) -> str:
+    rows = part.found.table
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [f"{part.name}: {part.title} ({part.seconds:.1f} s)"]
+    lines += ["  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    for claim in part.found.claims:
+        lines.append(f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.sentence}")
+        lines.append(f"             {claim.measured}")
+        if claim.finding:
+            lines.append(f"             {claim.finding}")
+    return "\n".join([*lines, ""])

@@ -1,0 +1,355 @@
+"""The paper's figures: one protocol against another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gosta.datasets.data import Floats
+from gosta.experiments import figures
+from gosta.experiments.paper import (
+    GRAPHS,
+    Claim,
+    Curve,
+    Curves,
+    Found,
+    Plan,
+    Subject,
+    between,
+    final,
+    numbers_of,
+)
+from gosta.experiments.study import Job
+from gosta.problem import settle
+from gosta.statistics import find as find_statistic
+from gosta.theory import predict
+from gosta.theory.curves import BOUND, EXPECTED, curves
+
+FEW = 5  # checkpoints before a comparison begins
+THEORY_POINTS = 25
+TOP = 3.0  # relative error at the upper edge of a picture
+WANTED = 0.2  # the error whose time figure 3a shows
+SMALLEST = 50
+LONG = 600  # iterations a node that surely suffice for it
+
+
+def better(one: Curve, other: Curve, of: str = "error") -> tuple[float, float]:
+    """At how many checkpoints (as a share) one curve is below the other, and how many times lower on average."""
+    ratio = getattr(other, of)[FEW:] / getattr(one, of)[FEW:]
+    return float((ratio > 1).mean()), float(np.exp(np.log(ratio).mean()))
+
+
+def figure2_jobs(plan: Plan) -> list[Job]:
+    """Both data sets on all three networks."""
+    return [job for subject in (plan.auc, plan.scatter) for job in plan.by_graph(subject, ["gosta-sync", "u2"])]
+
+
+def figure2(plan: Plan, curve: Curves) -> Found:
+    """GoSta-sync against U2-gossip."""
+    table = [["data", "network", "GoSta-sync", "U2-gossip", "U2 / GoSta"]]
+    numbers: dict[str, Any] = {}
+    errors, spreads, early = [], [], []
+    for subject in (plan.auc, plan.scatter):
+        for graph in GRAPHS:
+            ours, theirs = (curve(plan.job(subject, graph, name)) for name in ("gosta-sync", "u2"))
+            errors.append(better(ours, theirs))
+            spreads.append(better(ours, theirs, "spread"))
+            ratio = theirs.error / ours.error
+            first, later = (float(ratio[np.searchsorted(ours.iterations, t)]) for t in (2000, 20_000))
+            early.append(later / first)
+            table.append([subject.title, GRAPHS[graph], final(ours), final(theirs), f"{ratio[-1]:.1f}"])
+            numbers[f"{subject.data} {graph}"] = {"gosta-sync": numbers_of(ours), "u2": numbers_of(theirs)}
+    start = int(FEW * ours.iterations[0])
+    return Found(
+        numbers,
+        [
+            Claim(
+                "GoSta-sync has a lower mean error than U2-gossip on every network, for both data sets.",
+                f"lower at {between([100 * e[0] for e in errors], '.0f')} % of the checkpoints after {start:,} iterations; "
+                f"{between([e[1] for e in errors], '.1f')} times lower on average",
+                all(e[0] == 1 for e in errors),
+            ),
+            Claim(
+                "Its error also varies less from node to node.",
+                f"spread lower at {between([100 * s[0] for s in spreads], '.0f')} % of the checkpoints; "
+                f"{between([s[1] for s in spreads], '.1f')} times lower on average",
+                all(s[0] == 1 for s in spreads),
+            ),
+            Claim(
+                "The gap between the two grows strongly in the first steps.",
+                f"U2's error over GoSta's grows by a factor of {between(early)} from 2,000 to 20,000 iterations",
+                all(e > 1 for e in early),
+            ),
+        ],
+        table,
+    )
+
+
+def draw_figure2(plan: Plan, curve: Curves, _found: Found) -> Any:
+    """Six panels, with what theory says of GoSta-sync."""
+    subjects = (plan.auc, plan.scatter)
+    figure, axes = figures.panels(2, 3)
+    shown = []
+    for row, subject in enumerate(subjects):
+        for column, graph in enumerate(GRAPHS):
+            ax = axes[row, column]
+            for name in ("gosta-sync", "u2"):
+                shown.append(curve(plan.job(subject, graph, name)))
+                figures.error_curve(ax, name, shown[-1])
+            _theory(ax, plan, subject, graph, "gosta-sync", shown[-1].iterations)
+    figures.theory_legend(axes[0, 0], [EXPECTED, BOUND])
+    figures.limits(axes[0, 0], shown, TOP)
+    rows = [subject.title for subject in subjects]
+    figures.finish(figure, axes, list(GRAPHS.values()), "iterations", rows)
+    return figure
+
+
+def _theory(ax: Any, plan: Plan, subject: Subject, graph: str, protocol: str, iterations: Floats) -> None:
+    setting = settle(protocol, _rows(subject), subject.statistic, graph, plan.seed, subject.options)
+    at = np.unique(np.linspace(iterations[0], iterations[-1], THEORY_POINTS).astype(np.int64))
+    wanted = {name: values for name, values in curves(setting, at).items() if name in (EXPECTED, BOUND)}
+    figures.theory_curves(ax, protocol, at, wanted, TOP)
+
+
+def _rows(subject: Subject, n: int | None = None) -> Any:
+    from gosta import datasets
+
+    return datasets.load(subject.data, n=n or subject.n)
+
+
+def sizes(plan: Plan) -> list[int]:
+    """Numbers of nodes from 50 to all rows, each about twice the one before."""
+    last = plan.scatter.nodes
+    doublings = max(1, round(np.log2(last / SMALLEST)))
+    return sorted({int(round(n)) for n in np.geomspace(min(SMALLEST, last), last, doublings + 1)})
+
+
+def figure3a_jobs(plan: Plan) -> list[Job]:
+    """Complete graphs of growing size."""
+    return [_sized(plan, n, name) for n in sizes(plan) for name in ("gosta-sync", "u2")]
+
+
+def _sized(plan: Plan, n: int, protocol: str) -> Job:
+    return plan.job(plan.scatter, "complete", protocol, LONG * n, n=n, spacing="log")
+
+
+def time_to(curve: Curve, wanted: float) -> float:
+    """When the mean error falls below what is wanted, between checkpoints by the straight line in logarithms."""
+    below = np.flatnonzero(curve.error < wanted)
+    if not len(below):
+        return float("nan")
+    k = int(below[0])
+    if k == 0:
+        return float(curve.iterations[0])
+    t, e = np.log(curve.iterations[k - 1 : k + 1]), np.log(curve.error[k - 1 : k + 1])
+    return float(np.exp(t[0] + (t[1] - t[0]) * (e[0] - np.log(wanted)) / (e[0] - e[1])))
+
+
+def figure3a(plan: Plan, curve: Curves) -> Found:
+    """Iterations to 20 % error, GoSta-sync against U2-gossip."""
+    from scipy.stats import spearmanr
+
+    nodes = sizes(plan)
+    times = {name: [time_to(curve(_sized(plan, n, name)), WANTED) for n in nodes] for name in ("gosta-sync", "u2")}
+    ratios = [theirs / ours for ours, theirs in zip(times["gosta-sync"], times["u2"], strict=True)]
+    trend = float(spearmanr(nodes, ratios).statistic)
+    table = [["n", "GoSta-sync", "U2-gossip", "U2 / GoSta"]]
+    for n, ours, theirs, ratio in zip(nodes, times["gosta-sync"], times["u2"], ratios, strict=True):
+        table.append([f"{n:,}", f"{ours:,.0f}", f"{theirs:,.0f}", f"{ratio:.1f}"])
+    claim = Claim(
+        "U2-gossip needs more iterations to 20 % error than GoSta, and the more so the larger the complete graph.",
+        f"{', '.join(f'{ratio:.1f}' for ratio in ratios)} times as many at n = {', '.join(map(str, nodes))} "
+        f"(rank correlation {trend:.2f})",
+        min(ratios) > 1 and trend >= 0.9,
+    )
+    return Found({"n": nodes, **times}, [claim], table)
+
+
+def draw_figure3a(plan: Plan, _curve: Curves, found: Found) -> Any:
+    """Times against sizes, with the predicted ones."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
+
+    figure = Figure(figsize=(figures.WIDTH / 2, 2.6), layout="constrained", dpi=300)
+    ax, subject = figure.add_subplot(), plan.scatter
+    nodes = found.numbers["n"]
+    for name in ("gosta-sync", "u2"):
+        colour = figures.COLOURS[name]
+        ax.plot(nodes, found.numbers[name], "o-", markersize=3, color=colour, label=figures.NAMES[name], linewidth=1.2)
+        given = [(_rows(subject, n), n) for n in nodes]
+        predicted = [
+            predict("complete", name, WANTED, rows, subject.statistic, **subject.options).exchanges for rows, _ in given
+        ]
+        draws = 2 if name == "u2" else 1
+        ax.plot(nodes, np.array(predicted) / draws, color=colour, linestyle=figures.DASHES["predicted"], linewidth=0.8)
+    figures.theory_legend(ax, ["predicted"])
+    ax.set(xscale="log", yscale="log", xlabel="nodes", ylabel="iterations to 20 % error")
+    ax.set_title(f"{subject.title}, complete graph")
+    ax.xaxis.set_major_formatter(EngFormatter(sep=" "))
+    ax.yaxis.set_major_formatter(EngFormatter(sep=" "))
+    ax.grid(alpha=0.3, linewidth=0.4)
+    ax.legend(frameon=False)
+    return figure
+
+
+SHORT = 50_000
+
+
+def figure3b_jobs(plan: Plan) -> list[Job]:
+    """Both versions of GoSta on all three networks."""
+    return plan.by_graph(plan.scatter, ["gosta-sync", "gosta-async"], SHORT)
+
+
+def figure3b(plan: Plan, curve: Curves) -> Found:
+    """GoSta-sync against GoSta-async."""
+    table = [["network", "GoSta-sync", "GoSta-async", "largest ratio"]]
+    numbers: dict[str, Any] = {}
+    ratios = []
+    for graph in GRAPHS:
+        pair = {name: curve(plan.job(plan.scatter, graph, name, SHORT)) for name in ("gosta-sync", "gosta-async")}
+        one, other = pair.values()
+        apart = np.abs(np.log(one.error[FEW:] / other.error[FEW:]))
+        ratios.append(float(np.exp(apart.max())))
+        table.append([GRAPHS[graph], final(one), final(other), f"{ratios[-1]:.2f}"])
+        numbers[graph] = {name: numbers_of(each) for name, each in pair.items()}
+    claim = Claim(
+        "GoSta-async does about as well as GoSta-sync.",
+        f"errors differ by a factor of at most {between(ratios)} on the three networks "
+        f"after {int(FEW * one.iterations[0]):,} iterations (a factor of two was allowed)",
+        max(ratios) < 2,
+    )
+    return Found(numbers, [claim], table)
+
+
+def draw_figure3b(plan: Plan, curve: Curves, _found: Found) -> Any:
+    """Three panels."""
+    return _by_graph(plan, curve, ["gosta-sync", "gosta-async"], SHORT)
+
+
+def figure4_jobs(plan: Plan) -> list[Job]:
+    """GoSta-async and flooding on all three networks."""
+    return plan.by_graph(plan.scatter, ["gosta-async", "flooding"])
+
+
+def figure4(plan: Plan, curve: Curves) -> Found:
+    """GoSta-async against gossip-flooding."""
+    table = [["network", "GoSta-async", "gossip-flooding", "flooding / GoSta, mean"]]
+    numbers: dict[str, Any] = {}
+    errors, spreads, differences = [], [], []
+    for graph in GRAPHS:
+        ours, theirs = (curve(plan.job(plan.scatter, graph, name)) for name in ("gosta-async", "flooding"))
+        errors.append(better(ours, theirs))
+        spreads.append(better(ours, theirs, "spread"))
+        differences.append(float((theirs.error[FEW:] - ours.error[FEW:]).mean()))
+        table.append([GRAPHS[graph], final(ours), final(theirs), f"{errors[-1][1]:.2f}"])
+        numbers[graph] = {"gosta-async": numbers_of(ours), "flooding": numbers_of(theirs)}
+    means = ", ".join(f"{e[1]:.2f}" for e in errors)
+    apart = ", ".join(f"{100 * d:.1f} %" for d in differences)
+    falls = [e[1] for e in errors] == sorted(e[1] for e in errors)
+    return Found(
+        numbers,
+        [
+            Claim(
+                "GoSta-async does slightly better than gossip-flooding, though flooding stores all it hears.",
+                f"flooding's error is {means} times GoSta's on average on complete, Watts-Strogatz and grid",
+                all(e[1] > 1 for e in errors),
+            ),
+            Claim(
+                "The difference is larger on networks that are connected worse.",
+                f"ratios {means} and differences {apart} on complete, Watts-Strogatz and grid",
+                falls,
+                "" if falls else "Better connected networks help averaging more than they help flooding, which is held up "
+                "everywhere by hearing the same observations again: here the advantage is largest on the complete graph.",
+            ),
+            Claim(
+                "The error of GoSta-async varies less from node to node.",
+                f"flooding's spread is {', '.join(f'{s[1]:.2f}' for s in spreads)} times GoSta's on average",
+                all(s[1] > 1 for s in spreads),
+            ),
+        ],
+        table,
+    )
+
+
+def draw_figure4(plan: Plan, curve: Curves, _found: Found) -> Any:
+    """Three panels."""
+    return _by_graph(plan, curve, ["gosta-async", "flooding"])
+
+
+def figure5_jobs(plan: Plan) -> list[Job]:
+    """GoSta-async on all three networks, and a master node, which is a network of its own."""
+    return [*plan.by_graph(plan.scatter, ["gosta-async"]), _master(plan)]
+
+
+def _master(plan: Plan) -> Job:
+    """As many steps as send what GoSta-async sends."""
+    subject = plan.scatter
+    numbers = find_statistic(subject.statistic).encoded(_rows(subject), subject.options).shape[1]
+    sent = 2 * (numbers + 1) * plan.job(subject, "complete", "gosta-async").iterations  # type: ignore[operator]
+    steps = max(1, min(subject.nodes, sent // (subject.nodes * numbers) - 1))
+    return plan.job(subject, "complete", "master-node", steps)
+
+
+def figure5(plan: Plan, curve: Curves) -> Found:
+    """GoSta-async against a master node, for the same numbers sent."""
+    master = curve(_master(plan))
+    table = [["network", "GoSta-async at the end", "catches up after (numbers sent)"]]
+    numbers: dict[str, Any] = {"master-node": numbers_of(master)}
+    caught, ahead = [], []
+    for graph in GRAPHS:
+        ours = curve(plan.job(plan.scatter, graph, "gosta-async"))
+        there = np.interp(master.units, ours.units, ours.error, left=1.0)
+        ahead.append(bool((master.error < there)[: max(1, len(there) // 50)].all()))
+        behind = np.flatnonzero(there <= master.error)
+        caught.append(float(master.units[behind[0]]) if len(behind) else float("inf"))
+        table.append([GRAPHS[graph], final(ours), f"{caught[-1]:,.0f}" if caught[-1] < np.inf else "never"])
+        numbers[graph] = {"gosta-async": numbers_of(ours)}
+    table.append(["master-node", final(master), ""])
+    when = ", ".join(f"{units / 1e6:.2f} million" if units < np.inf else "never" for units in caught)
+    return Found(
+        {**numbers, "caught_up": [None if units == np.inf else units for units in caught]},
+        [
+            Claim(
+                "A master node is ahead early on.",
+                f"its error is the smaller one at first on {sum(ahead)} of 3 networks",
+                all(ahead),
+            ),
+            Claim(
+                "GoSta-async soon catches up, for the same numbers sent.",
+                f"after {when} numbers on complete, Watts-Strogatz and grid, of {ours.units[-1] / 1e6:.1f} million in all",
+                max(caught) < np.inf,
+            ),
+            Claim("The better the network is connected, the sooner.", f"after {when} numbers", caught == sorted(caught)),
+        ],
+        table,
+    )
+
+
+def draw_figure5(plan: Plan, curve: Curves, _found: Found) -> Any:
+    """Three panels against numbers sent."""
+    master = curve(_master(plan))
+    return _by_graph(plan, curve, ["gosta-async"], against="units", everywhere={"master-node": master})
+
+
+def _by_graph(
+    plan: Plan,
+    curve: Curves,
+    protocols: list[str],
+    iterations: int | None = None,
+    against: str = "iterations",
+    everywhere: dict[str, Curve] | None = None,
+) -> Any:
+    """Curves of some protocols in a panel for each network."""
+    figure, axes = figures.panels(1, 3, 2.2)
+    shown = []
+    for ax, graph in zip(axes[0], GRAPHS, strict=True):
+        extra = {} if iterations is None else {"iterations": iterations}
+        found = {name: curve(plan.job(plan.scatter, graph, name, **extra)) for name in protocols} | (everywhere or {})
+        for name, each in found.items():
+            figures.error_curve(ax, name, each, against)
+        shown += found.values()
+    figures.limits(axes[0, 0], shown, TOP)
+    axis = "iterations" if against == "iterations" else "numbers sent"
+    figures.finish(figure, axes, list(GRAPHS.values()), axis, [plan.scatter.title])
+    return figure

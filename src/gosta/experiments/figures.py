@@ -1,0 +1,101 @@
+"""How the paper's figures are drawn: as wide as a journal's page, readable at column width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gosta.experiments.paper import Curve
+from gosta.simulation.plot import COLOURS, DASHES
+
+WIDTH = 7.0  # inches of a page's two columns
+STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "svg.fonttype": "none",
+}
+NAMES = {
+    "gosta-sync": "GoSta-sync",
+    "gosta-async": "GoSta-async",
+    "u2": "U2-gossip",
+    "flooding": "gossip-flooding",
+    "master-node": "master-node",
+}
+
+
+def panels(rows: int, columns: int, height: float = 2.0) -> tuple[Any, Any]:
+    """A figure with a grid of axes, all with the same scales."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height * rows + 0.45), layout="constrained", dpi=300)
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    return figure, axes
+
+
+def error_curve(ax: Any, protocol: str, curve: Curve, against: str = "iterations") -> None:
+    """The mean error and, as a band, the spread over nodes."""
+    at = getattr(curve, against)
+    factor = 1 + curve.spread / curve.error  # as far below as above on a logarithmic axis
+    ax.plot(at, curve.error, color=COLOURS[protocol], linewidth=1.2, label=NAMES[protocol])
+    ax.fill_between(
+        at, curve.error / factor, curve.error * factor, color=COLOURS[protocol], alpha=0.15, linewidth=0
+    )
+
+
+def theory_curves(ax: Any, protocol: str, at: Any, curves: dict[str, Any], top: float) -> None:
+    """What theory says of a protocol; where a bound leaves the picture, it says where to."""
+    for name, values in curves.items():
+        ax.plot(at, values, color=COLOURS[protocol], linestyle=DASHES[name], linewidth=0.8)
+        if name == "bound" and values[-1] > top:
+            ax.text(
+                0.98,
+                0.97,
+                f"{NAMES[protocol]} bound at the end: {values[-1]:.0f}",
+                transform=ax.transAxes,
+                ha="right",
+                va="top",
+                fontsize=6.5,
+                color=COLOURS[protocol],
+            )
+
+
+def finish(figure: Any, axes: Any, titles: Sequence[str], x: str, rows: Sequence[str] = ()) -> None:
+    """Scales, names and one legend for all panels."""
+    from matplotlib.ticker import EngFormatter, FuncFormatter
+
+    for k, title in enumerate(titles):
+        axes[0, k].set_title(title)
+        axes[-1, k].set_xlabel(x)
+    for k, ax in enumerate(axes[:, 0]):
+        ax.set_ylabel(f"{rows[k]}\nrelative error" if rows else "relative error")
+    for ax in axes.ravel():
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+        ax.xaxis.set_major_formatter(EngFormatter(sep=" "))
+        ax.grid(alpha=0.3, linewidth=0.4)
+        ax.margins(x=0.02)
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
+
+
+def theory_legend(ax: Any, names: Sequence[str]) -> None:
+    """Explain the dashes, in no protocol's colour."""
+    for name in names:
+        ax.plot([], [], color="0.3", linestyle=DASHES[name], linewidth=0.8, label=name)
+
+
+def limits(ax: Any, curves: Sequence[Curve], top: float) -> None:
+    """Show all measured curves."""
+    low = min(float(np.nanmin(curve.error[curve.error > 0])) for curve in curves)
+    ax.set_ylim(low / 2, top)

@@ -1,0 +1,146 @@
+"""The experiments of the paper: for each table or figure the jobs it needs, its numbers, its claims, its picture.
+
+A claim is a sentence of the paper's experimental section in our words, with a check that can fail. Checks were written
+before looking at results; where one fails, that is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gosta.datasets.data import Floats
+from gosta.experiments.study import Job
+
+GRAPHS = {"complete": "complete graph", "watts-strogatz": "Watts–Strogatz", "torus": "two-dimensional grid"}
+ITERATIONS = 200_000
+SETTLED = 0.1  # of the iterations; before that nodes have hardly met, and a comparison is about where estimates start
+CHECKPOINTS = 200
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Data, and what is estimated of them."""
+
+    data: str
+    statistic: str
+    title: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    n: int | None = None
+    """Rows taken; None takes all."""
+    nodes: int = 0
+    """How many rows that is."""
+
+
+# The paper divides the AUC by known class sizes: so does the Mann-Whitney count, but for a constant factor.
+SCATTER = Subject(
+    "wine-quality-red", "within-cluster-scatter", "cluster scatter, Wine Quality", {"centroids": "class-means"}
+)
+AUC = Subject("svmguide3", "mann-whitney", "AUC, SVMguide3")
+
+
+class Claim(NamedTuple):
+    """A sentence of the paper and what was measured."""
+
+    sentence: str
+    measured: str
+    agrees: bool
+    finding: str = ""
+    """What a disagreement comes from."""
+
+
+class Curve(NamedTuple):
+    """Errors of a simulation, means over runs."""
+
+    iterations: Floats
+    error: Floats
+    spread: Floats
+    units: Floats
+
+    def settled(self) -> Any:
+        """Which checkpoints come after the beginning."""
+        return self.iterations > SETTLED * self.iterations[-1]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all experiments share."""
+
+    scatter: Subject
+    auc: Subject
+    runs: int
+    seed: int
+
+    def job(
+        self,
+        subject: Subject,
+        graph: str,
+        protocol: str,
+        iterations: int = ITERATIONS,
+        n: int | None = None,
+        spacing: str = "linear",
+    ) -> Job:
+        """A simulation of the paper."""
+        return Job(
+            data=subject.data,
+            statistic=subject.statistic,
+            graph=graph,
+            protocol=protocol,
+            n=n or subject.n,
+            seed=self.seed,
+            iterations=iterations,
+            iterations_per_node=None,
+            runs=self.runs,
+            checkpoints=min(CHECKPOINTS, iterations),
+            spacing=spacing,
+            columns=None,
+            label=None,
+            score=None,
+            drop_missing=False,
+            options=subject.options,
+            content={},
+        )
+
+    def by_graph(self, subject: Subject, protocols: Sequence[str], iterations: int = ITERATIONS) -> list[Job]:
+        """Some protocols on all three networks."""
+        return [self.job(subject, graph, name, iterations) for graph in GRAPHS for name in protocols]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an experiment found."""
+
+    numbers: dict[str, Any]
+    claims: list[Claim]
+    table: list[list[str]]
+    """Rows of text, the first the heading."""
+
+
+Curves = Callable[[Job], Curve]
+
+
+class Experiment(NamedTuple):
+    """A table or figure of the paper."""
+
+    title: str
+    jobs: Callable[[Plan], list[Job]]
+    find: Callable[[Plan, Curves], Found]
+    draw: Callable[[Plan, Curves, Found], Any] | None
+
+
+def final(curve: Curve) -> str:
+    """The error at the end, as text."""
+    return f"{100 * curve.error[-1]:.2f} % ± {100 * curve.spread[-1]:.2f} %"
+
+
+def numbers_of(curve: Curve) -> dict[str, list[float]]:
+    """A curve as JSON has it."""
+    return {name: values.tolist() for name, values in curve._asdict().items()}
+
+
+def between(values: Sequence[float], form: str = ".2f") -> str:
+    """The range of some numbers."""
+    return f"{min(values):{form}} to {max(values):{form}}"

@@ -1,0 +1,246 @@
+"""The paper, reproduced: every table and figure, every claim, in a folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import gosta
+from gosta import datasets
+from gosta.errors import InputError, unknown
+from gosta.experiments import comparisons, spectra
+from gosta.experiments.figures import STYLE
+from gosta.experiments.paper import AUC, SCATTER, Curve, Experiment, Found, Plan, Subject
+from gosta.experiments.study import Job, Study
+from gosta.experiments.sweep import Backend, sweep
+from gosta.statistics import find as find_statistic
+
+TABLE = {
+    "table1": Experiment("Spectral gaps of the networks", lambda _plan: [], spectra.table1, None),
+    "figure2": Experiment(
+        "GoSta-sync and U2-gossip", comparisons.figure2_jobs, comparisons.figure2, comparisons.draw_figure2
+    ),
+    "figure3a": Experiment(
+        "Iterations to 20 % error on complete graphs",
+        comparisons.figure3a_jobs,
+        comparisons.figure3a,
+        comparisons.draw_figure3a,
+    ),
+    "figure3b": Experiment(
+        "GoSta-sync and GoSta-async", comparisons.figure3b_jobs, comparisons.figure3b, comparisons.draw_figure3b
+    ),
+    "figure4": Experiment(
+        "GoSta-async and gossip-flooding", comparisons.figure4_jobs, comparisons.figure4, comparisons.draw_figure4
+    ),
+    "figure5": Experiment(
+        "GoSta-async and a master node", comparisons.figure5_jobs, comparisons.figure5, comparisons.draw_figure5
+    ),
+}
+SLICE = 200  # iterations that the eager way is timed for
+
+
+class Part(NamedTuple):
+    """One table or figure, done."""
+
+    name: str
+    title: str
+    found: Found
+    seconds: float
+    iterations: int
+    """Of all runs of its simulations."""
+    files: list[str]
+
+
+class Where(NamedTuple):
+    """Which machine computes."""
+
+    backend: Backend = "local"
+    scheduler: str | None = None
+    workers: int | None = None
+
+
+def plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
+    """What to reproduce with: the paper's data, or a stand-in for both of its data sets."""
+    scatter, auc = (SCATTER, AUC) if data is None else _stand_ins(data)
+    try:
+        return Plan(_counted(scatter), _counted(auc), runs, seed)
+    except InputError as error:
+        other = "; or take a stand-in, such as --data breast-cancer" if data is None else ""
+        raise InputError(f"{error}{other}") from None
+
+
+def _stand_ins(data: str) -> tuple[Subject, Subject]:
+    options = {"centroids": "class-means"}
+    return (
+        Subject(data, "within-cluster-scatter", f"cluster scatter, {data}", options),
+        Subject(data, "mann-whitney", f"AUC, {data}"),
+    )
+
+
+def _counted(subject: Subject) -> Subject:
+    """With as many rows as there are, or a few less where those make no torus that is nearly square."""
+    rows = len(find_statistic(subject.statistic).encoded(datasets.load(subject.data), subject.options))
+    if subject in (SCATTER, AUC):
+        return Subject(subject.data, subject.statistic, subject.title, subject.options, None, rows)
+    n = next((n for n in range(rows, 8, -1) if any(n % side == 0 and 2 * side * side > n for side in _sides(n))), 0)
+    if not n:
+        raise InputError(f"data = {subject.data!r} has {rows} rows; a study of networks needs at least 9")
+    return Subject(subject.data, subject.statistic, subject.title, subject.options, n, n)
+
+
+def _sides(n: int) -> range:
+    return range(3, int(n**0.5) + 1)
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """The parts that were asked for, in order; all of them by default."""
+    for name in names:
+        if name not in TABLE:
+            raise unknown("part", name, TABLE)
+    return [name for name in TABLE if not names or name in names]
+
+
+def reproduce(plan: Plan, names: Sequence[str], folder: Path, where: Where) -> Iterator[Part]:
+    """Do parts one after the other, each as far as it is not done yet; figures go into the folder as they are drawn."""
+    for name in names:
+        start = time.perf_counter()
+        experiment = TABLE[name]
+        jobs = list({job.key: job for job in experiment.jobs(plan)}.values())
+        curve = _computed(jobs, folder / "runs", where)
+        found = experiment.find(plan, curve)
+        files = _drawn(experiment, plan, curve, found, folder, name)
+        iterations = sum(job.runs * (job.iterations or 0) for job in jobs)
+        yield Part(name, experiment.title, found, time.perf_counter() - start, iterations, files)
+
+
+def _computed(jobs: list[Job], folder: Path, where: Where) -> Callable[[Job], Curve]:
+    """Curves of jobs, from a folder where those that were done before are kept."""
+    if not jobs:
+        return lambda job: _missing(job)
+    went = sweep(Study(folder, jobs, {}), folder, **where._asdict())
+    if went.interrupted:
+        raise KeyboardInterrupt
+    for job in jobs:
+        if job.key in went.failed:
+            raise InputError(f"{job}: {went.failed[job.key]}")
+
+    def curve(job: Job) -> Curve:
+        table = went.results.read(job)
+        assert table is not None, job
+        columns = (table[name].to_numpy() for name in ("iteration", "error", "spread", "units"))
+        return Curve(*(np.asarray(column, dtype=np.float64) for column in columns))
+
+    return curve
+
+
+def _missing(job: Job) -> Curve:
+    raise LookupError(job)
+
+
+def _drawn(
+    experiment: Experiment, plan: Plan, curve: Callable[[Job], Curve], found: Found, folder: Path, name: str
+) -> list[str]:
+    if experiment.draw is None:
+        return []
+    import matplotlib as mpl
+
+    with mpl.rc_context(STYLE):
+        figure = experiment.draw(plan, curve, found)
+        files = [f"{name}.png", f"{name}.svg"]
+        for file in files:
+            try:
+                figure.savefig(folder / file)
+            except OSError as error:
+                raise InputError(f"cannot write {folder / file}: {error.strerror or error}") from error
+    return files
+
+
+def eager_seconds(plan: Plan) -> float:
+    """Seconds an iteration of GoSta-sync takes with numpy when all nodes are updated, as it is printed in the paper."""
+    subject = plan.scatter
+    x = find_statistic(subject.statistic).encoded(datasets.load(subject.data, n=subject.n), subject.options)
+    points, cell, rng = x[:, :-1], x[:, -1], np.random.default_rng(0)
+    n = len(x)
+    visitor, estimate = np.arange(n), np.zeros(n)
+    edges = rng.integers(n, size=(SLICE, 2))
+    start = time.perf_counter()
+    for t, (i, j) in enumerate(edges, 1):
+        gap = points - points[visitor]
+        kernel = np.sqrt((gap * gap).sum(axis=1)) * (cell == cell[visitor])
+        estimate = (t - 1) / t * estimate + kernel / t
+        estimate[[i, j]] = (estimate[i] + estimate[j]) / 2
+        visitor[[i, j]] = visitor[[j, i]]
+    return (time.perf_counter() - start) / SLICE
+
+
+def record(plan: Plan, parts: Sequence[Part]) -> dict[str, Any]:
+    """All numbers, as JSON has them: the same for the same seed, wherever they were computed."""
+    return {
+        "gosta": gosta.__version__,
+        "runs": plan.runs,
+        "seed": plan.seed,
+        "data": {"scatter": plan.scatter.data, "auc": plan.auc.data},
+        "parts": {
+            part.name: {
+                "title": part.title,
+                "claims": [claim._asdict() for claim in part.found.claims],
+                "numbers": part.found.numbers,
+            }
+            for part in parts
+        },
+    }
+
+
+def report(plan: Plan, parts: Sequence[Part], eager: float) -> str:
+    """All in words, as Markdown."""
+    claims = [claim for part in parts for claim in part.found.claims]
+    agree = sum(claim.agrees for claim in claims)
+    data = f"{plan.scatter.data} ({plan.scatter.nodes:,} rows) and {plan.auc.data} ({plan.auc.nodes:,} rows)"
+    if plan.scatter.data == plan.auc.data:
+        data = f"{plan.scatter.data} ({plan.scatter.nodes:,} rows), a stand-in for the paper's two data sets"
+    total, seconds = sum(part.iterations for part in parts), sum(part.seconds for part in parts)
+    lines = [
+        "# The experiments of the paper, reproduced",
+        "",
+        "Colin, Bellet, Salmon, Clémençon: *Extending Gossip Algorithms to Distributed Estimation of U-Statistics*.",
+        "",
+        f"{plan.runs} runs, seed {plan.seed}, gosta {gosta.__version__}, data: {data}. "
+        f"Of {len(claims)} claims {agree} agree.",
+        "",
+        f"This took {seconds:,.0f} s for {total:,} iterations. Updating all nodes at every tick with numpy takes "
+        f"{1e6 * eager:.0f} µs an iteration here (timed for {SLICE}), {total * eager / 3600:.1f} hours for all.",
+    ]
+    for part in parts:
+        lines += ["", f"## {part.name}: {part.title}", ""]
+        lines += [f"![{part.title}]({file})\n" for file in part.files[:1]]
+        head, *rows = part.found.table
+        lines += [_row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
+        for claim in part.found.claims:
+            verdict = "agrees" if claim.agrees else "**disagrees**"
+            lines.append(f"- {claim.sentence} *{verdict}*: {claim.measured}.{' ' + claim.finding if claim.finding else ''}")
+        lines += ["", f"{part.seconds:.1f} s"]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def write(plan: Plan, parts: Sequence[Part], eager: float, folder: Path) -> None:
+    """Put results.md and results.json into the folder, whole or not at all."""
+    texts = {
+        "results.md": report(plan, parts, eager),
+        "results.json": json.dumps(record(plan, parts), indent=1, allow_nan=False) + "\n",
+    }
+    for name, text in texts.items():
+        draft = folder / f".{name}.part"
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(folder / name)
+        except OSError as error:
+            raise InputError(f"cannot write {folder / name}: {error.strerror or error}") from error
