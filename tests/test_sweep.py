@@ -197,7 +197,7 @@ def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str
 
 def test_control_c_keeps_finished_jobs_and_the_same_command_goes_on(tmp_path: Path) -> None:
     """A signal to the command and its workers alike, as a terminal sends it."""
-    study = written(tmp_path, 'data = "iris"\nstatistic = "variance"\nseeds = 12\nruns = 1\niterations = 2_000_000\n')
+    study = written(tmp_path, 'data = "iris"\nstatistic = "variance"\nseeds = 40\nruns = 1\niterations = 2_000_000\n')
     kept = tmp_path / "study-results"
     process = subprocess.Popen(
         [sys.executable, "-m", "gosta", "sweep", "study.toml", "--workers", "2"],
@@ -210,14 +210,14 @@ def test_control_c_keeps_finished_jobs_and_the_same_command_goes_on(tmp_path: Pa
     _, said = process.communicate(timeout=60)
     finished = len(list(kept.glob("*.parquet")))
     assert process.returncode == 130
-    assert said == f"gosta: stopped; {finished} of 12 jobs are kept in study-results; the same command goes on\n"
-    assert 1 <= finished < 12
+    assert said == f"gosta: stopped; {finished} of 40 jobs are kept in study-results; the same command goes on\n"
+    assert 1 <= finished < 40
     assert len(list(kept.iterdir())) == finished
     done = command("sweep", "study.toml", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     uninterrupted = numbers(study, sweep(study, tmp_path / "whole", workers=1))
     pd.testing.assert_frame_equal(Results(kept).frame(study.jobs), uninterrupted)
-    assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == list(range(12))
+    assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == list(range(40))
 
 
 def test_what_cannot_work_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:

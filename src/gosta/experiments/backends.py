@@ -59,7 +59,8 @@ def local(tasks: Iterator[Task], workers: int) -> Done:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about tasks given up after an interruption, and workers that had a rest
-        done = parallel(delayed(_numbered)(task) for task in tasks)
+        with _children_without_interrupts():
+            done = parallel(delayed(_numbered)(task) for task in tasks)
         try:
             yield from done
         except TerminatedWorkerError:
@@ -76,6 +77,19 @@ def _numbered(task: Task) -> tuple[int, Any]:
 
 def _result(task: Task) -> Any:
     return task.function(*task.arguments)
+
+
+@contextlib.contextmanager
+def _children_without_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back while processes start: they inherit that, and are quiet even before they run code of ours."""
+    if not hasattr(signal, "pthread_sigmask"):  # as on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave_interrupts_to_the_parent() -> None:

@@ -65,6 +65,8 @@ def sweep(
     workers
         How many processes on this machine; by default as many as there are cores.
     """
+    import pandas  # noqa: F401  (now: Ctrl-C in the middle of an import would leave half a module behind)
+
     _check(backend, scheduler, workers)
     went = Sweep(Results(Path(folder)))
     todo = [job for job in study.jobs if went.results.read(job) is None]
