@@ -137,4 +137,5 @@ def numbers_of(curve: Curve) -> dict[str, list[float]]:
 
 def between(values: Sequence[float], form: str = ".2f") -> str:
     """The range of some numbers."""
-    return f"{min(values):{form}} to {max(values):{form}}"
+    low, high = f"{min(values):{form}}", f"{max(values):{form}}"
+    return low if low == high else f"{low} to {high}"

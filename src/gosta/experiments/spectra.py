@@ -10,7 +10,7 @@ PAPER = {
     1599: {"complete": 6.26e-4, "watts-strogatz": 2.72e-5, "torus": 3.66e-6},
     1260: {"complete": 7.94e-4, "watts-strogatz": 5.49e-5, "torus": 6.03e-6},
 }
-DRAWS = 30
+DRAWS = 50
 
 
 def table1(_plan: Plan, _curve: Curves) -> Found:
