@@ -75,7 +75,7 @@ def reproduce(
     if total:
         hours = total * eager / 3600
         print(f"with numpy, all nodes at every tick: {1e6 * eager:.0f} µs an iteration, {hours:.1f} hours for all")
-    print(f"written: {out / 'results.md'}, {out / 'results.json'}" + ", figures" * any(part.files for part in done))
+    print(f"written: {out / 'results.md'}, {out / 'results.json'}" + ", tables, figures")
 
 
 def _text(part: Part) -> str:

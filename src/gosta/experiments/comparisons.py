@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
+from gosta import progress
 from gosta.datasets.data import Floats
 from gosta.experiments import figures
 from gosta.experiments.paper import (
@@ -94,13 +96,13 @@ def draw_figure2(plan: Plan, curve: Curves, _found: Found) -> Any:
     subjects = (plan.auc, plan.scatter)
     figure, axes = figures.panels(2, 3)
     shown = []
-    for row, subject in enumerate(subjects):
-        for column, graph in enumerate(GRAPHS):
-            ax = axes[row, column]
+    with progress.bar("theory of figure 2", axes.size) as advance:
+        for ax, (subject, graph) in zip(axes.ravel(), itertools.product(subjects, GRAPHS), strict=True):
             for name in ("gosta-sync", "u2"):
                 shown.append(curve(plan.job(subject, graph, name)))
                 figures.error_curve(ax, name, shown[-1])
             _theory(ax, plan, subject, graph, "gosta-sync", shown[-1].iterations)
+            advance(1)
     figures.theory_legend(axes[0, 0], [EXPECTED, BOUND])
     figures.limits(axes[0, 0], shown, TOP)
     rows = [subject.title for subject in subjects]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -111,6 +112,7 @@ def reproduce(plan: Plan, names: Sequence[str], folder: Path, where: Where) -> I
         jobs = list({job.key: job for job in experiment.jobs(plan)}.values())
         curve = _computed(plan, jobs, folder / "runs", where)
         found = experiment.find(plan, curve)
+        _tabulated(found, folder / f"{name}.csv")
         files = _drawn(experiment, plan, curve, found, folder, name)
         iterations = sum(job.runs * (job.iterations or 0) for job in jobs)
         yield Part(name, experiment.title, found, time.perf_counter() - start, iterations, files)
@@ -132,6 +134,14 @@ def _computed(plan: Plan, jobs: list[Job], folder: Path, where: Where) -> Callab
         return Curve(*(np.asarray(column, dtype=np.float64) for column in columns))
 
     return curve
+
+
+def _tabulated(found: Found, file: Path) -> None:
+    try:
+        with file.open("w", encoding="utf-8", newline="") as out:
+            csv.writer(out).writerows(found.table)
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror or error}") from error
 
 
 def _drawn(

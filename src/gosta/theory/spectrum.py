@@ -18,7 +18,8 @@ from gosta import graphs, machine, progress
 from gosta.errors import InputError
 from gosta.graphs.graph import Floats, Graph
 
-DENSE = 2000  # nodes up to which all eigenvalues are computed: below half a second
+DENSE = 2000  # nodes up to which all eigenvalues are computed where they are needed: below half a second
+SMALL = 500  # nodes up to which all are computed even where the smallest is enough
 STEPS = 80  # of Lanczos, which finds the density of eigenvalues of large graphs
 ROUNDS = 60  # of the eigen-solver, ten iterations each, at most
 CLOSE = 0.01  # rates that differ by less, as a share, are taken together
@@ -73,18 +74,20 @@ def mixing_time(graph: Any, n: int | None = None, seed: int = 0) -> float:
 
 def slowest_rate(graph: Graph) -> float:
     """The smallest rate above zero."""
+    if graph.n > SMALL and not _has_formula(graph):
+        return slowest(graph)[0]
     known = _all_rates(graph)
-    return slowest(graph)[0] if known is None else float(np.partition(known, 1)[1])
+    assert known is not None
+    return float(np.partition(known, 1)[1])
 
 
 @functools.lru_cache(maxsize=4)
 def slowest(graph: Graph) -> tuple[float, Floats]:
     """The smallest rate above zero and its eigenvector, Fiedler's: the direction in which a network mixes last."""
-    if graph.n <= DENSE:
-        modes = decompose(graph)
-        return float(modes.rates[1]), modes.vectors[:, 1]
-    graph.check()
-    return _solved(graph)
+    if graph.n > SMALL and graph.edges is not None:
+        return _solved(graph.check())
+    modes = decompose(graph)
+    return float(modes.rates[1]), modes.vectors[:, 1]
 
 
 def decompose(graph: Graph) -> Modes:
@@ -126,10 +129,15 @@ def laplacian(graph: Graph) -> Any:
     return (sparse.diags_array(adjacency.sum(axis=1)) - adjacency).tocsr()
 
 
+def _has_formula(graph: Graph) -> bool:
+    return graph.spectrum is not None and graph.weights is None
+
+
 @functools.lru_cache(maxsize=4)
 def _all_rates(graph: Graph) -> Floats | None:
     """All rates, by a formula or of a small graph."""
-    if graph.spectrum is not None and graph.weights is None:
+    if _has_formula(graph):
+        assert graph.spectrum is not None
         return graph.spectrum() / graph.m
     if graph.n > DENSE:
         return None
