@@ -14,7 +14,7 @@ from gosta import datasets
 from gosta.cli.main import main
 from gosta.errors import InputError
 from gosta.experiments import comparisons, reproduce, spectra
-from gosta.experiments.paper import GRAPHS, Curve, Plan
+from gosta.experiments.paper import GRAPHS, Curve, Plan, Subject
 from gosta.experiments.study import Job
 
 
@@ -32,12 +32,15 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     return call
 
 
-def test_a_stand_in_from_the_command_to_the_files(command: Any, tmp_path: Path) -> None:
+def test_a_stand_in_from_the_command_to_the_files(
+    command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spectra, "DRAWS", 2)
     given = ("figure3b", "--runs", 2, "--data", "breast-cancer", "--out")
     one, two = tmp_path / "one", tmp_path / "two"
     code, out, err = command(*given, one, "--workers", 1)
     assert code == 0, err
-    assert "stand-in: breast-cancer (567 rows) instead of the paper's data" in out
+    assert "data: breast-cancer (567 rows), a stand-in for the paper's two data sets" in out
     assert "of 1 claims agree" in out
     assert command(*given, two, "--workers", 2)[0] == 0
     assert (one / "results.json").read_bytes() == (two / "results.json").read_bytes()
@@ -51,6 +54,8 @@ def test_a_stand_in_from_the_command_to_the_files(command: Any, tmp_path: Path) 
     assert "a stand-in for the paper's two data sets" in text
     assert (one / "figure3b.png").read_bytes()[:4] == b"\x89PNG"
     assert "</svg>" in (one / "figure3b.svg").read_text()
+    assert command("table1", "--runs", 2, "--data", "breast-cancer", "--out", one)[0] == 0
+    assert list(json.loads((one / "results.json").read_text())["parts"]) == ["table1", "figure3b"]
     kept = {file: file.stat().st_mtime_ns for file in (one / "runs").glob("*.parquet")}
     assert len(kept) == 6
     assert command(*given, one)[0] == 0
@@ -61,7 +66,8 @@ def test_a_stand_in_from_the_command_to_the_files(command: Any, tmp_path: Path) 
     ("arguments", "words"),
     [
         (["figure9"], "unknown part 'figure9'; did you mean"),
-        (["--runs", "0"], "runs = 0 must be at least 1"),
+        (["--runs", "0"], "runs = 0 must be a whole number from 1"),
+        (["table1", "--seed", "-1"], "seed = -1 must be a whole number from 0"),
         (["figure2", "--data", "iris"], "two classes"),
         (["figure2", "--data", "nothing"], "nothing"),
         (["figure3b", "--data", "breast-cancer", "--backend", "moon"], "backend = 'moon'"),
@@ -167,9 +173,24 @@ def test_figure3a_claims_follow_the_times(plan: Plan) -> None:
 def test_table1_has_the_papers_digits(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spectra, "DRAWS", 2)
     found = spectra.table1(plan, lambda _job: pytest.fail("no simulation is needed"))
-    exact = [claim for claim in found.claims if "Watts" not in claim.sentence]
-    assert len(exact) == 4
-    assert all(claim.agrees for claim in exact)
+    assert [
+        claim.agrees for claim in found.claims if "has a gap" in claim.sentence and "Watts" not in claim.sentence
+    ] == [True] * 4
+    assert [claim.sentence for claim in found.claims if not claim.agrees][-1] == "On the complete graph the gap is 1/n."
+
+
+def test_changed_rows_are_other_jobs(plan: Plan) -> None:
+    rows = plan.scatter.rows
+    other = Subject(rows.shuffled(1), plan.scatter.statistic, plan.scatter.title, plan.scatter.options)
+    jobs = [plan.job(subject, "torus", "u2") for subject in (plan.scatter, other)]
+    assert jobs[0].key != jobs[1].key
+
+
+def test_without_a_relative_error_nothing_is_begun(tmp_path: Path) -> None:
+    file = tmp_path / "same.csv"
+    file.write_text("x,label\n" + "".join(f"1.0,{k % 2}\n" for k in range(40)))
+    with pytest.raises(InputError, match="is 0: there is no relative error"):
+        reproduce.plan(2, 0, str(file))
 
 
 def test_figure2_is_drawn_with_its_theory(plan: Plan) -> None:

@@ -12,7 +12,7 @@ from gosta.cli import options
 from gosta.errors import InputError
 
 if TYPE_CHECKING:
-    from gosta.experiments.reproduce import Part
+    from gosta.experiments.paper import Part
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -23,6 +23,7 @@ gosta reproduce figure3a --runs 10
 
 gosta reproduce figure2 figure4 --data breast-cancer --out stand-in
 """
+RUNS = 50  # the paper's
 
 
 def reproduce(
@@ -30,14 +31,19 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="[PART]...", help="table1, figure2, figure3a, figure3b, figure4, figure5; or all."),
     ] = None,
-    runs: options.Runs = 50,
+    runs: options.Runs = RUNS,
     seed: options.Seed = 0,
     data: Annotated[
-        str | None, typer.Option(help="A stand-in with two classes for both data sets of the paper.")
+        str | None,
+        typer.Option(
+            help="A stand-in for both data sets of the paper: a name from 'gosta datasets', or a file with two classes "
+            "in a column called label."
+        ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of figures, results.md, results.json and all curves.")] = Path(
-        "results"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of figures, tables, results.md, results.json and all curves; by default results."),
+    ] = None,
     backend: options.Backend = "local",
     scheduler: options.Scheduler = None,
     workers: options.Workers = None,
@@ -47,27 +53,26 @@ def reproduce(
     Simulations that are done are never done again: after an interruption the same command goes on.
     """
     from gosta.experiments import reproduce as paper
+    from gosta.experiments.written import data_in_words, write
 
-    if runs < 1:
-        raise InputError(f"runs = {runs} must be at least 1")
     names = paper.chosen(parts or [])
     plan = paper.plan(runs, seed, data)
+    folder = out or _folder(runs, seed, data)
     try:
-        out.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"out = {str(out)!r} cannot be a folder: {error.strerror or error}") from error
+        raise InputError(f"out = {str(folder)!r} cannot be a folder: {error.strerror or error}") from error
     eager = paper.eager_seconds(plan)
-    if data is not None:
-        print(f"stand-in: {data} ({len(plan.scatter.rows):,} rows) instead of the paper's data\n", flush=True)
+    print(f"data: {data_in_words(plan)}\n", flush=True)
     done = []
     try:
-        for part in paper.reproduce(plan, names, out, paper.Where(backend, scheduler, workers)):  # type: ignore[arg-type]
+        for part in paper.reproduce(plan, names, folder, paper.Where(backend, scheduler, workers)):  # type: ignore[arg-type]
             done.append(part)
             print(_text(part), flush=True)
     except KeyboardInterrupt:
-        print(f"gosta: stopped; what is done is kept in {out}, and the same command goes on", file=sys.stderr)
+        print(f"gosta: stopped; what is done is kept in {folder}, and the same command goes on", file=sys.stderr)
         raise typer.Exit(130) from None
-    paper.write(plan, done, eager, out)
+    write(plan, done, list(paper.TABLE), eager, folder)
     claims = [claim for part in done for claim in part.found.claims]
     total, seconds = sum(part.iterations for part in done), sum(part.seconds for part in done)
     agree = sum(claim.agrees for claim in claims)
@@ -75,7 +80,14 @@ def reproduce(
     if total:
         hours = total * eager / 3600
         print(f"with numpy, all nodes at every tick: {1e6 * eager:.0f} µs an iteration, {hours:.1f} hours for all")
-    print(f"written: {out / 'results.md'}, {out / 'results.json'}" + ", tables, figures")
+    print(f"written: {folder / 'results.md'}, {folder / 'results.json'}" + ", tables, figures")
+
+
+def _folder(runs: int, seed: int, data: str | None) -> Path:
+    """Where results go if nobody says so: another folder for other runs, seeds and data, so that none is lost."""
+    named = [Path(data).stem] if data else []
+    named += [f"{runs}-runs"] * (runs != RUNS) + [f"seed-{seed}"] * (seed != 0)
+    return Path("-".join(["results", *named]))
 
 
 def _text(part: Part) -> str:
@@ -88,6 +100,6 @@ def _text(part: Part) -> str:
     for claim in part.found.claims:
         lines.append(f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.sentence}")
         lines.append(f"             {claim.measured}")
-        if claim.finding:
+        if not claim.agrees:
             lines.append(f"             {claim.finding}")
     return "\n".join([*lines, ""])

@@ -59,7 +59,7 @@ def sweep(
 
     Jobs that are done are never done again: after an interruption, or with a longer list, the same command goes on.
     """
-    folder = out or study.with_name(f"{study.stem}-results")
+    folder = out or study.parent / f"{study.stem or 'study'}-results"
     picture = plot or folder.with_name(f"{folder.name}.png")
     options.check_picture("plot", picture)
     if not folder.is_dir():

@@ -9,6 +9,7 @@ import numpy as np
 
 from gosta import progress
 from gosta.datasets.data import Floats
+from gosta.errors import InputError
 from gosta.experiments import figures
 from gosta.experiments.paper import (
     GRAPHS,
@@ -31,7 +32,9 @@ from gosta.theory import predict
 from gosta.theory.curves import BOUND, EXPECTED, curves
 
 FEW = 5  # checkpoints before a comparison begins
+FIRST_STEPS = 0.2  # of the iterations
 EARLY = 0.1  # of all that is sent
+SOON = 0.5
 THEORY_POINTS = 25
 TOP = 3.0  # relative error at the upper edge of a picture
 WANTED = 0.2  # the error whose time figure 3a shows
@@ -61,8 +64,8 @@ def figure2(plan: Plan, curve: Curves) -> Found:
             errors.append(better(ours, theirs))
             spreads.append(better(ours, theirs, "spread"))
             ratio = theirs.error / ours.error
-            first, later = (float(ratio[np.searchsorted(ours.iterations, t)]) for t in (2000, 20_000))
-            early.append(later / first)
+            apart = theirs.error - ours.error
+            early.append((float(ours.iterations[apart.argmax()]), float(apart.max() / max(apart[0], 1e-3))))
             table.append([subject.title, GRAPHS[graph], final(ours), final(theirs), f"{ratio[-1]:.1f}"])
             numbers[f"{subject.data} {graph}"] = {"gosta-sync": numbers_of(ours), "u2": numbers_of(theirs)}
     start = int(ours.iterations[FEW])
@@ -83,8 +86,10 @@ def figure2(plan: Plan, curve: Curves) -> Found:
             ),
             Claim(
                 "The gap between the two grows strongly in the first steps.",
-                f"U2's error over GoSta's grows by a factor of {between(early)} from 2,000 to 20,000 iterations",
-                all(e > 1 for e in early),
+                f"the difference of the errors is largest after {between([e[0] for e in early], ',.0f')} iterations, "
+                f"{between([e[1] for e in early], '.0f')} times what it was after {int(ours.iterations[0]):,} "
+                f"(asked: at least 5 times, within the first {100 * FIRST_STEPS:.0f} %)",
+                all(at <= FIRST_STEPS * ITERATIONS and grown >= 5 for at, grown in early),
             ),
         ],
         table,
@@ -134,7 +139,7 @@ def _sized(plan: Plan, n: int, protocol: str) -> Job:
 
 
 def time_to(curve: Curve, wanted: float) -> float:
-    """When the mean error falls below what is wanted, between checkpoints by the straight line in logarithms."""
+    """When the mean error over nodes and runs falls below what is wanted, interpolated between checkpoints."""
     below = np.flatnonzero(curve.error < wanted)
     if not len(below):
         return float("nan")
@@ -157,6 +162,11 @@ def figure3a(plan: Plan, curve: Curves) -> Found:
 
     nodes = sizes(plan)
     times = {name: [time_to(curve(_sized(plan, n, name)), WANTED) for n in nodes] for name in ("gosta-sync", "u2")}
+    if not np.isfinite(list(times.values())).all():
+        raise InputError(
+            f"{plan.scatter.title}: {100 * WANTED:.0f} % error is not reached within {LONG} iterations a node; "
+            "take data in which less hangs on a few rows"
+        )
     ratios = [theirs / ours for ours, theirs in zip(times["gosta-sync"], times["u2"], strict=True)]
     trend = float(spearmanr(nodes, ratios).statistic)
     table = [["n", "GoSta-sync", "U2-gossip", "U2 / GoSta"]]
@@ -164,7 +174,8 @@ def figure3a(plan: Plan, curve: Curves) -> Found:
         table.append([f"{n:,}", f"{ours:,.0f}", f"{theirs:,.0f}", f"{ratio:.1f}"])
     gaps = [theirs - ours for ours, theirs in zip(times["gosta-sync"], times["u2"], strict=True)]
     at = f"at n = {', '.join(map(str, nodes))}"
-    grows = trend >= 0.9
+    grows = bool(trend >= 0.9)
+    proportional = max(ratios) < 1.5 * min(ratios)
     claims = [
         Claim(
             "The gap between U2-gossip and GoSta in iterations to 20 % error widens with the size of the graph.",
@@ -172,10 +183,10 @@ def figure3a(plan: Plan, curve: Curves) -> Found:
             min(gaps) > 0 and gaps == sorted(gaps),
         ),
         Claim(
-            "So it does as a ratio.",
-            f"{', '.join(f'{ratio:.1f}' for ratio in ratios)} {at} (rank correlation {trend:.2f})",
+            "As a ratio, too, it widens with the size of the graph.",
+            f"{', '.join(f'{ratio:.1f}' for ratio in ratios)} {at} (rank correlation {trend:.2f}, asked: 0.9)",
             min(ratios) > 1 and grows,
-            "" if grows else PROPORTIONAL,
+            *([PROPORTIONAL] if proportional else []),
         ),
     ]
     return Found({"n": nodes, **times}, claims, table)
@@ -262,9 +273,10 @@ def figure4(plan: Plan, curve: Curves) -> Found:
     """GoSta-async against gossip-flooding."""
     table = [["network", "GoSta-async", "gossip-flooding", "flooding / GoSta, mean"]]
     numbers: dict[str, Any] = {}
-    errors, spreads, differences = [], [], []
+    pairs, errors, spreads, differences = [], [], [], []
     for graph in GRAPHS:
         ours, theirs = (curve(plan.job(plan.scatter, graph, name)) for name in ("gosta-async", "flooding"))
+        pairs.append((ours, theirs))
         errors.append(better(ours, theirs))
         spreads.append(better(ours, theirs, "spread"))
         differences.append(float((theirs.error[FEW:] - ours.error[FEW:]).mean()))
@@ -272,20 +284,23 @@ def figure4(plan: Plan, curve: Curves) -> Found:
         numbers[graph] = {"gosta-async": numbers_of(ours), "flooding": numbers_of(theirs)}
     means = ", ".join(f"{e[1]:.2f}" for e in errors)
     apart = ", ".join(f"{100 * d:.1f} %" for d in differences)
-    falls = [e[1] for e in errors] == sorted(e[1] for e in errors)
+    ratios = [e[1] for e in errors]
+    first = max(int(np.flatnonzero(np.append(theirs.error > ours.error, True))[0]) for ours, theirs in pairs)
+    when = f"{int(pairs[0][0].iterations[first - 1]):,}" if first else "none"
     return Found(
         numbers,
         [
             Claim(
-                "GoSta-async does slightly better than gossip-flooding, though flooding stores all it hears.",
-                f"flooding's error is {means} times GoSta's on average on complete, Watts-Strogatz and grid",
-                all(e[1] > 1 for e in errors),
+                "GoSta-async does better than gossip-flooding (slightly, the paper has it), which stores all it hears.",
+                f"flooding's error is {means} times GoSta's on average on complete, Watts-Strogatz and grid, "
+                f"more than slightly; it is ahead in the first {when} iterations",
+                min(ratios) > 1,
             ),
             Claim(
                 "The difference is larger on networks that are connected worse.",
                 f"ratios {means} and differences {apart} on complete, Watts-Strogatz and grid",
-                falls,
-                "" if falls else FLOODING,
+                ratios == sorted(ratios),
+                *([FLOODING] if ratios == sorted(ratios, reverse=True) else []),
             ),
             Claim(
                 "The error of GoSta-async varies less from node to node.",
@@ -339,18 +354,18 @@ def figure5(plan: Plan, curve: Curves) -> Found:
                 "A master node is ahead early on.",
                 f"within the first {100 * EARLY:.0f} % of the numbers sent, it is ahead of {sum(ahead)} of 3 networks",
                 all(ahead),
-                "" if all(ahead) else MASTER,
+                *([MASTER] if ahead == [False, True, True] else []),
             ),
             Claim(
                 "GoSta-async soon catches up, for the same numbers sent.",
                 f"for good after {when} numbers on complete, Watts-Strogatz and grid, "
-                f"of {ours.units[-1] / 1e6:.1f} million in all",
-                max(caught) < np.inf,
+                f"of {ours.units[-1] / 1e6:.1f} million in all (asked: within {100 * SOON:.0f} %)",
+                max(caught) <= SOON * ours.units[-1],
             ),
             Claim(
                 "The better the network is connected, the sooner.",
                 f"for good after {when} numbers",
-                caught == sorted(caught),
+                caught == sorted(set(caught)) and max(caught) < np.inf,
             ),
         ],
         table,

@@ -1,4 +1,4 @@
-"""How the paper's figures are drawn: as wide as a journal's page, readable at column width."""
+"""How the paper's figures are drawn: as wide as a journal's page."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ STYLE = {
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "svg.fonttype": "none",
+    "svg.hashsalt": "gosta",
 }
 NAMES = {
     "gosta-sync": "GoSta-sync",
@@ -59,7 +60,7 @@ def theory_curves(ax: Any, protocol: str, at: Any, curves: dict[str, Any], top: 
             ax.text(
                 0.98,
                 0.97,
-                f"{NAMES[protocol]} bound at the end: {100 * values[-1]:,.0f} %",
+                f"bound ends at {100 * values[-1]:,.0f} %",
                 transform=ax.transAxes,
                 ha="right",
                 va="top",

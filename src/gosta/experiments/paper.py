@@ -1,17 +1,20 @@
 """The experiments of the paper: for each table or figure the jobs it needs, its numbers, its claims, its picture.
 
-A claim is a sentence of the paper's experimental section in our words, with a check that can fail. Checks were written
-before looking at results; where one fails, that is a finding.
+A claim is a sentence of the paper's experimental section in our words, with a check that can fail and says its
+threshold. Where one fails, that is a finding.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from gosta.datasets.data import Data, Floats
 from gosta.experiments.study import Job
+from gosta.statistics import find as find_statistic
 
 GRAPHS = {"complete": "complete graph", "watts-strogatz": "Watts–Strogatz", "torus": "two-dimensional grid"}
 ITERATIONS = 200_000
@@ -33,6 +36,12 @@ class Subject:
         """What the data are called."""
         return self.rows.name
 
+    @cached_property
+    def digest(self) -> str:
+        """Of what is estimated from: when the rows or their order change, so do the jobs."""
+        x = find_statistic(self.statistic).encoded(self.rows, self.options)
+        return hashlib.sha256(x.tobytes()).hexdigest()
+
 
 class Claim(NamedTuple):
     """A sentence of the paper and what was measured."""
@@ -40,8 +49,8 @@ class Claim(NamedTuple):
     sentence: str
     measured: str
     agrees: bool
-    finding: str = ""
-    """What a disagreement comes from."""
+    finding: str = "No reason is known; more runs would tell chance from effect."
+    """What a disagreement comes from; not shown where there is none."""
 
 
 class Curve(NamedTuple):
@@ -62,6 +71,11 @@ class Plan:
     runs: int
     seed: int
     """Of the order of rows, of random networks, and of runs."""
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether other data stand for the paper's."""
+        return self.scatter.data == self.auc.data
 
     @property
     def own(self) -> dict[tuple[str, str], Data]:
@@ -95,7 +109,7 @@ class Plan:
             score=None,
             drop_missing=False,
             options=subject.options,
-            content={"order": str(self.seed)},
+            content={"rows": subject.digest},
         )
 
     def by_graph(self, subject: Subject, protocols: Sequence[str], iterations: int = ITERATIONS) -> list[Job]:
@@ -111,6 +125,18 @@ class Found:
     claims: list[Claim]
     table: list[list[str]]
     """Rows of text, the first the heading."""
+
+
+class Part(NamedTuple):
+    """One table or figure, done."""
+
+    name: str
+    title: str
+    found: Found
+    seconds: float
+    iterations: int
+    """Of all runs of its simulations."""
+    files: list[str]
 
 
 Curves = Callable[[Job], Curve]

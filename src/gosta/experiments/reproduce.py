@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +16,8 @@ from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
 from gosta.experiments import comparisons, spectra
 from gosta.experiments.figures import STYLE
-from gosta.experiments.paper import Curve, Experiment, Found, Plan, Subject
-from gosta.experiments.study import Job, Study
+from gosta.experiments.paper import Curve, Experiment, Found, Part, Plan, Subject
+from gosta.experiments.study import LARGEST, Job, Study
 from gosta.experiments.sweep import Backend, sweep
 from gosta.statistics import find as find_statistic
 
@@ -48,18 +47,6 @@ TITLES = {"wine-quality-red": "Wine Quality", "svmguide3": "SVMguide3"}
 SLICE = 200  # iterations that the eager way is timed for
 
 
-class Part(NamedTuple):
-    """One table or figure, done."""
-
-    name: str
-    title: str
-    found: Found
-    seconds: float
-    iterations: int
-    """Of all runs of its simulations."""
-    files: list[str]
-
-
 class Where(NamedTuple):
     """Which machine computes."""
 
@@ -73,6 +60,9 @@ def plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
 
     Rows are dealt to nodes at random. In the order of the files, classes lie side by side on a grid.
     """
+    for name, value, least in (("runs", runs, 1), ("seed", seed, 0)):
+        if not least <= value <= LARGEST:
+            raise InputError(f"{name} = {value} must be a whole number from {least} to {LARGEST}")
     try:
         rows = [datasets.load(name) for name in ((data, data) if data else PAPER)]
     except InputError as error:
@@ -84,7 +74,8 @@ def plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
     scatter = Subject(first, "within-cluster-scatter", f"cluster scatter, {titles[0]}", {"centroids": "class-means"})
     auc = Subject(second, "mann-whitney", f"AUC, {titles[1]}")
     for subject in (scatter, auc):
-        find_statistic(subject.statistic).encoded(subject.rows, subject.options)  # refuses what cannot be had
+        if gosta.exact(subject.rows, subject.statistic, **subject.options) == 0:
+            raise InputError(f"{subject.statistic} of {subject.data} is 0: there is no relative error; take other data")
     return Plan(scatter, auc, runs, seed)
 
 
@@ -129,7 +120,8 @@ def _computed(plan: Plan, jobs: list[Job], folder: Path, where: Where) -> Callab
 
     def curve(job: Job) -> Curve:
         table = went.results.read(job)
-        assert table is not None, job
+        if table is None:
+            raise InputError(f"{job}: its results in {folder} cannot be read; remove them and try again")
         columns = (table[name].to_numpy() for name in ("iteration", "error", "spread", "units"))
         return Curve(*(np.asarray(column, dtype=np.float64) for column in columns))
 
@@ -156,7 +148,7 @@ def _drawn(
         files = [f"{name}.png", f"{name}.svg"]
         for file in files:
             try:
-                figure.savefig(folder / file)
+                figure.savefig(folder / file, metadata={"Date": None} if file.endswith(".svg") else None)
             except OSError as error:
                 raise InputError(f"cannot write {folder / file}: {error.strerror or error}") from error
     return files
@@ -178,73 +170,3 @@ def eager_seconds(plan: Plan) -> float:
         estimate[[i, j]] = (estimate[i] + estimate[j]) / 2
         visitor[[i, j]] = visitor[[j, i]]
     return (time.perf_counter() - start) / SLICE
-
-
-def record(plan: Plan, parts: Sequence[Part]) -> dict[str, Any]:
-    """All numbers, as JSON has them: the same for the same seed, wherever they were computed."""
-    return {
-        "gosta": gosta.__version__,
-        "runs": plan.runs,
-        "seed": plan.seed,
-        "data": {"scatter": plan.scatter.data, "auc": plan.auc.data},
-        "parts": {
-            part.name: {
-                "title": part.title,
-                "claims": [claim._asdict() for claim in part.found.claims],
-                "numbers": part.found.numbers,
-            }
-            for part in parts
-        },
-    }
-
-
-def report(plan: Plan, parts: Sequence[Part], eager: float) -> str:
-    """All in words, as Markdown."""
-    claims = [claim for part in parts for claim in part.found.claims]
-    agree = sum(claim.agrees for claim in claims)
-    data = f"{plan.scatter.data} ({len(plan.scatter.rows):,} rows) and {plan.auc.data} ({len(plan.auc.rows):,} rows)"
-    if plan.scatter.data == plan.auc.data:
-        data = f"{plan.scatter.data} ({len(plan.scatter.rows):,} rows), a stand-in for the paper's two data sets"
-    total, seconds = sum(part.iterations for part in parts), sum(part.seconds for part in parts)
-    lines = [
-        "# The experiments of the paper, reproduced",
-        "",
-        "Colin, Bellet, Salmon, Clémençon: *Extending Gossip Algorithms to Distributed Estimation of U-Statistics*.",
-        "",
-        f"{plan.runs} runs, seed {plan.seed}, gosta {gosta.__version__}, data: {data}. "
-        f"Of {len(claims)} claims {agree} agree.",
-        "",
-        f"This took {seconds:,.0f} s for {total:,} iterations. Updating all nodes at every tick with numpy takes "
-        f"{1e6 * eager:.0f} µs an iteration here (timed for {SLICE}), {total * eager / 3600:.1f} hours for all.",
-    ]
-    for part in parts:
-        lines += ["", f"## {part.name}: {part.title}", ""]
-        lines += [f"![{part.title}]({file})\n" for file in part.files[:1]]
-        head, *rows = part.found.table
-        lines += [_row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
-        for claim in part.found.claims:
-            verdict = "agrees" if claim.agrees else "**disagrees**"
-            lines.append(
-                f"- {claim.sentence} *{verdict}*: {claim.measured}.{' ' + claim.finding if claim.finding else ''}"
-            )
-        lines += ["", f"{part.seconds:.1f} s"]
-    return "\n".join(lines) + "\n"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def write(plan: Plan, parts: Sequence[Part], eager: float, folder: Path) -> None:
-    """Put results.md and results.json into the folder, whole or not at all."""
-    texts = {
-        "results.md": report(plan, parts, eager),
-        "results.json": json.dumps(record(plan, parts), indent=1, allow_nan=False) + "\n",
-    }
-    for name, text in texts.items():
-        draft = folder / f".{name}.part"
-        try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(folder / name)
-        except OSError as error:
-            raise InputError(f"cannot write {folder / name}: {error.strerror or error}") from error
