@@ -120,9 +120,10 @@ def test_the_sparse_solver_agrees_with_the_dense(name: str, monkeypatch: pytest.
     rates, counts = spectrum.density(graph)
     monkeypatch.setattr(spectrum, "DENSE", 100)
     spectrum._all_rates.cache_clear()
-    sparse_rate, sparse_vector = spectrum.slowest(graph)
-    assert sparse_rate == pytest.approx(rate, rel=1e-5)
-    assert abs(sparse_vector @ vector) / np.linalg.norm(sparse_vector) == pytest.approx(1, abs=1e-3)
+    for solve in (spectrum._factored, spectrum._solved):
+        sparse_rate, sparse_vector = solve(graph)
+        assert sparse_rate == pytest.approx(rate, rel=1e-5)
+        assert abs(sparse_vector @ vector) / np.linalg.norm(sparse_vector) == pytest.approx(1, abs=1e-3)
     plain = Graph(name, graph.n, graph.edges, graph.weights)  # without the formula a path has
     some_rates, some_counts = spectrum.density(plain)
     spectrum._all_rates.cache_clear()
@@ -130,6 +131,23 @@ def test_the_sparse_solver_agrees_with_the_dense(name: str, monkeypatch: pytest.
     assert some_counts.sum() == pytest.approx(graph.n - 1)
     # The sum of 1/rate is what predictions hang on; the quadrature is a sample.
     assert (some_counts / some_rates).sum() == pytest.approx((counts / rates).sum(), rel=0.25)
+
+
+def test_a_slowest_mode_that_hides_in_a_corner_is_found() -> None:
+    base = graphs.make("barabasi-albert", 5000)
+    weights = 10.0 ** np.random.default_rng(5).uniform(-2, 0, base.m)
+    assert theory.spectral_gap(Graph("uneven", base.n, base.edges, weights)) == pytest.approx(4.21149e-06, rel=1e-5)
+
+
+def test_two_and_three_nodes() -> None:
+    for name in ("path", "complete", "star"):
+        assert theory.bound("u2", [1.0, 2.0], GINI, name, [5])[0] == np.inf
+        assert theory.mixing_time(name, n=2) == np.inf
+    for name in ("cycle", "complete"):
+        assert theory.mixing_time(name, n=3) == 1
+    with pytest.raises(InputError, match="swap back and forth"):
+        theory.predict("path", "u2", 0.01, n=2)
+    assert theory.spectral_gap("complete", n=2**31 - 1) == pytest.approx(1 / (2**31 - 2))
 
 
 def test_bottlenecks_in_words() -> None:
@@ -321,6 +339,12 @@ def test_predictions_count_messages() -> None:
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", [1.5]), "times = "),
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", []), "times = "),
         (lambda: theory.predict("cycle", accuracy=2, n=9), "accuracy = 2"),
+        (lambda: theory.predict("cycle", accuracy="1%", n=9), "accuracy = '1%'"),  # type: ignore[arg-type]
+        (lambda: theory.predict("cycle", n=9, foo=3), "foo without data"),
+        (lambda: theory.predict("cycle", "u1", 0.1, [1.0, 2.0, 3.0], GINI, n=9), "the data have 3 rows"),
+        (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", [2**63]), "times = "),
+        (lambda: theory.expectation("gosta-async", [1.0, 2.0, 3.0], GINI, "path", [10**12]), "step by step"),
+        (lambda: theory.PhantomNetwork("abc", "cycle"), "kernel must be"),
         (lambda: theory.predict("cycle", "master-node", n=9), "no prediction for master-node"),
         (lambda: theory.predict("cycle", data="iris"), "data and statistic go together"),
         (lambda: theory.predict("cycle"), "needs a number of nodes"),

@@ -104,7 +104,7 @@ class Problem:
             scale = n / (n - 1) if statistic.normalisation == "U" else 1.0
             pairs_counted = n * n / scale / 2 if statistic.total and not protocol.of_rows else 1.0
             return scale * pairs_counted * np.eye(self.width)
-        steps = np.diag(np.maximum(np.abs(self.means[0]), np.abs(self.means).max() * 1e-3) * 6e-6)
+        steps = np.diag(np.maximum(np.abs(self.means[0]), np.abs(self.means).max() * 1e-3) * 6e-6 + 1e-300)
         up, down = self._values(self.means + steps), self._values(self.means - steps)
         slopes: Floats = ((up - down) / (2 * steps.diagonal()[:, None])).T
         finite(statistic, self.means, slopes.ravel())

@@ -71,16 +71,20 @@ def _theory(graph: Graph) -> dict[str, Any]:
         return {}
     from gosta.theory import bottleneck, mixing_time, predict, spectral_gap
 
-    mixing = mixing_time(graph)
+    gap, mixing = spectral_gap(graph), mixing_time(graph)
     found = {accuracy: predict(graph, PROTOCOL, accuracy) for accuracy in ACCURACIES}
     return {
-        "spectral_gap": spectral_gap(graph),
+        "spectral_gap": gap,
         "mixing_time": mixing if math.isfinite(mixing) else None,
         "protocol": PROTOCOL,
-        "exchanges": {str(accuracy): round(one.exchanges) for accuracy, one in found.items()},
-        "exchanges_per_node": {str(accuracy): round(one.per_node) for accuracy, one in found.items()},
-        "bottleneck": bottleneck(graph).words,
+        "exchanges": {str(accuracy): _whole(one.exchanges) for accuracy, one in found.items()},
+        "exchanges_per_node": {str(accuracy): _whole(one.per_node) for accuracy, one in found.items()},
+        "bottleneck": bottleneck(graph).words if graph.n <= MOST else None,
     }
+
+
+def _whole(value: float) -> int | None:
+    return round(value) if math.isfinite(value) else None
 
 
 def _text(record: dict[str, Any]) -> str:
@@ -94,13 +98,15 @@ def _text(record: dict[str, Any]) -> str:
     }
     if "spectral_gap" in record:
         gap, mixing, per_node = record["spectral_gap"], record["mixing_time"], record["exchanges_per_node"]
-        rows["spectral gap"] = f"{gap:.3g}: differences shrink by e in {options.count(1 / gap)} exchanges"
-        ever = f"{options.count(mixing)} exchanges until a visitor may be anywhere" if mixing else "for ever"
-        rows["mixing time"] = ever
+        time = options.count(1 / gap if gap else math.inf)
+        rows["spectral gap"] = f"{gap:.3g}: differences shrink by e in {time} exchange{'s' * (time != '1')}"
+        mixed = f"{options.count(mixing)} exchanges until a visitor may be anywhere"
+        rows["mixing time"] = mixed if mixing else "visitors never mix"
         for accuracy, total in record["exchanges"].items():
-            numbers = f"{options.count(total)} exchanges, {options.count(per_node[accuracy])} a node"
+            each = options.count(per_node[accuracy] or math.inf)
+            numbers = f"{options.count(total or math.inf)} exchanges, {each} a node"
             rows[f"to {100 * float(accuracy):g} %"] = numbers
-        rows["bottleneck"] = record["bottleneck"]
+        rows["bottleneck"] = record["bottleneck"] or f"not looked for above {MOST:,} nodes"
     else:
         rows["speed"] = f"not computed above {MOST:,} nodes; gosta.theory in Python has no such limit"
     lines = [record["graph"], *(f"  {name:<14}{value}" for name, value in rows.items())]

@@ -95,7 +95,7 @@ def share(value: float) -> str:
 
 def count(value: float) -> str:
     """How many, as a person reads it."""
-    return f"{value:,.0f}" if value < 1e12 else f"{value:.2e}"
+    return f"{value:,.0f}" if value < 1e12 else f"{value:.2e}" if value < 2**53 else "more than 9e15"
 
 
 def column_names(columns: Sequence[str] | None, table: Data) -> list[str] | None:

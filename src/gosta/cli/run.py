@@ -107,6 +107,8 @@ def run(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
     print("\n".join(json.dumps(_record(trace)) for trace in traces) if as_json else _summary(traces), flush=True)
     files = _save(traces, out or resume)
+    if bound:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # what took long is saved
     _draw(traces, plot, "units" if against == "units" else "iteration", bound)
     if not as_json:
         print(f"picture: {plot}")

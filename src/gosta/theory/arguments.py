@@ -13,13 +13,14 @@ from gosta.protocols import Collecting, Protocol
 
 Ticks = NDArray[np.int64]
 Part = TypeVar("Part")
+LATEST = 2**53
 
 
 def whole_times(times: Any) -> Ticks:
     """Iterations at which something is wanted, as an array."""
     ticks = np.atleast_1d(np.asarray(times))
-    if ticks.ndim != 1 or ticks.dtype.kind not in "iu" or ticks.size == 0 or ticks.min() < 1:
-        raise InputError(f"times = {times!r} must be whole numbers of at least 1")
+    if ticks.ndim != 1 or ticks.dtype.kind not in "iu" or not ticks.size or ticks.min() < 1 or ticks.max() > LATEST:
+        raise InputError(f"times = {times!r} must be whole numbers from 1 to 2**53")
     return ticks.astype(np.int64)
 
 

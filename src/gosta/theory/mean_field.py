@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from gosta.datasets.data import Floats
+from gosta.errors import InputError
 from gosta.theory.arguments import Ticks
 from gosta.theory.powers import power, power_sum
 from gosta.theory.spectrum import Modes, laplacian
 
+MOST_STEPS = 1_000_000  # a minute or so
 EACH = 2  # ticks a node that are taken one by one
 GROWTH = 1.04  # between times at which expected kernel values are computed; linear between
 
@@ -28,6 +30,11 @@ def gosta_async(kernel: Floats, modes: Modes, ticks: Ticks, graph: Any) -> Float
     seen = _Visitors(kernel, modes, last)
     own = kernel.diagonal()
     longest = 0.5 / float(modes.rates[-1])
+    if last > MOST_STEPS * longest:
+        raise InputError(
+            f"times up to {last:,}: the expectation of gosta-async is found step by step, here up to "
+            f"{int(MOST_STEPS * longest):,} iterations"
+        )
 
     def change(t: float, z: Floats) -> Floats:
         first = power(chances, t - 1)  # the chance that this is the first meeting

@@ -45,10 +45,13 @@ class PhantomNetwork:
     """
 
     def __init__(self, kernel: Any, graph: Any) -> None:
-        self.kernel = np.asarray(kernel, dtype=np.float64)
+        try:
+            self.kernel = np.atleast_2d(np.asarray(kernel, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InputError("kernel must be an array of n x n numbers, the kernel of all pairs") from None
         self.n = n = len(self.kernel)
-        if self.kernel.shape != (n, n):
-            raise InputError(f"kernel has shape {self.kernel.shape}; the kernel of all pairs is n x n")
+        if self.kernel.shape != (n, n) or not np.isfinite(self.kernel).all():
+            raise InputError(f"kernel of shape {self.kernel.shape}; the kernel of all pairs is n x n finite numbers")
         if n > MOST:
             raise InputError(f"a phantom network of {n} nodes has {n + n * n:,} states; take at most {MOST} nodes")
         matrix = laplacian(graphs.load(graph, n).check())
@@ -61,6 +64,7 @@ class PhantomNetwork:
 
     def transition(self, t: int) -> Floats:
         """What iteration t multiplies the expected state by: update, then average, then swap."""
+        whole_times(t)
         n = self.n
         seen = np.zeros((n, n * n))
         seen[np.arange(n), np.arange(n) * (n + 1)] = 1.0  # node k sees place k of copy k

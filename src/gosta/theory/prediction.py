@@ -53,7 +53,7 @@ class Prediction(NamedTuple):
     """What it takes to get a mean relative error."""
 
     exchanges: float
-    """Pairs of nodes that talk to each other, in all."""
+    """Pairs of nodes that talk to each other, in all; infinite beyond 2**53."""
     per_node: float
     """Exchanges that one node takes part in, on average."""
     numbers: float
@@ -108,19 +108,26 @@ def predict(
     >>> print(f"{wanted.exchanges:.2g} exchanges, {wanted.per_node:.0f} a node")
     4.4e+04 exchanges, 87 a node
     """
-    if not 0 < accuracy < 1:
+    if not isinstance(accuracy, int | float | np.floating) or not 0 < accuracy < 1:
         raise InputError(f"accuracy = {accuracy!r} must lie between 0 and 1, such as 0.01")
     if (data is None) != (statistic is None):
         raise InputError("data and statistic go together; without both, a typical kernel is meant")
+    choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
+    if data is None and (options or any(choice.values())):
+        given = ", ".join([*options, *(name for name, value in choice.items() if value)])
+        raise InputError(f"{given} without data; give data and statistic, too")
     rule = find(protocol)
     numbers, values = 1, 1
     if data is None or statistic is None:
         network, roughness = describe(graphs.load(graph, n, seed).check()), Roughness()
     else:
-        choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
         setting = settle(rule, data, statistic, graph, seed, options, **choice)
+        if n not in (None, setting.problem.n):
+            raise InputError(f"n = {n}: the data have {setting.problem.n} rows; leave n out")
         network, roughness = describe(setting.graph), measure(setting)
         numbers, values = setting.problem.x.shape[1], setting.problem.width
+    if network.n == 2 and rule.name == "u2":
+        raise InputError("the visitors of two nodes swap back and forth for ever: u2 never gets there; take more nodes")
     iterations = first_below(lambda t: error_at(rule, network, roughness, t), accuracy)
     assert isinstance(rule, Protocol)
     exchanges = iterations * rule.draws
@@ -185,13 +192,13 @@ def _along(graph: Graph, deviations: Floats) -> float:
 
 
 def first_below(error: Callable[[float], float], accuracy: float) -> float:
-    """The time from which on an error that falls in the long run stays below what is wanted."""
+    """The time from which on an error that falls in the long run stays below what is wanted; infinite if too late."""
     times = np.geomspace(1.0, FARTHEST, 160)
     above = [k for k, t in enumerate(times) if error(float(t)) > accuracy]
     if not above:
         return 1.0
     if above[-1] == len(times) - 1:
-        raise InputError(f"accuracy = {accuracy}: not even {FARTHEST:.0e} exchanges would do; take a larger one")
+        return math.inf
     low, high = float(times[above[-1]]), float(times[above[-1] + 1])
     while high > 1.0001 * low:
         middle = math.sqrt(low * high)
