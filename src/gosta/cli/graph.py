@@ -100,8 +100,10 @@ def _text(record: dict[str, Any]) -> str:
         gap, mixing, per_node = record["spectral_gap"], record["mixing_time"], record["exchanges_per_node"]
         time = options.count(1 / gap if gap else math.inf)
         rows["spectral gap"] = f"{gap:.3g}: differences shrink by e in {time} exchange{'s' * (time != '1')}"
-        mixed = f"{options.count(mixing)} exchanges until a visitor may be anywhere"
-        rows["mixing time"] = mixed if mixing else "visitors never mix"
+        mixed = "visitors never mix"
+        if mixing:
+            mixed = f"{options.count(mixing)} exchange{'s' * (mixing > 1)} until a visitor may be anywhere"
+        rows["mixing time"] = mixed
         for accuracy, total in record["exchanges"].items():
             each = options.count(per_node[accuracy] or math.inf)
             numbers = f"{options.count(total or math.inf)} exchanges, {each} a node"

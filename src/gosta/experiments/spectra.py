@@ -44,7 +44,7 @@ def _gap_claim(name: str, n: int, paper: float, gaps: list[float]) -> Claim:
     rank = float(np.mean([gap < paper for gap in gaps]))
     low, high = np.quantile(gaps, [0.005, 0.995])
     return Claim(
-        sentence.replace("The Watts", "A Watts"),
+        f"A Watts-Strogatz graph of {n:,} nodes has a gap of {paper:.2e}.",
         f"{min(gaps):.2e} to {max(gaps):.2e} ({len(gaps)} graphs); {100 * rank:.0f} % of them are below the paper's "
         "(asked: within their central 99 %)",
         bool(low <= paper <= high),
@@ -84,7 +84,7 @@ def _data_claims(plan: Plan) -> list[Claim]:
                     f"{subject.data} has {rows:,} rows of {numbers} numbers in {classes} classes.",
                     f"{has[0]:,} rows of {has[1]} numbers in {has[2]} classes",
                     has == (rows, numbers, classes),
-                    "The rows are those of the data set as it is published; the paper counts otherwise.",
+                    "So the file has it that is found under this name today.",
                 )
             )
     return claims

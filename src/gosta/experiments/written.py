@@ -54,7 +54,10 @@ def _earlier(file: Path, head: Mapping[str, Any]) -> dict[str, Any]:
 
 def _entry(part: Part) -> dict[str, Any]:
     """A part as JSON has it: the same for the same seed, wherever and how fast it was computed."""
-    claims = [claim._asdict() | ({"finding": ""} if claim.agrees else {}) for claim in part.found.claims]
+    claims = [
+        {**claim._asdict(), "agrees": bool(claim.agrees), "finding": "" if claim.agrees else claim.finding}
+        for claim in part.found.claims
+    ]
     return {
         "title": part.title,
         "iterations": part.iterations,

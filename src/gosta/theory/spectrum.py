@@ -23,6 +23,7 @@ SMALL = 500  # nodes up to which all are computed even where the smallest is eno
 STEPS = 80  # of Lanczos, which finds the density of eigenvalues of large graphs
 ROUNDS = 60  # of the eigen-solver, ten iterations each, at most
 FACTORED = 10_000  # nodes up to which a sparse graph is factored, which finds the slowest mode wherever it hides
+FAINT = 1e-100  # of the largest weight: what lies below is lost in rounding
 LARGE = 200_000  # nodes from which on fewer vectors are sought at once, for memory and time
 CLOSE = 0.01  # rates that differ by less, as a share, are taken together
 
@@ -129,6 +130,10 @@ def laplacian(graph: Graph) -> Any:
     from scipy import sparse
 
     weights = np.ones(graph.m) if graph.weights is None else graph.weights
+    if weights.min() < FAINT * weights.max():
+        raise InputError(
+            f"{graph.name}: weights from {weights.min():g} to {weights.max():g} are too far apart for theory"
+        )
     i, j = graph.edges.T
     machine.require_memory(100 * graph.m, f"the Laplacian of {graph.name}")
     adjacency = sparse.coo_array((weights / weights.sum(), (i, j)), shape=(n, n)).tocsr()
