@@ -25,6 +25,7 @@ benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/theory.py
 
 gallery: .venv/installed  ## the paper in full, into docs/gallery.md
+	rm -rf docs/gallery
 	$(BIN)/gosta reproduce --out docs/gallery
 	sed 's#](figure#](gallery/figure#' docs/gallery/results.md > docs/gallery.md
 	cp docs/gallery/figure2.png docs/figure2.png
