@@ -200,3 +200,8 @@ def test_figure2_is_drawn_with_its_theory(plan: Plan) -> None:
     assert {text.get_text() for text in figure.legends[0].get_texts()} == {
         "GoSta-sync", "U2-gossip", "expectation", "bound",
     }  # fmt: skip
+
+
+def test_help_names_every_part(command: Any) -> None:
+    out = command("--help")[1]
+    assert all(name in out for name in reproduce.TABLE)

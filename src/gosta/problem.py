@@ -110,6 +110,19 @@ class Problem:
         finite(statistic, self.means, slopes.ravel())
         return slopes
 
+    def scatter(self, slopes: Floats) -> float:
+        """The mean over all pairs of the squared deviation of kernel values times slopes, computed once."""
+        key = slopes.tobytes()
+        if key not in self._scatters:
+            centre = float(self.means[0] @ slopes)
+            total = pairs.squares(self.statistic, self.x, self.parts["kernel"], slopes, centre)
+            self._scatters[key] = total / self.n**2
+        return self._scatters[key]
+
+    @cached_property
+    def _scatters(self) -> dict[bytes, float]:
+        return {}
+
     def first_states(self, protocol: Protocol) -> Floats:
         """What all nodes keep at the beginning: n × k × fields."""
         (name,) = inspect.signature(protocol.init).parameters

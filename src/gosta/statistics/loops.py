@@ -70,13 +70,13 @@ def combined(x: Floats, options: tuple[Any, ...], slopes: Floats, first: int, la
 
 
 def squares(
-    x: Floats, options: tuple[Any, ...], slopes: Floats, centre: Floats, first: int, last: int, out: Floats
+    x: Floats, options: tuple[Any, ...], slopes: Floats, centre: float, first: int, last: int, out: Floats
 ) -> None:
-    """Sums over all rows of the squared distance of that number from the row's centre."""
+    """Sums over all rows of the squared distance of that number from a centre."""
     for i in range(first, last):
         for j in range(len(x)):
             h = values(row(x, i), row(x, j), options)
-            gap = -centre[i]
+            gap = -centre
             for c in range(len(h)):
                 gap += slopes[c] * h[c]
             out[i - first] += gap * gap

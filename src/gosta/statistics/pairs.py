@@ -88,8 +88,8 @@ def combined(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: F
     return out
 
 
-def squares(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats, centre: Floats) -> float:
-    """The sum over all pairs of the squared distance of that number from its row's centre, without keeping them."""
+def squares(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats, centre: float) -> float:
+    """The sum over all pairs of the squared distance of that number from a centre, without keeping them."""
     values = tuple(options.values())
 
     def work(module: ModuleType, first: int, last: int) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from gosta.datasets.data import Floats
 from gosta.problem import Setting, settle
 from gosta.protocols import Collecting, Protocol
-from gosta.statistics import Statistic, pairs
+from gosta.statistics import Statistic
 from gosta.theory.arguments import Ticks, choose, whole_times
 from gosta.theory.spectrum import slowest_rate
 
@@ -77,8 +77,9 @@ def data_terms(setting: Setting) -> list[DataTerms]:
     problem, terms = setting.problem, []
     for slopes in setting.slopes:
         row_means = problem.row_means @ slopes
-        within = pairs.squares(problem.statistic, problem.x, problem.parts["kernel"], slopes, row_means)
-        terms.append(DataTerms(float(np.linalg.norm(row_means - row_means.mean())), within**0.5, problem.n))
+        between = float(np.linalg.norm(row_means - row_means.mean()))
+        within = max(0.0, problem.n**2 * problem.scatter(slopes) - problem.n * between**2)
+        terms.append(DataTerms(between, within**0.5, problem.n))
     return terms
 
 

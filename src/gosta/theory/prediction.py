@@ -25,7 +25,7 @@ from gosta.errors import InputError
 from gosta.graphs.graph import Graph
 from gosta.problem import Setting, settle
 from gosta.protocols import Collecting, Protocol, find
-from gosta.statistics import Statistic, pairs
+from gosta.statistics import Statistic
 from gosta.theory.arguments import choose, whole_times
 from gosta.theory.spectrum import DENSE, density, slowest
 
@@ -168,19 +168,15 @@ def measure(setting: Setting) -> Roughness:
         raise InputError(f"{problem.statistic.name} is 0 here: there is no relative error to predict")
     row_means = problem.row_means @ slopes.T
     mean = row_means.mean(axis=0)
-    options, n = problem.parts["kernel"], problem.n
-    total = [
-        pairs.squares(problem.statistic, problem.x, options, row, np.full(n, middle)) / n**2
-        for row, middle in zip(slopes, mean, strict=True)
-    ]
+    total = sum(map(problem.scatter, slopes))
     rows = row_means.var(axis=0).sum()
     own = problem.diagonal.mean(axis=0) @ slopes.T - mean
     return Roughness(
         float(rows / size**2),
-        float(max(0.0, sum(total) - 2 * rows) / size**2),
+        float(max(0.0, total - 2 * rows) / size**2),
         float(np.linalg.norm(own) * np.sign(own.sum()) / size),
         float(-np.linalg.norm(mean) / size),
-        _along(setting.graph, row_means - mean) if n <= DENSE else 1.0,
+        _along(setting.graph, row_means - mean) if problem.n <= DENSE else 1.0,
     )
 
 
