@@ -94,12 +94,12 @@ def averaging(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats
 def u1(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
     """The mean of a node's kernel value after 1, 2, ..., t swaps."""
     rates = modes.rates[:, None]
-    return _by_mode(kernel, modes) @ ((1 - rates) * power_sum(rates, ticks) / ticks)
+    return modes.seen(kernel) @ ((1 - rates) * power_sum(rates, ticks) / ticks)
 
 
 def gosta_sync(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
     """S(t) = W₂ (S(t−1) + h(t−1)), the kernel value h before the swap; Z = S/t."""
-    within = modes.vectors.T @ _by_mode(kernel, modes)
+    within = modes.vectors.T @ modes.seen(kernel)
     mean, swap = modes.rates[:, None] / 2, modes.rates[None, :]
     sums = [((1 - mean) * within * quotient(mean, swap, int(t))).sum(axis=1) for t in ticks]
     return modes.vectors @ (np.stack(sums, axis=1) / ticks)
@@ -123,11 +123,6 @@ def u2(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
         some = vectors[:, slow] * left[slow]
         columns.append(mean + (limit - ((some @ parts[np.ix_(slow, slow)]) * some).sum(axis=1)) / t)
     return np.stack(columns, axis=1)
-
-
-def _by_mode(kernel: Floats, modes: Modes) -> Floats:
-    """φ_a(k) (Hφ_a)(k), nodes × modes."""
-    return modes.vectors * (kernel @ modes.vectors)
 
 
 TABLE = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync, "gosta-async": gosta_async}

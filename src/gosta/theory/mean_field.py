@@ -63,8 +63,7 @@ class _Visitors:
     def __init__(self, kernel: Floats, modes: Modes, last: int) -> None:
         some = np.unique(np.ceil(GROWTH ** np.arange(np.log(last + 2) / np.log(GROWTH) + 1)))
         self.times = np.append(0.0, some)
-        by_mode = modes.vectors * (kernel @ modes.vectors)
-        self.values = (by_mode @ power(modes.rates[:, None], self.times)).T
+        self.values = (modes.seen(kernel) @ power(modes.rates[:, None], self.times)).T
 
     def at(self, t: float) -> Floats:
         right = min(int(np.searchsorted(self.times, t, side="right")), len(self.times) - 1)

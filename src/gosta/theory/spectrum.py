@@ -34,6 +34,10 @@ class Modes(NamedTuple):
     rates: Floats
     vectors: Floats
 
+    def seen(self, kernel: Floats) -> Floats:
+        """φ_a(k) (Hφ_a)(k), nodes × modes: what each mode adds to a node's kernel value with its visitor."""
+        return self.vectors * (kernel @ self.vectors)
+
 
 def spectral_gap(graph: Any, n: int | None = None, seed: int = 0) -> float:
     """How well a network mixes: c = 1 − λ₂(2) = β/(2m), with β the second smallest eigenvalue of the Laplacian.
