@@ -158,6 +158,11 @@ class Problem:
             )
 
 
+def size_of(target: Floats) -> float:
+    """What relative errors are relative to: the length of the exact value, or the mean of the nodes' own."""
+    return float(np.sqrt((target**2).sum(axis=1)).mean())
+
+
 @dataclass(frozen=True)
 class Setting:
     """A protocol that estimates something on a network."""

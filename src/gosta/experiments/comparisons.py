@@ -26,8 +26,8 @@ from gosta.experiments.paper import (
 )
 from gosta.experiments.study import Job
 from gosta.problem import settle
+from gosta.protocols import find
 from gosta.simulation.plot import COLOURS, DASHES
-from gosta.statistics import find as find_statistic
 from gosta.theory import predict
 from gosta.theory.curves import BOUND, EXPECTED, curves
 
@@ -118,8 +118,7 @@ def draw_figure2(plan: Plan, curve: Curves, _found: Found) -> Any:
 def _theory(ax: Any, plan: Plan, subject: Subject, graph: str, protocol: str, iterations: Floats) -> None:
     setting = settle(protocol, subject.rows, subject.statistic, graph, plan.seed, subject.options)
     at = np.unique(np.linspace(iterations[0], iterations[-1], THEORY_POINTS).astype(np.int64))
-    wanted = {name: values for name, values in curves(setting, at).items() if name in (EXPECTED, BOUND)}
-    figures.theory_curves(ax, protocol, at, wanted, TOP)
+    figures.theory_curves(ax, protocol, at, curves(setting, at, predicted=False), TOP)
 
 
 def sizes(plan: Plan) -> list[int]:
@@ -207,8 +206,8 @@ def draw_figure3a(plan: Plan, _curve: Curves, found: Found) -> Any:
             predict("complete", name, WANTED, subject.rows.head(n), subject.statistic, **subject.options).exchanges
             for n in nodes
         ]
-        draws = 2 if name == "u2" else 1
-        ax.plot(nodes, np.array(predicted) / draws, color=colour, linestyle=DASHES["predicted"], linewidth=0.8)
+        iterations = np.array(predicted) / find(name).draws
+        ax.plot(nodes, iterations, color=colour, linestyle=DASHES["predicted"], linewidth=0.8)
     figures.theory_legend(ax, ["predicted"])
     ax.set(xscale="log", yscale="log", xlabel="nodes", ylabel="iterations to 20 % error")
     ax.set_title(f"{subject.title}, complete graph")
@@ -325,7 +324,7 @@ def figure5_jobs(plan: Plan) -> list[Job]:
 def _master(plan: Plan) -> Job:
     """As many steps as send what GoSta-async sends."""
     subject = plan.scatter
-    n, numbers = find_statistic(subject.statistic).encoded(subject.rows, subject.options).shape
+    n, numbers = subject.x.shape
     steps = max(1, min(n, 2 * (numbers + 1) * LATER // (n * numbers) - 1))
     return plan.job(subject, "complete", "master-node", steps)
 

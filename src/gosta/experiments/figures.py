@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gosta.experiments.paper import Curve
-from gosta.simulation.plot import COLOURS, DASHES
+from gosta.simulation.plot import COLOURS, DASHES, band
 
 WIDTH = 7.0  # inches of a page's two columns
 STYLE = {
@@ -47,9 +47,8 @@ def panels(rows: int, columns: int, height: float = 2.0) -> tuple[Any, Any]:
 def error_curve(ax: Any, protocol: str, curve: Curve, against: str = "iterations") -> None:
     """The mean error and, as a band, the spread over nodes."""
     at = getattr(curve, against)
-    factor = 1 + curve.spread / curve.error  # as far below as above on a logarithmic axis
     ax.plot(at, curve.error, color=COLOURS[protocol], linewidth=1.2, label=NAMES[protocol])
-    ax.fill_between(at, curve.error / factor, curve.error * factor, color=COLOURS[protocol], alpha=0.15, linewidth=0)
+    band(ax, at, curve.error, curve.spread, COLOURS[protocol])
 
 
 def theory_curves(ax: Any, protocol: str, at: Any, curves: dict[str, Any], top: float) -> None:

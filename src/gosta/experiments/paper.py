@@ -37,10 +37,14 @@ class Subject:
         return self.rows.name
 
     @cached_property
+    def x(self) -> Floats:
+        """The numbers that the kernel needs of each row."""
+        return find_statistic(self.statistic).encoded(self.rows, self.options)
+
+    @cached_property
     def digest(self) -> str:
         """Of what is estimated from: when the rows or their order change, so do the jobs."""
-        x = find_statistic(self.statistic).encoded(self.rows, self.options)
-        return hashlib.sha256(x.tobytes()).hexdigest()
+        return hashlib.sha256(self.x.tobytes()).hexdigest()
 
 
 class Claim(NamedTuple):

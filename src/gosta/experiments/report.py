@@ -9,6 +9,7 @@ import numpy as np
 
 from gosta.experiments.study import Job
 from gosta.simulation.plot import COLOURS
+from gosta.simulation.plot import band as draw_band
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,8 +172,7 @@ def _curve(ax: Any, curves: pd.DataFrame, scale: int, colour: Any, band: bool) -
     at, error = mean.index.to_numpy() / scale, np.where(mean["error"] > 0, mean["error"], np.nan)  # no log of 0
     ax.plot(at, error, color=colour, linewidth=1.4)
     if band:
-        factor = 1 + mean["spread"].to_numpy() / error  # as far below as above on a logarithmic axis
-        ax.fill_between(at, error / factor, error * factor, color=colour, alpha=0.13, linewidth=0)
+        draw_band(ax, at, error, mean["spread"].to_numpy(), colour, alpha=0.13)
 
 
 def _dress(ax: Any, here: pd.DataFrame) -> None:

@@ -19,7 +19,6 @@ from gosta.experiments.figures import STYLE
 from gosta.experiments.paper import Curve, Experiment, Found, Part, Plan, Subject
 from gosta.experiments.study import LARGEST, Job, Study
 from gosta.experiments.sweep import Backend, sweep
-from gosta.statistics import find as find_statistic
 
 TABLE = {
     "table1": Experiment("Spectral gaps of the networks", lambda _plan: [], spectra.table1, None),
@@ -156,8 +155,7 @@ def _drawn(
 
 def eager_seconds(plan: Plan) -> float:
     """Seconds an iteration of GoSta-sync takes with numpy when all nodes are updated, as it is printed in the paper."""
-    subject = plan.scatter
-    x = find_statistic(subject.statistic).encoded(subject.rows, subject.options)
+    x = plan.scatter.x
     points, cell, rng = x[:, :-1], x[:, -1], np.random.default_rng(0)
     n = len(x)
     visitor, estimate = np.arange(n), np.zeros(n)

@@ -75,6 +75,11 @@ class Graph:
             return np.full(self.n, self.n - 1)
         return np.bincount(self.edges.ravel(), minlength=self.n)
 
+    @property
+    def rates(self) -> Floats:
+        """How often each edge fires, relative to the others: its weight, or one."""
+        return np.ones(self.m) if self.weights is None else self.weights
+
     def draw(self, rng: np.random.Generator, size: int) -> Edges:
         """Draw the next edges to fire, with replacement: size × 2 node numbers.
 

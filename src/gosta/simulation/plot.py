@@ -44,8 +44,7 @@ def draw(
         at = trace.units if against == "units" else trace.iterations
         colour = COLOURS.get(trace.about["protocol"])
         ax.plot(at, mean, label=label, color=colour, linewidth=1.5)
-        factor = 1 + spread / mean  # as far below as above on a logarithmic axis, where mean - spread may not exist
-        ax.fill_between(at, mean / factor, mean * factor, color=colour, alpha=0.15, linewidth=0)
+        band(ax, at, mean, spread, colour)
     about = traces[0].about
     if any(np.nanmax(trace.error()["mean"].values, initial=0.0) > 0 for trace in traces):
         ax.set_yscale("log")
@@ -63,6 +62,12 @@ def draw(
     ax.grid(alpha=0.3, linewidth=0.5)
     ax.legend(frameon=False)
     return ax
+
+
+def band(ax: Any, at: Any, mean: Any, spread: Any, colour: Any, alpha: float = 0.15) -> None:
+    """A band as far below as above on a logarithmic axis, where mean - spread may not exist."""
+    factor = 1 + spread / mean
+    ax.fill_between(at, mean / factor, mean * factor, color=colour, alpha=alpha, linewidth=0)
 
 
 def draw_theory(ax: Any, trace: Trace, curves: Mapping[str, Floats], against: str = "iteration") -> None:

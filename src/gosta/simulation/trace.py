@@ -12,6 +12,7 @@ import numpy as np
 
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
+from gosta.problem import size_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,6 +131,6 @@ class Trace:
 def errors(estimates: Floats, target: Floats) -> tuple[float, float]:
     """Mean and standard deviation over nodes of the error: relative, or absolute where the target is 0."""
     gap = np.sqrt(((estimates - target) ** 2).sum(axis=1))
-    size = np.sqrt((target**2).sum(axis=1)).mean()
+    size = size_of(target)
     relative = gap / size if size > 0 else gap
     return float(relative.mean()), float(relative.std())

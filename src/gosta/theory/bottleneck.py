@@ -53,7 +53,7 @@ def _swept(graph: Graph, order: NDArray[np.int64]) -> Bottleneck:
     n, place = graph.n, np.empty(graph.n, dtype=np.int64)
     place[order] = np.arange(n)
     ends = np.sort(place[graph.edges], axis=1)
-    weights = np.ones(graph.m) if graph.weights is None else graph.weights
+    weights = graph.rates
     # An edge crosses every cut that lies between its two ends.
     opened, closed = (np.bincount(ends[:, side], weights, minlength=n) for side in (0, 1))
     crossing = np.cumsum(opened - closed)[:-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gosta.datasets.data import Floats
-from gosta.problem import Setting
+from gosta.problem import Setting, size_of
 from gosta.theory import bounds, expectations, prediction
 from gosta.theory.arguments import Ticks
 
@@ -14,7 +14,7 @@ MOST_EXPECTED = 4000  # nodes; eigenvectors of more take minutes
 PREDICTED, EXPECTED, BOUND = "predicted", "expectation", "bound"
 
 
-def curves(setting: Setting, ticks: Ticks) -> dict[str, Floats]:
+def curves(setting: Setting, ticks: Ticks, predicted: bool = True) -> dict[str, Floats]:
     """Errors of estimates, relative where the exact value is not 0, as traces have them.
 
     ``predicted`` is the error of a single run once nodes have met at all; ``expectation`` the mean over nodes of the
@@ -23,13 +23,13 @@ def curves(setting: Setting, ticks: Ticks) -> dict[str, Floats]:
     """
     name, problem = setting.protocol.name, setting.problem
     target = problem.targets(setting.protocol)
-    size = float(np.sqrt((target**2).sum(axis=1)).mean()) or 1.0
+    size = size_of(target) or 1.0
     found, expected = {}, None
     if name in expectations.TABLE and problem.n <= MOST_EXPECTED:
         errors = (expectations.expected_estimates(setting, ticks) - target[:, None]) / size
         expected = np.linalg.norm(errors, axis=2)
         found[EXPECTED] = expected.mean(axis=0)
-    if name in prediction.TABLE and target.any():
+    if predicted and name in prediction.TABLE and target.any():
         met = 2 * ticks * setting.protocol.draws >= problem.n
         found = {PREDICTED: np.where(met, prediction.predicted_errors(setting, ticks, expected), np.nan), **found}
     if name in bounds.TABLE:

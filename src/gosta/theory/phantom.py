@@ -16,7 +16,7 @@ from gosta import graphs
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.theory.arguments import whole_times
-from gosta.theory.spectrum import laplacian
+from gosta.theory.spectrum import dense_laplacian
 
 MOST = 40  # nodes; the matrix has (n + n²)² numbers
 
@@ -54,9 +54,8 @@ class PhantomNetwork:
             raise InputError(f"kernel of shape {self.kernel.shape}; the kernel of all pairs is n x n finite numbers")
         if n > MOST:
             raise InputError(f"a phantom network of {n} nodes has {n + n * n:,} states; take at most {MOST} nodes")
-        matrix = laplacian(graphs.load(graph, n).check())
-        dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-        self.average, self.swap = np.eye(n) - dense / 2, np.eye(n) - dense
+        matrix = dense_laplacian(graphs.load(graph, n).check())
+        self.average, self.swap = np.eye(n) - matrix / 2, np.eye(n) - matrix
 
     def start(self) -> Floats:
         """No estimates yet, and every number at home."""

@@ -23,7 +23,7 @@ from gosta import graphs
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.graphs.graph import Graph
-from gosta.problem import Setting, settle
+from gosta.problem import Setting, settle, size_of
 from gosta.protocols import Collecting, Protocol, find
 from gosta.statistics import Statistic
 from gosta.theory.arguments import choose, whole_times
@@ -153,7 +153,7 @@ def describe(graph: Graph) -> Network:
     rates, counts = density(graph)
     if graph.edges is None:
         return Network(graph.n, rates, counts, 1.0, 1.0)
-    weights = np.ones(graph.m) if graph.weights is None else graph.weights
+    weights = graph.rates
     drawn = sum(np.bincount(ends, weights, minlength=graph.n) for ends in graph.edges.T) / weights.sum()
     rare = 2 / (graph.n * drawn)
     return Network(graph.n, rates, counts, float(rare.mean()), float((rare**2).mean()))
@@ -163,7 +163,7 @@ def measure(setting: Setting) -> Roughness:
     """How much the kernel of a setting varies; of several numbers, relative to the length of their vector."""
     problem, slopes = setting.problem, setting.slopes
     target = problem.targets(setting.protocol)
-    size = float(np.sqrt((target**2).sum(axis=1)).mean())
+    size = size_of(target)
     if size == 0:
         raise InputError(f"{problem.statistic.name} is 0 here: there is no relative error to predict")
     row_means = problem.row_means @ slopes.T

@@ -104,12 +104,12 @@ def decompose(graph: Graph) -> Modes:
     """All rates and eigenvectors, in O(n³) time and O(n²) memory."""
     graph.check()
     machine.require_memory(72 * graph.n**2, f"all eigenvectors of {graph.name} on {graph.n} nodes", "take fewer nodes")
-    matrix = laplacian(graph)
-    rates, vectors = np.linalg.eigh(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+    rates, vectors = np.linalg.eigh(dense_laplacian(graph))
     rates[0], vectors[:, 0] = 0.0, graph.n**-0.5
     return Modes(rates, vectors)
 
 
+@functools.lru_cache(maxsize=4)
 def density(graph: Graph) -> tuple[Floats, Floats]:
     """Rates above zero and how many of each there are, close ones taken together; estimated for large graphs."""
     if graph.edges is None:
@@ -133,7 +133,7 @@ def laplacian(graph: Graph) -> Any:
         return (np.eye(n) * n - 1) / graph.m
     from scipy import sparse
 
-    weights = np.ones(graph.m) if graph.weights is None else graph.weights
+    weights = graph.rates
     if weights.min() < FAINT * weights.max():
         raise InputError(
             f"{graph.name}: weights from {weights.min():g} to {weights.max():g} are too far apart for theory"
@@ -143,6 +143,12 @@ def laplacian(graph: Graph) -> Any:
     adjacency = sparse.coo_array((weights / weights.sum(), (i, j)), shape=(n, n)).tocsr()
     adjacency = adjacency + adjacency.T
     return (sparse.diags_array(adjacency.sum(axis=1)) - adjacency).tocsr()
+
+
+def dense_laplacian(graph: Graph) -> Floats:
+    """The same, as an array."""
+    matrix = laplacian(graph)
+    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
 def _has_formula(graph: Graph) -> bool:
@@ -157,8 +163,7 @@ def _all_rates(graph: Graph) -> Floats | None:
         return graph.spectrum() / graph.m
     if graph.n > DENSE:
         return None
-    matrix = laplacian(graph.check())
-    return np.linalg.eigvalsh(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+    return np.asarray(np.linalg.eigvalsh(dense_laplacian(graph.check())), dtype=np.float64)
 
 
 def _factored(graph: Graph) -> tuple[float, Floats]:
