@@ -173,7 +173,14 @@ def test_collecting_estimates_are_exact_over_what_is_held() -> None:
 
 def test_units_are_those_of_the_paper() -> None:
     d = 7
-    wanted = {"gosta-async": 2 * (d + 1), "gosta-sync": 2 * (d + 1), "u1": 2 * d, "u2": 4 * d, "averaging": 2}
+    wanted = {
+        "tracking": 2 * (d + 2),
+        "gosta-async": 2 * (d + 1),
+        "gosta-sync": 2 * (d + 1),
+        "u1": 2 * d,
+        "u2": 4 * d,
+        "averaging": 2,
+    }
     for name, units in wanted.items():
         protocol = TABLE[name]
         assert isinstance(protocol, Protocol)

@@ -245,7 +245,7 @@ def test_means_over_runs_are_the_expectation(name: str, seed: int) -> None:
     """Every node's mean over 4000 runs lies within 6 standard errors of the expectation.
 
     At most 5 protocols × 6 graphs × 8 nodes × 2 times are compared: a correct program fails for one set of seeds in a
-    million. The seeds are fixed. The asynchronous protocol's expectation is an approximation: 8 % are allowed for it.
+    million. The seeds are fixed. The asynchronous protocol's expectation is an approximation: 15 % are allowed for it.
     """
     graph = random_graph(seed, weighted=seed % 3 == 0)
     x, runs, times, protocol = some_data(seed, graph.n), 4000, (5, 40), TABLE[name]
@@ -259,12 +259,12 @@ def test_means_over_runs_are_the_expectation(name: str, seed: int) -> None:
         now = 0
         for c, t in enumerate(times):
             engine.advance(arrays, drawn[r, now * protocol.draws : t * protocol.draws], now)
-            results[r, :, c] = problem.values(engine.means(arrays, t), protocol.of_rows)[:, 0]
+            results[r, :, c] = problem.values(engine.means(arrays, t), protocol)[:, 0]
             now = t
     error = results.std(axis=0, ddof=1) / np.sqrt(runs)
     allowed = 6 * error + 1e-12 * np.abs(x).max()
     if name == "gosta-async":
-        allowed += 0.08 * problem.targets(protocol)[0, 0]
+        allowed += 0.15 * problem.targets(protocol)[0, 0]
     assert (np.abs(results.mean(axis=0) - theory.expectation(name, x, GINI, graph, times)) <= allowed).all()
 
 
@@ -303,7 +303,9 @@ def test_predicted_exchanges_are_within_a_factor_of_two(graph: str, n: int, iter
     """Exchanges to 5 % error, simulated with 5 runs; for the normal data without knowing them."""
     name, _, statistic = data.partition(" ")
     rows: Any = gosta.datasets.load(name, n=n) if statistic else np.random.default_rng(2).normal(size=n)
-    trace = gosta.simulate(rows, statistic or GINI, graph=graph, iterations=iterations, runs=5, checkpoints=300)
+    trace = gosta.simulate(
+        rows, statistic or GINI, graph=graph, protocol="gosta-async", iterations=iterations, runs=5, checkpoints=300
+    )
     below = trace.iterations[np.flatnonzero(trace.error()["mean"].values > 0.05)[-1] + 1]
     given = (rows, statistic) if statistic else (None, None)
     predicted = theory.predict(graph, "gosta-async", 0.05, *given, n=n).exchanges

@@ -36,7 +36,7 @@ def test_what_a_trace_holds() -> None:
     relative = np.abs(trace.estimates - trace.target) / trace.target
     np.testing.assert_allclose(error["mean"], relative.mean(("node", "run")))
     np.testing.assert_allclose(error["spread"], relative.std("node").mean("run"))
-    assert trace.units.tolist() == (4 * trace.iterations).tolist()
+    assert trace.units.tolist() == (6 * trace.iterations).tolist()
     assert list(trace.to_pandas().columns) == ["mean", "spread", "units"]
     assert trace.complete
 
@@ -55,7 +55,7 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
 
 
-@pytest.mark.parametrize("protocol", ["gosta-async", "u2", "flooding", "master-node"])
+@pytest.mark.parametrize("protocol", ["tracking", "gosta-async", "u2", "flooding", "master-node"])
 def test_interrupted_and_resumed_is_uninterrupted(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +193,7 @@ def test_mistakes(arguments: dict[str, Any], message: str) -> None:
 
 def test_more_mistakes(tmp_path: Path) -> None:
     with pytest.raises(gosta.InputError, match="spearman-rho is a function of each row's own mean"):
-        gosta.simulate("iris", "spearman-rho", graph="complete")
+        gosta.simulate("iris", "spearman-rho", graph="complete", protocol="u2")
     with pytest.raises(gosta.InputError, match="GiB of memory"):
         gosta.simulate("lognormal", "variance", graph="complete", runs=10**9, checkpoints=10**6, iterations=10**6)
     (tmp_path / "bad.nc").write_bytes(b"no netcdf")

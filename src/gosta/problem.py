@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,28 +11,55 @@ import numpy as np
 
 from gosta import compiled, datasets, graphs
 from gosta.datasets.data import Floats
+from gosta.datasets.deal import Counts, by_chance, by_column
 from gosta.errors import InputError
 from gosta.graphs.graph import Graph
 from gosta.protocols import Collecting, Protocol
 from gosta.protocols import find as find_protocol
 from gosta.statistics import find, pairs
-from gosta.statistics.definition import Statistic, as_tuple
+from gosta.statistics.definition import Statistic, apply, as_tuple
 from gosta.statistics.exact import finish, finite, row_means, row_sums
+
+SAMPLE = 8  # rows of a node that travel together at most, as one visitor
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A statistic over encoded rows, one row a node."""
+    """A statistic over encoded rows, dealt to nodes in their order: one each, or as many as `sizes` say.
+
+    A node's visitor is a sample of its rows, and counts for all of them.
+    """
 
     statistic: Statistic
     x: Floats
     options: Mapping[str, Any] = field(default_factory=dict)
     data: str = ""
+    sizes: Counts | None = None
 
     @property
     def n(self) -> int:
-        """How many rows, and nodes."""
+        """How many rows."""
         return len(self.x)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes."""
+        return self.n if self.sizes is None else len(self.sizes)
+
+    @property
+    def rows(self) -> Counts:
+        """How many rows each node has."""
+        return np.ones(self.n, dtype=np.int64) if self.sizes is None else self.sizes
+
+    @property
+    def samples(self) -> Counts:
+        """How many of them its visitor has."""
+        return np.minimum(self.rows, SAMPLE)
+
+    @property
+    def tables(self) -> bool:
+        """Whether nodes keep more than a few numbers and visitors: tables of rows, or each row's own means."""
+        return self.sizes is not None or self.statistic.local is not None
 
     @cached_property
     def parts(self) -> dict[str, dict[str, Any]]:
@@ -51,8 +77,9 @@ class Problem:
     @property
     def content(self) -> str:
         """What the statistic computes, as a name; empty where that cannot be told."""
+        statistic = self.statistic
         try:
-            return compiled.fingerprint(self.statistic.kernel, self.statistic.final)[:16]
+            return compiled.fingerprint(statistic.kernel, statistic.local, statistic.moments, statistic.final)[:16]
         except compiled.UnknowableError:
             return ""
 
@@ -65,6 +92,12 @@ class Problem:
     def width(self) -> int:
         """How many numbers the kernel gives."""
         return len(as_tuple(self.example))
+
+    def estimated(self, protocol: Protocol) -> int:
+        """How many means the nodes estimate."""
+        if protocol.begins == "moments":
+            return int(self.moments.shape[1])
+        return self.width if self.statistic.local is None else self.means.shape[1]
 
     @cached_property
     def row_means(self) -> Floats:
@@ -81,18 +114,25 @@ class Problem:
                 f"{error}; every node begins with its own row as visitor, so give equal rows a value"
             ) from None
 
+    @cached_property
+    def moments(self) -> Floats:
+        """What each row contributes to the means that the statistic is a function of."""
+        assert self.statistic.moments is not None
+        return apply(self.statistic.moments[0], self.x)
+
     def targets(self, protocol: Protocol | Collecting) -> Floats:
         """The exact value, 1 × p; for protocols that estimate row means those of each node, n × k."""
         if protocol.of_rows:
-            return self._values(self.row_means, of_rows=True)
-        target = self._values(self.means)
+            return self.of_rows(self.row_means)
+        target = self._value(self.means)
         finite(self.statistic, self.means, target[0])
         return target
 
     @cached_property
     def means(self) -> Floats:
-        """The mean kernel values over all pairs of rows, exactly: 1 × k."""
-        return np.array([[column.mean() for column in self.row_means.T]])
+        """The means that are estimated, exactly: of the kernel over all pairs of rows, or of `local` over all rows."""
+        local, rows = self.statistic.local, self.row_means
+        return np.array([[column.mean() for column in (rows if local is None else apply(local, self.of_rows(rows))).T]])
 
     def slopes(self, protocol: Protocol | Collecting) -> Floats:
         """How fast each value changes with each kernel mean, at the exact means: p × k.
@@ -104,11 +144,19 @@ class Problem:
             scale = n / (n - 1) if statistic.normalisation == "U" else 1.0
             pairs_counted = n * n / scale / 2 if statistic.total and not protocol.of_rows else 1.0
             return scale * pairs_counted * np.eye(self.width)
-        steps = np.diag(np.maximum(np.abs(self.means[0]), np.abs(self.means).max() * 1e-3) * 6e-6 + 1e-300)
-        up, down = self._values(self.means + steps), self._values(self.means - steps)
-        slopes: Floats = ((up - down) / (2 * steps.diagonal()[:, None])).T
+        slopes: Floats = self.gradients(self.means)[0]
         finite(statistic, self.means, slopes.ravel())
         return slopes
+
+    def gradients(self, means: Floats) -> Floats:
+        """How fast each value changes with each mean, at each row of means: r × p × k."""
+        largest = np.abs(means).max(axis=1, keepdims=True)
+        steps = np.maximum(np.abs(means), largest * 1e-3) * 6e-6 + 1e-300
+        changes = []
+        for c in range(means.shape[1]):
+            step = np.where(np.arange(means.shape[1]) == c, steps, 0.0)
+            changes.append((self._value(means + step) - self._value(means - step)) / (2 * steps[:, c : c + 1]))
+        return np.stack(changes, axis=2)
 
     def scatter(self, slopes: Floats) -> float:
         """The mean over all pairs of the squared deviation of kernel values times slopes, computed once."""
@@ -124,37 +172,83 @@ class Problem:
         return {}
 
     def first_states(self, protocol: Protocol) -> Floats:
-        """What all nodes keep at the beginning: n × k × fields."""
-        (name,) = inspect.signature(protocol.init).parameters
-        given = self.row_means if name == "row" else self.diagonal
+        """What all nodes keep at the beginning: nodes × estimates × fields."""
+        if protocol.begins == "nothing":
+            given = np.zeros((self.nodes, self.estimated(protocol)))
+        else:
+            given = self.by_node({"row": "row_means", "held": "diagonal"}.get(protocol.begins, protocol.begins))
         return np.stack(protocol.init(given), axis=-1)
 
-    def values(self, means: Floats, of_rows: bool = False) -> Floats:
-        """From a protocol's mean kernel values (n × k) to estimates (n × p).
+    def by_node(self, what: str) -> Floats:
+        """The mean over each node's own rows."""
+        values: Floats = getattr(self, what)
+        if self.sizes is None:
+            return values
+        return np.add.reduceat(values, np.cumsum(self.sizes) - self.sizes) / self.sizes[:, None]
+
+    def values(self, means: Floats, protocol: Protocol | Collecting) -> Floats:
+        """From the means that nodes estimate (nodes × k) to values (nodes × p).
 
         Where a node has no estimate yet (a ratio 0/0) it is 0, as protocols begin with 0.
         """
-        values = self._values(means, of_rows)
+        if isinstance(protocol, Protocol) and protocol.begins == "moments":
+            assert self.statistic.moments is not None
+            means = apply(self.statistic.moments[1], means)
+        values = self.of_rows(means) if protocol.of_rows else self._value(means)
         return np.where(np.isfinite(values), values, 0.0)
 
-    def _values(self, means: Floats, of_rows: bool = False) -> Floats:
-        """From mean kernel values over all pairs to values in the textbook's normalisation; of rows, their means."""
+    def of_rows(self, means: Floats) -> Floats:
+        """From means over all rows, the row itself among them, to those in the textbook's normalisation."""
+        return self._normal(means, self.diagonal) if self.statistic.normalisation == "U" else means
+
+    @property
+    def row_scale(self) -> tuple[float, Floats]:
+        """The same as what to multiply a row's mean by and what to subtract from it."""
+        if self.statistic.normalisation == "V":
+            return 1.0, np.zeros((self.n, self.width))
+        return self.n / (self.n - 1), self.diagonal / (self.n - 1)
+
+    def _normal(self, means: Floats, diagonal: Floats) -> Floats:
+        return (self.n * means - diagonal) / (self.n - 1)
+
+    def _value(self, means: Floats) -> Floats:
+        """From means over all pairs, or of `local`, to values in the textbook's normalisation."""
         statistic, n = self.statistic, self.n
-        if statistic.normalisation == "U":
-            diagonal = self.diagonal if of_rows else self.diagonal.mean(axis=0)
-            means = (n * means - diagonal) / (n - 1)
-        if of_rows:
-            return means
+        if statistic.normalisation == "U" and statistic.local is None:
+            means = self._normal(means, self.diagonal.mean(axis=0))
         if statistic.total:
             return means * (n * (n - 1 if statistic.normalisation == "U" else n) / 2)
         return finish(statistic, means, self.parts.get("final", {}))
 
+    @cached_property
+    def _at_nodes(self) -> list[Problem]:
+        """The same statistic over each node's own rows."""
+        return [replace(self, x=x, sizes=None) for x in np.split(self.x, np.cumsum(self.rows)[:-1])]
+
+    @cached_property
+    def own_means(self) -> Floats:
+        """The mean kernel values over pairs of each node's own rows, where its visitor is not all of them."""
+        if self.sizes is None:
+            return np.zeros((self.nodes, self.width))
+        nothing = np.zeros(self.width)
+        return np.array([own.row_means.mean(axis=0) if own.n > SAMPLE else nothing for own in self._at_nodes])
+
+    def alone(self) -> Floats:
+        """What each node would find from its own rows only: nodes × p, NaN where that is nothing."""
+        nothing = np.full(self._value(self.means).shape[1], np.nan)
+        return np.array([own._value(own.means)[0] if own.n > 1 else nothing for own in self._at_nodes])
+
     def check(self, protocol: Protocol | Collecting) -> None:
-        """Refuse statistics that a protocol cannot estimate."""
-        if self.statistic.local is not None:
+        """Refuse what a protocol cannot estimate."""
+        samples = protocol.samples if isinstance(protocol, Protocol) else ()
+        if self.statistic.local is not None and "known" not in samples:
             raise InputError(
                 f"{self.statistic.name} is a function of each row's own mean, which {protocol.name} cannot estimate; "
-                "statistics without a 'local' part can be, such as kendall-tau"
+                "tracking can, and statistics without a 'local' part go with every protocol"
+            )
+        if self.sizes is not None and "share" not in samples:
+            raise InputError(
+                f"{protocol.name} goes with one row a node; tables at nodes go with tracking, gosta-async, averaging"
             )
 
 
@@ -177,6 +271,14 @@ class Setting:
         return self.problem.slopes(self.protocol)
 
 
+def rule_for(protocol: str | Protocol | Collecting, statistic: Statistic) -> Protocol | Collecting:
+    """A protocol by its name, or the one it stands back for where a statistic is a function of plain means."""
+    rule = find_protocol(protocol)
+    if statistic.moments is not None and isinstance(rule, Protocol):
+        return rule.of_moments or rule
+    return rule
+
+
 def settle(
     protocol: str | Protocol | Collecting,
     data: Any,
@@ -188,11 +290,21 @@ def settle(
     label: Any = None,
     score: Any = None,
     drop_missing: bool = False,
+    nodes: int | None = None,
+    deal: str = "zipf",
+    by: Any = None,
 ) -> Setting:
     """A setting from what a user may give for its parts."""
-    rule, chosen = find_protocol(protocol), find(statistic)
-    table = datasets.load(data).choose(columns, label, score, drop_missing)
-    problem = Problem(chosen, chosen.encoded(table, options), options, table.name)
+    chosen = find(statistic)
+    rule = rule_for(protocol, chosen)
+    table = datasets.load(data).choose(columns, label, score, drop_missing, by)
+    x, kept = chosen.complete(table, options)
+    sizes = None
+    if by is not None:
+        x, sizes = by_column(table, kept, nodes, seed).dealt(x)
+    elif nodes is not None:
+        x, sizes = by_chance(len(x), nodes, deal, seed).dealt(x)
+    problem = Problem(chosen, x, options, table.name, sizes)
     problem.check(rule)
-    network = graphs.load(graph, n=problem.n, seed=seed)
+    network = graphs.load(graph, n=problem.nodes, seed=seed)
     return Setting(rule, problem, network.check() if isinstance(graph, Graph) else network)

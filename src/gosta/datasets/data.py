@@ -32,10 +32,10 @@ class Data:
         What messages call the data.
     columns
         One array per column, numbers or text.
-    label, score
-        The column of classes and the column of scores, if there are any.
+    label, score, site
+        The column of classes, that of scores, and the one that says where a row is held, if there are any.
     points
-        The columns that make a row a point in space; by default all but label and score.
+        The columns that make a row a point in space; by default all but label, score and site.
     main
         The columns that stand for the whole where a statistic needs one or two, in that order.
     chosen
@@ -50,6 +50,7 @@ class Data:
     columns: Columns
     label: str | None = None
     score: str | None = None
+    site: str | None = None
     points: tuple[str, ...] = ()
     main: tuple[str, ...] = ()
     chosen: bool = False
@@ -58,7 +59,7 @@ class Data:
 
     def __post_init__(self) -> None:
         if not self.points:
-            rest = tuple(c for c in self.columns if c not in (self.label, self.score))
+            rest = tuple(c for c in self.columns if c not in (self.label, self.score, self.site))
             object.__setattr__(self, "points", rest)
 
     def __len__(self) -> int:
@@ -84,12 +85,15 @@ class Data:
         label: Any = None,
         score: Any = None,
         drop_missing: bool = False,
+        site: Any = None,
     ) -> Data:
         """The same rows with the columns a user wants for each purpose.
 
-        Columns go by name, or by position where none is called by that number; label and score may be values.
+        Columns go by name, or by position where none is called by that number; label, score and site may be values.
         """
         data = dataclasses.replace(self, drop_missing=drop_missing or self.drop_missing)
+        if site is not None:
+            data = data._with("site", site)
         if label is not None:
             data = data._with("label", label)
         if score is not None:
@@ -187,17 +191,25 @@ class Data:
                 f"name one of these with label=... (--label ...): {shorten(list(self.columns))}"
             )
         self.used[self.label] = None
+        return self._positions("label", self.label)
+
+    def sites(self) -> tuple[Floats, list[Any]]:
+        """The same for where each row is held."""
+        assert self.site is not None
+        return self._positions("site", self.site)
+
+    def _positions(self, purpose: str, name: str) -> tuple[Floats, list[Any]]:
         try:
-            codes, classes = _distinct(self.columns[self.label])
+            codes, values = _distinct(self.columns[name])
         except TypeError:
-            raise InputError(f"label column {self.label!r} holds neither numbers nor text in UTF-8") from None
+            raise InputError(f"{purpose} column {name!r} holds neither numbers nor text in UTF-8") from None
         missing = np.isnan(codes)
         if missing.any() and not self.drop_missing:
             raise InputError(
-                f"label column {self.label!r} has {missing.sum()} missing values "
+                f"{purpose} column {name!r} has {missing.sum()} missing values "
                 f"(first in row {np.argmax(missing) + 1}); {DROP_HINT}"
             )
-        return codes, classes
+        return codes, values
 
     def signs(self, positive: object = None) -> Floats:
         """+1 for rows of the positive class, −1 for the others, NaN where the label is missing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gosta.errors import InputError, unknown
-from gosta.protocols import averaging, flooding, gosta_async, gosta_sync, master_node, u1, u2
+from gosta.protocols import averaging, flooding, gosta_async, gosta_sync, master_node, tracking, u1, u2
 from gosta.protocols.protocol import Collecting, Protocol
 
 __all__ = ["TABLE", "Collecting", "Protocol", "find"]
@@ -11,6 +11,7 @@ __all__ = ["TABLE", "Collecting", "Protocol", "find"]
 TABLE: dict[str, Protocol | Collecting] = {
     p.name: p
     for p in (
+        tracking.protocol,
         gosta_async.protocol,
         gosta_sync.protocol,
         u2.protocol,

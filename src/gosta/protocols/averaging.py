@@ -23,9 +23,9 @@ def tell(me: State, now: float) -> tuple[float]:
     return (me.z,)
 
 
-def meet(me: State, you: tuple[float], now: float) -> State:
+def meet(me: State, you: tuple[float], share: float) -> State:
     """Both take the mean."""
-    return State((me.z + you[0]) / 2)
+    return State(me.z + share * (you[0] - me.z))
 
 
 def read(me: State, now: float) -> float:

@@ -12,15 +12,14 @@ from gosta.protocols.protocol import Protocol
 
 
 class State(NamedTuple):
-    """An estimate and the number of meetings so far."""
+    """An estimate."""
 
     z: float
-    meetings: float
 
 
-def init(held: float) -> State:
+def init(nothing: float) -> State:
     """Nothing yet."""
-    return State(0.0 * held, 0.0 * held)
+    return State(nothing)
 
 
 def tell(me: State, now: float) -> tuple[float]:
@@ -28,11 +27,10 @@ def tell(me: State, now: float) -> tuple[float]:
     return (me.z,)
 
 
-def meet(me: State, you: tuple[float], held: float, now: float) -> State:
+def meet(me: State, you: tuple[float], held: float, weight: float, share: float) -> State:
     """Average, fold in the visitor held so far, then swap."""
-    meetings = me.meetings + 1.0
-    z = (me.z + you[0]) / 2
-    return State(z + (held - z) / meetings, meetings)
+    z = me.z + share * (you[0] - me.z)
+    return State(z + weight * (held - z))
 
 
 def read(me: State, now: float) -> float:

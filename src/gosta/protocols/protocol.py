@@ -1,7 +1,7 @@
 """What a gossip protocol is: a small pure rule about one node in one meeting.
 
-The rule is applied to each number of the kernel on its own. It is plain arithmetic, so the same source runs on floats,
-compiled, and on whole arrays of nodes at once.
+The rule is applied to each number that is estimated on its own. It is plain arithmetic, so the same source runs on
+floats, compiled, and on whole arrays of nodes at once.
 """
 
 from __future__ import annotations
@@ -25,20 +25,30 @@ class Protocol:
     state
         A NamedTuple of numbers: all that the next meeting needs.
     init
-        The first state, from what its parameters name: ``held`` (kernel of the node's own observation with itself) or
-        ``row`` (the node's exact row mean).
+        The first state, from what its parameter names: ``nothing`` (0), ``held`` (kernel of the node's own observation
+        with itself), ``row`` (the node's exact row mean) or ``moments`` (of the node's own rows).
     tell
         What a node says of itself at a meeting at tick `now`: a tuple of numbers.
     meet
-        ``meet(me, you, ..., now)``: the next state, from one's own, what the other told, and the kernel values named by
-        the parameters between: ``held`` (own × visitor before the swap), ``fresh`` (own × visitor after it). With two
-        visitors they are visitor × visitor.
+        ``meet(me, you, ...)``: the next state, from one's own, what the other told, and what further parameters name:
+
+        - ``held``, ``fresh``: own × visitor before the swap, after it; with two visitors, visitor × visitor;
+        - ``known``: the mean of ``fresh`` over all meetings, through the statistic's ``local`` if it has one;
+        - ``meetings``: how many the node has had, this one included; ``fewest``: the smaller such count of the two,
+          for which both have to tell theirs;
+        - ``weight``: that of this meeting's visitor among all so far, 1/meetings if nodes hold one row each;
+        - ``share``: the other's share of the rows that the two hold, 1/2 if nodes hold one row each;
+        - ``now``: the tick.
     read
         The estimate at tick `now`.
     visitors
         How many travelling observations a node holds; an iteration draws one edge for each (one if there are none).
+    cross
+        Weight of visitor × visitor against ``fresh`` in ``known``, where nodes hold one row and there is no ``local``.
     of_rows
         Whether nodes estimate their own row mean instead of the statistic.
+    of_moments
+        The protocol to take instead for statistics that are functions of plain means, and so need no visitors.
     """
 
     name: str
@@ -50,7 +60,9 @@ class Protocol:
     meet: Function
     read: Function
     visitors: int = 1
+    cross: float = 0.0
     of_rows: bool = False
+    of_moments: Protocol | None = None
 
     @property
     def draws(self) -> int:
@@ -59,24 +71,37 @@ class Protocol:
 
     @property
     def fields(self) -> int:
-        """Numbers a node keeps for each number of the kernel."""
+        """Numbers a node keeps for each number that is estimated."""
         return len(self.state._fields)  # type: ignore[attr-defined]
 
     @property
     def samples(self) -> tuple[str, ...]:
-        """The kernel values a meeting needs."""
-        return tuple(inspect.signature(self.meet).parameters)[2:-1]
+        """What a meeting needs besides the two states."""
+        return tuple(inspect.signature(self.meet).parameters)[2:]
+
+    @property
+    def begins(self) -> str:
+        """What the first state is made from."""
+        (name,) = inspect.signature(self.init).parameters
+        return name
+
+    @property
+    def counts(self) -> bool:
+        """Whether nodes count their meetings."""
+        return not {"known", "meetings", "fewest", "weight"}.isdisjoint(self.samples)
 
     @property
     def sends(self) -> str:
         """What goes over the edges in one iteration, for observations of d numbers and kernels of k values."""
-        told, visits = self.units(0, 1), self.units(1, 0)
-        return " + ".join(f"{count} {name}" for count, name in ((visits, "d"), (told, "k")) if count) + " numbers"
+        once = self.units(0, 0)
+        parts = (self.units(1, 0) - once, " d"), (self.units(0, 1) - once, " k"), (once, "")
+        return " + ".join(f"{count}{name}" for count, name in parts if count) + " numbers"
 
     def units(self, numbers: int, values: int) -> int:
-        """Numbers sent in one iteration, for observations of so many numbers and kernels of so many values."""
+        """Numbers sent in one iteration, for observations of so many numbers and so many values to estimate."""
         told = len(self.tell(self.state(*[0.0] * self.fields), 1.0))  # type: ignore[arg-type]
-        return 2 * self.draws * (told * values + (numbers if self.visitors else 0))
+        count = "fewest" in self.samples
+        return 2 * self.draws * (told * values + (numbers if self.visitors else 0) + count)
 
 
 @dataclass(frozen=True)

@@ -30,31 +30,32 @@ class Compiled:
         n, d = problem.x.shape
         if carried is None:
             carried = n * 8 * (d + problem.width * protocol.fields) > CACHE
-        self.layout = Layout(protocol, problem.width, d, carried)
+        self.layout = Layout(protocol, problem.estimated(protocol), problem.width, d, carried)
         self.options = tuple(problem.parts["kernel"].values())
         functions = {"kernel": problem.statistic.kernel, "meet": protocol.meet, "tell": protocol.tell}
         functions |= {"State": protocol.state}
         self.loop = compiled.specialise(self.layout.text(problem.example), functions, self._trial).advance
 
     def _trial(self, module: ModuleType) -> None:
-        arrays = self._arrays(np.zeros((1, self.layout.states)), self.problem.x[:1])
+        arrays = self._arrays(np.zeros((1, self.layout.kept.states)), self.problem.x[:1])
         none = np.zeros((0, 2), dtype=np.int32)
         module.advance(arrays["table"], self.problem.x, arrays["visitors"], none, 0, self.options)
 
     def start(self) -> Arrays:
         """All nodes at the beginning: every visitor is at home."""
-        states = self.problem.first_states(self.protocol).reshape(self.problem.n, self.layout.states)
+        states = self.problem.first_states(self.protocol).reshape(self.problem.n, self.layout.kept.states)
         return self._arrays(states, self.problem.x)
 
     def _arrays(self, states: Floats, x: Floats) -> Arrays:
         n, slots = len(x), self.protocol.visitors
         home = np.arange(n)[:, None]
         table = _aligned(n, self.layout.width)
-        table[:, : self.layout.states] = states
+        table[:, : self.layout.kept.states] = states
         if not self.layout.carried:
             return {"table": table, "visitors": np.repeat(home, slots, axis=1).astype(np.int32)}
+        size = self.layout.kept.size
         rest = np.column_stack([x[:, : self.layout.own], *([home, x] * slots)])
-        table[:, self.layout.states : self.layout.states + rest.shape[1]] = rest
+        table[:, size : size + rest.shape[1]] = rest
         return {"table": table, "visitors": np.zeros((1, 1), dtype=np.int32)}
 
     def advance(self, arrays: Arrays, edges: Any, start: int) -> None:
@@ -62,10 +63,8 @@ class Compiled:
         self.loop(arrays["table"], self.problem.x, arrays["visitors"], edges, start, self.options)
 
     def means(self, arrays: Arrays, now: int) -> Floats:
-        """Each node's estimates of the mean kernel values."""
-        columns, fields = arrays["table"].T, self.protocol.fields
-        states = [self.protocol.state(*columns[k : k + fields]) for k in range(0, self.layout.states, fields)]
-        return np.column_stack([self.protocol.read(state, float(now)) for state in states])
+        """Each node's estimates of the means."""
+        return self.layout.kept.read(arrays["table"], now)
 
     def visitors(self, arrays: Arrays) -> Any:
         """The number of each visitor's own row."""

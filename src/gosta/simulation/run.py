@@ -17,13 +17,13 @@ from gosta import machine, progress
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.graphs.graph import Graph
-from gosta.problem import Problem, Setting, settle
+from gosta.problem import Problem, Setting, rule_for, settle
 from gosta.protocols import Collecting, Protocol
-from gosta.protocols import find as find_protocol
 from gosta.schedule import BLOCK, Schedule
 from gosta.simulation.collecting import CollectingEngine
 from gosta.simulation.compiled import Compiled
 from gosta.simulation.reference import Arrays, Reference
+from gosta.simulation.tables import Tables
 from gosta.simulation.trace import Trace, errors
 from gosta.statistics import Statistic
 from gosta.statistics import find as find_statistic
@@ -40,7 +40,7 @@ def simulate(
     statistic: str | Statistic,
     *,
     graph: Any = "watts-strogatz",
-    protocol: str | Protocol | Collecting = "gosta-async",
+    protocol: str | Protocol | Collecting = "tracking",
     iterations: int | None = None,
     runs: int = 10,
     seed: int = 0,
@@ -52,6 +52,9 @@ def simulate(
     label: Any = None,
     score: Any = None,
     drop_missing: bool = False,
+    nodes: int | None = None,
+    deal: str = "zipf",
+    by: Any = None,
     patience: float = progress.PATIENCE,
     **options: Any,
 ) -> Trace:
@@ -97,9 +100,11 @@ def simulate(
     for name, text, known in (("spacing", spacing, Spacing), ("engine", engine, EngineName)):
         if text not in get_args(known):
             raise InputError(f"{name} = {text!r} must be {' or '.join(map(repr, get_args(known)))}")
-    setting = settle(protocol, data, statistic, graph, seed, options, columns, label, score, drop_missing)
+    setting = settle(
+        protocol, data, statistic, graph, seed, options, columns, label, score, drop_missing, nodes, deal, by
+    )
     problem, network = setting.problem, setting.graph
-    last = 100 * problem.n if iterations is None else int(iterations)
+    last = 100 * problem.nodes if iterations is None else int(iterations)
     count = min(checkpoints, last)
     even = np.linspace(0, last, count + 1)[1:] if spacing == "linear" else np.geomspace(last, 1, count)
     about = {
@@ -109,7 +114,8 @@ def simulate(
         "content": problem.content,
         "options": problem.plain_options,
         "graph": network.name,
-        "n": problem.n,
+        "n": problem.nodes,
+        "rows": problem.n,
         "edges": network.m,
         "runs": int(runs),
         "seed": int(seed),
@@ -165,11 +171,12 @@ def setting_of(trace: Trace) -> Setting:
     if "x" not in rest:
         raise InputError("this trace was too large to keep its observations and edges")
     statistic = find_statistic(about["statistic"])
-    problem = Problem(statistic, np.ascontiguousarray(rest["x"]), about["options"], about["data"])
+    x = np.ascontiguousarray(rest["x"])
+    problem = Problem(statistic, x, about["options"], about["data"], rest.get("sizes"))
     if problem.content != about["content"]:
         raise InputError(f"{statistic.name} is not the statistic it was when this trace began")
     network = Graph(about["graph"], about["n"], rest.get("edges"), rest.get("weights"))
-    return Setting(find_protocol(about["protocol"]), problem, network)
+    return Setting(rule_for(about["protocol"], statistic), problem, network)
 
 
 @dataclass
@@ -203,14 +210,16 @@ class Simulation:
         self.engine: Any
         if isinstance(self.protocol, Collecting):
             self.engine = CollectingEngine(self.problem, self.protocol, plain)
+        elif plain:
+            self.engine = Reference(self.problem, self.protocol)
         else:
-            self.engine = (Reference if plain else Compiled)(self.problem, self.protocol)
+            self.engine = (Tables if self.problem.tables else Compiled)(self.problem, self.protocol)
         self.results = self._room(old)
         self.stopping = threading.Event()
 
     def _room(self, old: Trace | None) -> Results:
         """Arrays for the results, with those of an earlier trace filled in."""
-        runs, count, (n, p) = self.about["runs"], len(self.at), (self.problem.n, self.target.shape[1])
+        runs, count, (n, p) = self.about["runs"], len(self.at), (self.problem.nodes, self.target.shape[1])
         keep = runs * count * n * p <= KEEP and (old is None or "estimates" in old.data)
         size, what = 8 * runs * count * (n * p if keep else 3), f"the estimates of {runs} runs at {count} checkpoints"
         machine.require_memory(size, what, "take fewer runs or checkpoints")
@@ -312,7 +321,7 @@ class Simulation:
             self.engine.advance(arrays, edges, now)
 
     def _read(self, run: int, c: int, arrays: Arrays, now: int) -> None:
-        values = self.problem.values(self.engine.means(arrays, now), self.protocol.of_rows)
+        values = self.problem.values(self.engine.means(arrays, now), self.protocol)
         self.results.mean[run, c], self.results.spread[run, c] = errors(values, self.target)
         self.results.estimate[run, c] = values.mean(axis=0)
         if self.results.estimates is not None:
@@ -346,7 +355,7 @@ class Simulation:
         n, d = self.problem.x.shape
         if isinstance(self.protocol, Collecting):
             return int(self.protocol.sent(iterations, n, d))
-        return iterations * self.protocol.units(d, self.problem.width)
+        return iterations * self.protocol.units(d, self.problem.estimated(self.protocol))
 
     def _rest(self) -> dict[str, Any]:
         """What a resumed run needs, where it is small enough to keep."""
@@ -361,6 +370,8 @@ class Simulation:
             rest["clock"] = self.results.clock
         if self.graph.edges is not None:
             rest["edges"] = self.graph.edges
+        if self.problem.sizes is not None:
+            rest["sizes"] = self.problem.sizes
         if self.graph.weights is not None:
             rest["weights"] = self.graph.weights
         return rest

@@ -17,7 +17,11 @@ def sign(gap: float) -> float:
     return 1.0 * (gap > 0.0) - 1.0 * (gap < 0.0)
 
 
-@statistic(encode=encode.pair, fast=fast.covariance)
+@statistic(
+    encode=encode.pair,
+    moments=(lambda x: (x[0], x[1], x[0] * x[1]), lambda m: m[2] - m[0] * m[1]),
+    fast=fast.covariance,
+)
 def covariance(x: Observation, y: Observation) -> float:
     """Half the mean product of differences: the sample covariance of two columns."""
     return 0.5 * (x[0] - y[0]) * (x[1] - y[1])

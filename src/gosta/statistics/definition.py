@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gosta.datasets.data import Data, Floats
 from gosta.errors import InputError, unknown
@@ -50,6 +51,9 @@ class Statistic:
     local
         Function of one row's means ``h`` (a tuple, one number per kernel value), giving a tuple; absent, h itself.
         It is compiled like the kernel.
+    moments
+        For statistics that are functions of plain means: a function of one observation, giving a tuple, and one of the
+        means of these over all rows, giving the mean of the kernel over all pairs.
     final
         Function of the means over all rows (a tuple), giving the value; absent, the mean or means themselves.
         Further parameters are options. Both are faster if they can take arrays in place of numbers.
@@ -70,6 +74,7 @@ class Statistic:
     kernel: Function
     encode: Function
     local: Function | None = None
+    moments: tuple[Function, Function] | None = None
     final: Function | None = None
     fast: Callable[[Floats], RowSums | None] | None = None
     normalisation: Normalisation = "U"
@@ -108,6 +113,10 @@ class Statistic:
 
     def encoded(self, data: Data, options: Mapping[str, object]) -> Floats:
         """What the kernel needs of each complete row."""
+        return self.complete(data, options)[0]
+
+    def complete(self, data: Data, options: Mapping[str, object]) -> tuple[Floats, NDArray[np.bool_]]:
+        """The same, and which rows are complete."""
         try:
             x = np.ascontiguousarray(self.encode(data, **self.split(options)["encode"]), dtype=np.float64)
         except InputError as error:
@@ -116,13 +125,17 @@ class Statistic:
             raise InputError(f"{self.name}: encode fails with {type(error).__name__}: {error}") from error
         if x.ndim != 2:
             raise InputError(f"{self.name}: encode gives an array of shape {x.shape}; rows x numbers are needed")
+        kept: NDArray[np.bool_] = np.ones(len(x), dtype=np.bool_)
         if data.drop_missing:
-            x = x[~np.isnan(x).any(axis=1)]
+            kept = np.asarray(~np.isnan(x).any(axis=1))
+            if data.site is not None and len(kept) == len(data):
+                kept &= ~np.isnan(data.sites()[0])
+            x = x[kept]
         if len(x) < 2:
             raise InputError(f"{self.name}: needs at least two complete rows, {data.name} has {len(x)}")
         if self.sample is not None and np.ptp(x[:, self.sample]) == 0:
             raise InputError(f"{self.name}: needs two classes, the complete rows of {data.name} have one only")
-        return x
+        return x, kept
 
 
 @overload
@@ -144,7 +157,7 @@ def statistic(
         it runs as it is and compiled. Parameters after the first two are options.
     name
         Defaults to the function's, with hyphens.
-    encode, local, final, fast, normalisation, total, sample, bounds
+    encode, local, moments, final, fast, normalisation, total, sample, bounds
         See `Statistic`. By default every column of the data is part of the observation.
 
     Examples

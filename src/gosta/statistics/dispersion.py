@@ -17,7 +17,12 @@ def distance(x: Observation, y: Observation, start: int, stop: int) -> float:
     return sqrt(total)
 
 
-@statistic(encode=encode.value, fast=fast.variance, bounds=(0.0, inf))
+@statistic(
+    encode=encode.value,
+    moments=(lambda x: (x[0], x[0] * x[0]), lambda m: m[1] - m[0] * m[0]),
+    fast=fast.variance,
+    bounds=(0.0, inf),
+)
 def variance(x: Observation, y: Observation) -> float:
     """Half the mean squared difference of two rows: the sample variance."""
     return 0.5 * (x[0] - y[0]) * (x[0] - y[0])

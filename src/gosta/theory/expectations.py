@@ -82,7 +82,7 @@ def expected_estimates(setting: Setting, ticks: Ticks) -> Floats:
         means.append(expected(kernel, modes, ticks, setting.graph))
     by_time = np.stack(means, axis=-1).swapaxes(0, 1)
     by_time[np.abs(by_time) < ROUNDING * np.abs(problem.means)] = 0.0  # a ratio of rounding errors is no estimate
-    return np.stack([problem.values(at, setting.protocol.of_rows) for at in by_time], axis=1)
+    return np.stack([problem.values(at, setting.protocol) for at in by_time], axis=1)
 
 
 def averaging(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
