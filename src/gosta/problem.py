@@ -18,7 +18,8 @@ from gosta.protocols import Collecting, Protocol
 from gosta.protocols import find as find_protocol
 from gosta.statistics import find, pairs
 from gosta.statistics.definition import Statistic, apply, as_tuple
-from gosta.statistics.exact import finish, finite, row_means, row_sums
+from gosta.statistics.exact import finish, finite, level_of, row_means, row_sums
+from gosta.statistics.intervals import standard_errors, with_products
 
 SAMPLE = 8  # rows of a node that travel together at most, as one visitor
 
@@ -35,6 +36,7 @@ class Problem:
     options: Mapping[str, Any] = field(default_factory=dict)
     data: str = ""
     sizes: Counts | None = None
+    level: float | None = None  # of the intervals that nodes are to give: see with_interval
 
     @property
     def n(self) -> int:
@@ -171,6 +173,19 @@ class Problem:
     def _scatters(self) -> dict[bytes, float]:
         return {}
 
+    def with_interval(self, interval: float | None) -> Problem:
+        """The same problem, whose means are also those that an interval needs; None: without."""
+        if interval is None:
+            return self
+        level = level_of(self.statistic, interval, self.x)
+        if self._value(self.means).shape[1] > 1:
+            raise InputError(f"{self.statistic.name} gives several numbers; an interval is for one")
+        return replace(self, statistic=with_products(self.statistic, self.width), level=level)
+
+    def standard_errors(self, means: Floats) -> Floats:
+        """What each node takes for the standard error of its value, from its means."""
+        return standard_errors(means, self.gradients(means)[:, 0, : self.width], self.n)
+
     def first_states(self, protocol: Protocol) -> Floats:
         """What all nodes keep at the beginning: nodes × estimates × fields."""
         if protocol.begins == "nothing":
@@ -242,10 +257,8 @@ class Problem:
         """Refuse what a protocol cannot estimate."""
         samples = protocol.samples if isinstance(protocol, Protocol) else ()
         if self.statistic.local is not None and "known" not in samples:
-            raise InputError(
-                f"{self.statistic.name} is a function of each row's own mean, which {protocol.name} cannot estimate; "
-                "tracking can, and statistics without a 'local' part go with every protocol"
-            )
+            what = f"{self.statistic.name} is a function of" if self.level is None else "an interval needs"
+            raise InputError(f"{what} each row's own mean, which {protocol.name} cannot estimate; tracking can")
         if self.sizes is not None and "share" not in samples:
             raise InputError(
                 f"{protocol.name} goes with one row a node; tables at nodes go with tracking, gosta-async, averaging"
@@ -293,10 +306,10 @@ def settle(
     nodes: int | None = None,
     deal: str = "zipf",
     by: Any = None,
+    interval: float | None = None,
 ) -> Setting:
     """A setting from what a user may give for its parts."""
     chosen = find(statistic)
-    rule = rule_for(protocol, chosen)
     table = datasets.load(data).choose(columns, label, score, drop_missing, by)
     x, kept = chosen.complete(table, options)
     sizes = None
@@ -304,7 +317,8 @@ def settle(
         x, sizes = by_column(table, kept, nodes, seed).dealt(x)
     elif nodes is not None:
         x, sizes = by_chance(len(x), nodes, deal, seed).dealt(x)
-    problem = Problem(chosen, x, options, table.name, sizes)
+    problem = Problem(chosen, x, options, table.name, sizes).with_interval(interval)
+    rule = rule_for(protocol, problem.statistic)
     problem.check(rule)
     network = graphs.load(graph, n=problem.nodes, seed=seed)
     return Setting(rule, problem, network.check() if isinstance(graph, Graph) else network)

@@ -55,6 +55,7 @@ def simulate(
     nodes: int | None = None,
     deal: str = "zipf",
     by: Any = None,
+    interval: float | None = None,
     patience: float = progress.PATIENCE,
     **options: Any,
 ) -> Trace:
@@ -101,7 +102,7 @@ def simulate(
         if text not in get_args(known):
             raise InputError(f"{name} = {text!r} must be {' or '.join(map(repr, get_args(known)))}")
     setting = settle(
-        protocol, data, statistic, graph, seed, options, columns, label, score, drop_missing, nodes, deal, by
+        protocol, data, statistic, graph, seed, options, columns, label, score, drop_missing, nodes, deal, by, interval
     )
     problem, network = setting.problem, setting.graph
     last = 100 * problem.nodes if iterations is None else int(iterations)
@@ -121,6 +122,7 @@ def simulate(
         "seed": int(seed),
         "spacing": spacing,
         "clocks": clocks,
+        "interval": problem.level,
         "engine": engine,
         "seconds": 0.0,
     }
@@ -173,10 +175,11 @@ def setting_of(trace: Trace) -> Setting:
     statistic = find_statistic(about["statistic"])
     x = np.ascontiguousarray(rest["x"])
     problem = Problem(statistic, x, about["options"], about["data"], rest.get("sizes"))
+    problem = problem.with_interval(about["interval"])
     if problem.content != about["content"]:
         raise InputError(f"{statistic.name} is not the statistic it was when this trace began")
     network = Graph(about["graph"], about["n"], rest.get("edges"), rest.get("weights"))
-    return Setting(rule_for(about["protocol"], statistic), problem, network)
+    return Setting(rule_for(about["protocol"], problem.statistic), problem, network)
 
 
 @dataclass
@@ -187,6 +190,7 @@ class Results:
     spread: Floats
     estimate: Floats
     estimates: Floats | None
+    errors: Floats | None  # the standard errors that nodes estimate
     time: Floats | None
     clock: Floats | None  # the time at the end of each run's last whole block
     now: Any
@@ -228,6 +232,7 @@ class Simulation:
             np.full((runs, count), np.nan),
             np.full((runs, count, p), np.nan),
             np.full((runs, count, n, p), np.nan) if keep else None,
+            np.full((runs, count, n), np.nan) if self.problem.level is not None else None,
             np.full((runs, count), np.nan) if self.about["clocks"] else None,
             np.zeros(runs) if self.about["clocks"] else None,
             np.zeros(runs, dtype=np.int64),
@@ -239,6 +244,8 @@ class Simulation:
             room.estimate[:, :done] = old.data["estimate"].values.reshape(runs, done, p)
             if room.estimates is not None:
                 room.estimates[:, :done] = old.data["estimates"].values.reshape(runs, done, n, p)
+            if room.errors is not None:
+                room.errors[:, :done] = old.data["standard_error"].values
             if room.time is not None and room.clock is not None:
                 room.time[:, :done], room.clock[:] = old.data["time"].values, old.rest["clock"]
             room.now[:] = old.rest["now"]
@@ -321,7 +328,10 @@ class Simulation:
             self.engine.advance(arrays, edges, now)
 
     def _read(self, run: int, c: int, arrays: Arrays, now: int) -> None:
-        values = self.problem.values(self.engine.means(arrays, now), self.protocol)
+        means = self.engine.means(arrays, now)
+        values = self.problem.values(means, self.protocol)
+        if self.results.errors is not None:
+            self.results.errors[run, c] = self.problem.standard_errors(means)
         self.results.mean[run, c], self.results.spread[run, c] = errors(values, self.target)
         self.results.estimate[run, c] = values.mean(axis=0)
         if self.results.estimates is not None:
@@ -346,6 +356,8 @@ class Simulation:
         if results.estimates is not None:
             names = ("run", "iteration", "node") + (("value",) if several else ())
             variables["estimates"] = (names, results.estimates if several else results.estimates[..., 0])
+        if results.errors is not None:
+            variables["standard_error"] = (("run", "iteration", "node"), results.errors)
         if results.time is not None:
             variables["time"] = (("run", "iteration"), results.time)
         about = {**self.about, "iterations": int(self.at[-1]), "relative": bool((self.target != 0).any())}

@@ -50,6 +50,17 @@ class Trace:
             raise InputError("the estimates of all nodes were too many to keep; error() has their summaries")
         return self.data["estimates"]
 
+    def intervals(self) -> tuple[xr.DataArray, xr.DataArray]:
+        """Where the nodes' own intervals for the population value begin and end, by run, iteration and node."""
+        if self.about["interval"] is None:
+            raise InputError("this simulation gave no intervals; ask for them with interval=0.95")
+        from gosta.statistics import find
+        from gosta.statistics.exact import ends
+
+        statistic = find(self.about["statistic"])
+        low, high = ends(statistic, self.estimates, self.data["standard_error"], self.about["interval"])
+        return low, high
+
     @property
     def target(self) -> Any:
         """The exact value: a number, or one a node (or value)."""
@@ -109,11 +120,12 @@ class Trace:
 
         if not Path(path).is_file():
             raise InputError(f"no such file: {path}")
-        known = {"mean", "spread", "estimate", "estimates", "units", "target", "time"}
+        always = {"mean", "spread", "estimate", "units", "target"}
+        known = always | {"estimates", "standard_error", "time"}
         try:
             data = xr.load_dataset(io.BytesIO(Path(path).read_bytes()), engine="h5netcdf")
             about = json.loads(data.attrs.pop("gosta"))
-            if about.pop("format") != FORMAT or not known - {"estimates", "time"} <= set(data.data_vars):
+            if about.pop("format") != FORMAT or not always <= set(data.data_vars):
                 raise ValueError("another format")
         except Exception as error:  # whatever a file that is something else may lead to
             raise InputError(f"cannot read {path}: it is not a trace that this version of gosta saved") from error

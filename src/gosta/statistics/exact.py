@@ -110,12 +110,12 @@ def measure(
         raise InputError(f"normalisation = {norm!r} must be 'U' (pairs of different rows) or 'V' (all pairs)")
     parts = chosen.split(options)
     x = chosen.encoded(data, options)
-    level = None if interval is None else _level(chosen, interval, x)
-    value = _value(chosen, x, norm, level, parts["kernel"], parts.get("final", {}))
+    level = None if interval is None else level_of(chosen, interval, x)
+    value = value_of(chosen, x, norm, level, parts["kernel"], parts.get("final", {}))
     return Measurement(value, chosen, len(x), sorted(data.used, key=lambda name: name == data.label), norm)
 
 
-def _value(
+def value_of(
     statistic: Statistic,
     x: Floats,
     norm: Normalisation,
@@ -123,6 +123,7 @@ def _value(
     kernel_options: dict[str, Any],
     final_options: dict[str, Any],
 ) -> float | Floats | Estimate:
+    """The value over encoded rows, with its interval if a level is given."""
     rows = row_sums(statistic, x, kernel_options, with_diagonal=norm == "V")
     if statistic.total:
         return float(_total(rows, norm)[0] / 2)
@@ -138,9 +139,14 @@ def _value(
             f"{statistic.name} is not defined without row {np.isnan(values).argmax() + 1}, so it has no interval here"
         )
     error = _jackknife(values, None if statistic.sample is None else x[:, statistic.sample])
+    low, high = ends(statistic, value, error, level)
+    return Estimate(value, float(low), float(high), error, level)
+
+
+def ends(statistic: Statistic, value: Any, error: Any, level: float) -> tuple[Any, Any]:
+    """Where intervals begin and end, from values and their standard errors."""
     reach = NormalDist().inv_cdf(0.5 + level / 2) * error
-    low, high = statistic.bounds
-    return Estimate(value, max(low, value - reach), min(high, value + reach), error, level)
+    return np.maximum(statistic.bounds[0], value - reach), np.minimum(statistic.bounds[1], value + reach)
 
 
 def row_sums(statistic: Statistic, x: Floats, kernel_options: dict[str, Any], with_diagonal: bool = True) -> RowSums:
@@ -162,7 +168,8 @@ def row_means(rows: RowSums, norm: Normalisation) -> Floats:
     return (rows.sums + rows.diagonal) / n
 
 
-def _level(statistic: Statistic, interval: float, x: Floats) -> float:
+def level_of(statistic: Statistic, interval: float, x: Floats) -> float:
+    """A confidence level that the data can bear."""
     if isinstance(interval, bool) or not isinstance(interval, int | float | np.floating) or not 0 < interval < 1 - 1e-9:
         raise InputError(f"interval = {interval!r} must lie between 0 and 1, such as 0.95")
     if statistic.total:
