@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "gosta"
 # From the ground up; a room may enter those named before it.
 GROUND = ["errors", "cache", "machine", "progress", "observation", "compiled"]
 FIRST = [*GROUND, "datasets", "graphs", "statistics", "protocols"]
-ROOMS = [*FIRST, "problem", "theory", "schedule", "simulation", "experiments", "cli"]
+ROOMS = [*FIRST, "problem", "theory", "schedule", "stopping", "simulation", "experiments", "cli"]
 
 
 def room(module: str) -> str:

@@ -18,7 +18,7 @@ from gosta.protocols import Collecting, Protocol
 from gosta.protocols import find as find_protocol
 from gosta.statistics import find, pairs
 from gosta.statistics.definition import Statistic, apply, as_tuple
-from gosta.statistics.exact import finish, finite, level_of, row_means, row_sums
+from gosta.statistics.exact import ends, finish, finite, level_of, row_means, row_sums
 from gosta.statistics.intervals import standard_errors, with_products
 
 SAMPLE = 8  # rows of a node that travel together at most, as one visitor
@@ -57,6 +57,12 @@ class Problem:
     def samples(self) -> Counts:
         """How many of them its visitor has."""
         return np.minimum(self.rows, SAMPLE)
+
+    @property
+    def visitor_numbers(self) -> float:
+        """How many numbers travel as a visitor: an observation; or a sample, what it misses and how many rows it is of."""
+        d = int(self.x.shape[1])
+        return d if self.sizes is None else float(self.samples.mean()) * d + self.width + 1
 
     @property
     def tables(self) -> bool:
@@ -185,6 +191,12 @@ class Problem:
     def standard_errors(self, means: Floats) -> Floats:
         """What each node takes for the standard error of its value, from its means."""
         return standard_errors(means, self.gradients(means)[:, 0, : self.width], self.n)
+
+    def pooled_interval(self) -> tuple[float, float]:
+        """The interval from all rows in one place."""
+        assert self.level is not None
+        low, high = ends(self.statistic, self._value(self.means)[0, 0], self.standard_errors(self.means)[0], self.level)
+        return float(low), float(high)
 
     def first_states(self, protocol: Protocol) -> Floats:
         """What all nodes keep at the beginning: nodes × estimates × fields."""

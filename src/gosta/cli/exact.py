@@ -47,7 +47,7 @@ def exact(
     normalisation: Annotated[
         str | None, typer.Option(help="U: pairs of different rows; V: all pairs. Default: the textbook's.")
     ] = None,
-    interval: Annotated[str | None, typer.Option(help="Confidence level of an interval: 95% or 0.95.")] = None,
+    interval: options.Interval = None,
     drop_missing: options.DropMissing = False,
     n: options.Rows = None,
     seed: Annotated[int | None, typer.Option(help="Seed of synthetic data.")] = None,
@@ -61,7 +61,7 @@ def exact(
 
     table = datasets.load(data, n=n, seed=seed, path=path)
     names = options.column_names(columns, table)
-    level = None if interval is None else _level(interval)
+    level = None if interval is None else options.fraction("interval", interval, "a level such as 95% or 0.95")
     given = options.values(option)
     if normalisation not in (None, "U", "V"):
         raise InputError(f"normalisation = {normalisation!r} must be U or V")
@@ -141,13 +141,3 @@ def _interval(record: dict[str, Any]) -> str:
 def _columns(record: dict[str, Any]) -> str:
     names = record["columns"]
     return ", ".join(names) if len(names) <= 3 else f"{names[0]}, ..., {names[-1]} ({len(names)} columns)"
-
-
-def _level(text: str) -> float:
-    try:
-        level = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        level = -1.0
-    if not 0 < level < 1:
-        raise InputError(f"interval = {text!r} must be a level such as 95% or 0.95")
-    return level

@@ -46,6 +46,7 @@ Scheduler = Annotated[
     str | None, typer.Option(help="The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray).")
 ]
 Workers = Annotated[int | None, typer.Option(help="Processes on this machine; by default one a core.")]
+Interval = Annotated[str | None, typer.Option(help="Confidence level of an interval: 95% or 0.95.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 
 
@@ -91,6 +92,17 @@ def save_picture(ax: Any, path: Path) -> None:
 def share(value: float) -> str:
     """A relative number as a person reads it; large ones are factors."""
     return f"{100 * value:.3g} %" if abs(value) < 10 else f"{value:.3g} x"
+
+
+def fraction(name: str, text: str, wanted: str) -> float:
+    """A number between 0 and 1, or a percentage."""
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise InputError(f"{name} = {text!r} must be {wanted}")
+    return value
 
 
 def count(value: float) -> str:

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,10 @@ gosta run wine-quality-red --statistic within-cluster-scatter --graph torus --it
 gosta run --resume wine.nc --iterations 400000
 
 gosta run --protocol gosta-sync,u2 --log --bound
+
+gosta run --nodes 20 --protocol tracking,gosta-async --interval 95%
+
+gosta run --nodes 20 --by 'mean radius' --until 1%
 """
 
 
@@ -42,7 +47,7 @@ def run(
     graph: options.GraphName = "watts-strogatz",
     protocol: Annotated[
         str, typer.Option("--protocol", "-p", help="Names from 'gosta protocols', separated by commas.")
-    ] = "gosta-async",
+    ] = "tracking",
     iterations: options.Iterations = None,
     runs: options.Runs = 10,
     seed: options.Seed = 0,
@@ -51,6 +56,18 @@ def run(
     engine: Annotated[
         str, typer.Option(help="compiled, or reference (plain Python, slow, same numbers).")
     ] = "compiled",
+    nodes: Annotated[
+        int | None, typer.Option(help="Deal the rows to so many nodes, instead of one to each of as many nodes.")
+    ] = None,
+    deal: Annotated[str, typer.Option(help="zipf: a few nodes get many rows; even: all get as many.")] = "zipf",
+    by: Annotated[
+        str | None,
+        typer.Option(help="A column: rows with the same value are at one node; with --nodes, those with close values."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Stop when the nodes themselves think that they are within this error: 1%.")
+    ] = None,
+    interval: options.Interval = None,
     columns: options.Columns = None,
     label: options.Label = None,
     score: options.Score = None,
@@ -71,7 +88,7 @@ def run(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Simulate gossip on a network with one row of the data at each node."""
+    """Simulate gossip on a network whose nodes hold one row of the data each, or several."""
     options.check_picture("plot", plot)
     if against not in ("iterations", "units"):
         raise InputError(f"against = {against!r} must be 'iterations' or 'units'")
@@ -97,7 +114,14 @@ def run(
                 "runs": runs,
                 "seed": seed,
                 "checkpoints": checkpoints,
+                "nodes": nodes,
+                "deal": deal,
+                "by": by,
             }
+            if interval is not None:
+                settings["interval"] = options.fraction("interval", interval, "a level such as 95% or 0.95")
+            if until is not None:
+                settings["until"] = options.fraction("until", until, "an error such as 1% or 0.01")
             settings |= {"spacing": "log" if log else "linear", "engine": engine, **options.values(option)}
             traces = []
             for name in names:
@@ -119,28 +143,50 @@ def run(
 
 
 def _record(trace: Trace) -> dict[str, Any]:
-    """What is printed of a trace, as JSON has it: numbers at the last checkpoint that any run reached."""
+    """What is printed of a trace, as JSON has it: numbers of each run at the last checkpoint that it reached."""
     import numpy as np
 
-    about, data, error = trace.about, trace.data, trace.error()
+    about, data = trace.about, trace.data
     reached = np.isfinite(data["mean"].values)
     last = int(reached.any(axis=0).sum()) - 1
     none = last < 0
-    return {
-        **{key: about[key] for key in ("protocol", "statistic", "data", "graph", "n", "edges")},
-        "iterations": 0 if none else int(trace.iterations[last]),
+    until = about["until"] is not None
+    runs = np.flatnonzero(reached.any(axis=1) if until else reached[:, last])
+    at = reached[runs].sum(axis=1) - 1  # the last checkpoint of each of these runs
+
+    def mean(name: str) -> Any:
+        return None if none else data[name].values[runs, at].mean(axis=0).tolist()
+
+    record = {
+        **{key: about[key] for key in ("protocol", "statistic", "data", "graph", "n", "rows", "edges")},
+        "iterations": 0 if none else round(float(trace.iterations[at].mean())),
         "runs": about["runs"],
-        "runs_reached": 0 if none else int(reached[:, last].sum()),
+        "runs_reached": 0 if none else len(runs),
         "seed": about["seed"],
         "exact": _plain(data["target"].mean("node") if "node" in data["target"].dims else data["target"]),
-        "estimate": None if none else _plain(data["estimate"][:, last].mean("run")),
-        "error": None if none else float(error["mean"][last]),
-        "spread": None if none else float(error["spread"][last]),
+        "estimate": mean("estimate"),
+        "error": mean("mean"),
+        "spread": mean("spread"),
         "relative": about["relative"],
-        "units": 0 if none else int(trace.units[last]),
+        "units": 0 if none else round(float(trace.units[at].mean())),
         "seconds": round(about["seconds"], 3),
         "complete": trace.complete,
     }
+    if about["interval"] is not None and not none:
+        low, high = (float(end.values[runs, at].mean()) for end in trace.intervals())
+        record["interval"] = {"level": about["interval"], "low": low, "high": high, "all_rows": about["pooled"]}
+    if "alone" in about:
+        record["alone"] = about["alone"]
+    if until:
+        stopped = data["stopped"].values > 0
+        wrong = trace.data["median"].values[runs, at]
+        record["until"] = {
+            "error": about["until"],
+            "stopped": int(stopped.sum()),
+            "kept": int((wrong[stopped[runs]] <= about["until"]).sum()),
+            "worst": None if none else float(wrong.max()),
+        }
+    return record
 
 
 def _plain(value: Any) -> Any:
@@ -149,21 +195,70 @@ def _plain(value: Any) -> Any:
 
 def _summary(traces: list[Trace]) -> str:
     records = [_record(trace) for trace in traces]
-    first = records[0]
+    first, about = records[0], traces[0].about
     runs = f"{first['runs']} run{'s' * (first['runs'] > 1)}"
     if first["runs_reached"] < first["runs"]:
         runs = f"{first['runs_reached']} of {runs}"
     kind = "relative error" if first["relative"] else "absolute error (the exact value is 0)"
-    lines = [
-        f"{first['statistic']} of {first['data']} on {first['graph']}: {first['n']:,} nodes, {first['edges']:,} edges",
-        f"exact value {_number(first['exact'])}; after {first['iterations']:,} iterations, {runs}:",
+    where = f"{first['n']:,} nodes, {first['edges']:,} edges"
+    if first["rows"] != first["n"]:
+        where += f", {first['rows']:,} rows ({about['smallest']:,} to {about['largest']:,} a node)"
+    after = "until the nodes stopped" if "until" in first else f"after {first['iterations']:,} iterations"
+    head = [
+        f"{first['statistic']} of {first['data']} on {first['graph']}: {where}",
+        f"exact value {_number(first['exact'])}; {after}, {runs}:",
         f"  {'protocol':<14}{'estimate':>12}{'error':>11}{'spread':>11}{'numbers sent':>16}{'seconds':>10}",
     ]
+    rows = []
     for r in records:
         error, spread = (_share(r[k], r["relative"]) for k in ("error", "spread"))
         numbers = f"{_number(r['estimate']):>12}{error:>11}{spread:>11}{r['units']:>16,}{r['seconds']:>10.2f}"
-        lines.append(f"  {r['protocol']:<14}{numbers}")
-    return "\n".join([*lines, f"error: {kind}, mean over nodes; spread: its standard deviation over nodes"])
+        rows.append(f"  {r['protocol']:<14}{numbers}")
+    foot = f"error: {kind}, mean over nodes; spread: its standard deviation over nodes"
+    return "\n".join([*head, *rows, foot, *_notes(traces, records)])
+
+
+def _notes(traces: list[Trace], records: list[dict[str, Any]]) -> Iterator[str]:
+    """What else there is to say: stopping, intervals, local values, moments."""
+    first = records[0]
+    for record in records:
+        if "until" in record:
+            yield f"{record['protocol']}: {_stopped(record)}"
+        if "interval" in record:
+            interval = record["interval"]
+            nodes, pooled = f"{_number(interval['low'])} to {_number(interval['high'])}", interval["all_rows"]
+            yield (
+                f"{100 * interval['level']:g} % interval for the population: {nodes} at the nodes, on average; "
+                f"{_number(pooled[0])} to {_number(pooled[1])} from all rows in one place"
+            )
+    if "alone" in first and not isinstance(first["exact"], list):
+        yield _local_values(first)
+    if any(trace.about["moments"] for trace in traces):
+        yield f"{first['statistic']} is a function of plain means: tracking averages those, and no rows travel"
+
+
+def _stopped(record: dict[str, Any]) -> str:
+    until = record["until"]
+    wanted = options.share(until["error"])
+    if not until["stopped"]:
+        return f"no run stopped at {wanted} within {record['iterations']:,} iterations"
+    runs = f"{until['stopped']} of {record['runs']} runs stopped" if until["stopped"] < record["runs"] else "stopped"
+    return (
+        f"{runs} after {record['iterations']:,} iterations on average; the median node was within {wanted} in "
+        f"{until['kept']} of {until['stopped']} runs (worst {options.share(until['worst'])})"
+    )
+
+
+def _local_values(record: dict[str, Any]) -> str:
+    """What those get who average the values that nodes find alone."""
+    values = [value for value in record["alone"] if value is not None]
+    none = len(record["alone"]) - len(values)
+    lack = f" ({none} node{'s have' if none > 1 else ' has'} none: too few rows, or of one class only)" if none else ""
+    if not values:
+        return f"averaging the nodes' own values is not possible{lack}"
+    mean, exact = sum(values) / len(values), record["exact"]
+    off = f", off by {options.share(abs(mean - exact) / abs(exact))}" if exact else ""
+    return f"averaging the nodes' own values would give {_number(mean)}{off}{lack}"
 
 
 def _share(value: float | None, relative: bool) -> str:

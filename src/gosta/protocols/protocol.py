@@ -97,8 +97,8 @@ class Protocol:
         parts = (self.units(1, 0) - once, " d"), (self.units(0, 1) - once, " k"), (once, "")
         return " + ".join(f"{count}{name}" for count, name in parts if count) + " numbers"
 
-    def units(self, numbers: int, values: int) -> int:
-        """Numbers sent in one iteration, for observations of so many numbers and so many values to estimate."""
+    def units(self, numbers: float, values: int) -> float:
+        """Numbers sent in one iteration, for visitors of so many numbers and so many values to estimate."""
         told = len(self.tell(self.state(*[0.0] * self.fields), 1.0))  # type: ignore[arg-type]
         count = "fewest" in self.samples
         return 2 * self.draws * (told * values + (numbers if self.visitors else 0) + count)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, told apart by everyone; a protocol has the same one everywhere.
 COLOURS = {
+    "tracking": "#882255",
     "gosta-async": "#0072B2",
     "gosta-sync": "#009E73",
     "u2": "#D55E00",

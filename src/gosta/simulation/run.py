@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -27,10 +28,13 @@ from gosta.simulation.tables import Tables
 from gosta.simulation.trace import Trace, errors
 from gosta.statistics import Statistic
 from gosta.statistics import find as find_statistic
+from gosta.stopping import READINGS, looks, remaining
 
 KEEP = 1 << 26  # estimates kept in memory, half a GiB; beyond that summaries only
 MOST = 1 << 53  # ticks are floats, which count exactly up to here
 RESUMABLE = 4 << 30  # bytes of nodes kept for going on later, over all runs
+MOST_A_NODE = 10_000  # iterations a node after which nodes that are not done are not waited for
+SHARE = 0.95  # of the nodes, which must say that they are done
 Spacing = Literal["linear", "log"]
 EngineName = Literal["compiled", "reference"]
 
@@ -56,18 +60,19 @@ def simulate(
     deal: str = "zipf",
     by: Any = None,
     interval: float | None = None,
+    until: float | None = None,
     patience: float = progress.PATIENCE,
     **options: Any,
 ) -> Trace:
-    """Let a protocol estimate a statistic on a network with one row of the data at each node.
+    """Let a protocol estimate a statistic on a network whose nodes hold one row of the data each, or several.
 
     Parameters
     ----------
     data, statistic, columns, label, score, drop_missing, **options
         As for `gosta.exact`.
     graph
-        A family's name (``gosta graph --help``), made for as many nodes as there are rows; or a graph, an edge file,
-        a networkx graph.
+        A family's name (``gosta graph --help``), made for as many nodes as are needed; or a graph, an edge file, a
+        networkx graph.
     protocol
         A name from ``gosta protocols``.
     iterations
@@ -80,6 +85,15 @@ def simulate(
         Whether edges fire by Poisson clocks of rate 1, and the time of each checkpoint is recorded as ``time``.
     engine
         "compiled", or "reference", which is plain Python and gives the same numbers.
+    nodes, deal, by
+        How many nodes there are, if not one for each row; rows are dealt at random, a few nodes having many ("zipf") or
+        all as many ("even"). `by` is a column (or its values) that says which node a row is at, or, together with
+        `nodes`, whose neighbouring values go to the same node.
+    interval
+        Confidence level, such as 0.95: every node gives an interval for the population value, see `Trace.intervals`.
+    until
+        A relative error, such as 0.01, at which the nodes of a run are to stop by what they see themselves; runs that
+        do not are ended after `iterations`, by default 10 000 a node.
 
     Returns
     -------
@@ -93,11 +107,7 @@ def simulate(
     >>> bool(trace.error()["mean"][-1] < 0.05), round(trace.target, 4)
     (True, 0.9462)
     """
-    counts = {"runs": runs, "checkpoints": checkpoints} | ({} if iterations is None else {"iterations": iterations})
-    for name, value in counts.items():
-        _check_count(name, value)
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed = {seed!r} must be a whole number, not negative")
+    _check(iterations, runs, checkpoints, seed, until)
     for name, text, known in (("spacing", spacing, Spacing), ("engine", engine, EngineName)):
         if text not in get_args(known):
             raise InputError(f"{name} = {text!r} must be {' or '.join(map(repr, get_args(known)))}")
@@ -105,9 +115,6 @@ def simulate(
         protocol, data, statistic, graph, seed, options, columns, label, score, drop_missing, nodes, deal, by, interval
     )
     problem, network = setting.problem, setting.graph
-    last = 100 * problem.nodes if iterations is None else int(iterations)
-    count = min(checkpoints, last)
-    even = np.linspace(0, last, count + 1)[1:] if spacing == "linear" else np.geomspace(last, 1, count)
     about = {
         "protocol": setting.protocol.name,
         "statistic": problem.statistic.name,
@@ -120,14 +127,38 @@ def simulate(
         "edges": network.m,
         "runs": int(runs),
         "seed": int(seed),
-        "spacing": spacing,
+        "spacing": spacing if until is None else "log",
         "clocks": clocks,
         "interval": problem.level,
+        "until": until,
+        "moments": isinstance(setting.protocol, Protocol) and setting.protocol.begins == "moments",
         "engine": engine,
         "seconds": 0.0,
     }
-    at = np.unique(np.maximum(1, np.round(even))).astype(np.int64)
+    if problem.sizes is not None:
+        about |= {"smallest": int(problem.sizes.min()), "largest": int(problem.sizes.max())}
+        about["alone"] = [None if np.isnan(value) else value for value in problem.alone()[:, 0].tolist()]
+    if problem.level is not None:
+        about["pooled"] = list(problem.pooled_interval())
+    last = (100 if until is None else MOST_A_NODE) * problem.nodes if iterations is None else int(iterations)
+    at = _checkpoints(last, checkpoints, spacing) if until is None else looks(min(last, problem.nodes), last)
     return Simulation(setting, at, about).go(patience)
+
+
+def _checkpoints(last: int, checkpoints: int, spacing: Spacing) -> Any:
+    count = min(checkpoints, last)
+    even = np.linspace(0, last, count + 1)[1:] if spacing == "linear" else np.geomspace(last, 1, count)
+    return np.unique(np.maximum(1, np.round(even))).astype(np.int64)
+
+
+def _check(iterations: Any, runs: Any, checkpoints: Any, seed: Any, until: Any) -> None:
+    counts = {"runs": runs, "checkpoints": checkpoints} | ({} if iterations is None else {"iterations": iterations})
+    for name, value in counts.items():
+        _check_count(name, value)
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed = {seed!r} must be a whole number, not negative")
+    if until is not None and (not isinstance(until, float | np.floating) or not 0 < until < 1):
+        raise InputError(f"until = {until!r} must be a relative error between 0 and 1, such as 0.01")
 
 
 def _check_count(name: str, value: Any) -> None:
@@ -188,12 +219,14 @@ class Results:
 
     mean: Floats
     spread: Floats
+    median: Floats
     estimate: Floats
     estimates: Floats | None
     errors: Floats | None  # the standard errors that nodes estimate
     time: Floats | None
     clock: Floats | None  # the time at the end of each run's last whole block
     now: Any
+    stopped: Any  # the iteration at which the nodes of a run said that they were done; 0: they did not
     arrays: list[Arrays | None]
 
 
@@ -230,17 +263,20 @@ class Simulation:
         room = Results(
             np.full((runs, count), np.nan),
             np.full((runs, count), np.nan),
+            np.full((runs, count), np.nan),
             np.full((runs, count, p), np.nan),
             np.full((runs, count, n, p), np.nan) if keep else None,
             np.full((runs, count, n), np.nan) if self.problem.level is not None else None,
             np.full((runs, count), np.nan) if self.about["clocks"] else None,
             np.zeros(runs) if self.about["clocks"] else None,
             np.zeros(runs, dtype=np.int64),
+            np.zeros(runs, dtype=np.int64),
             [None] * runs,
         )
         if old is not None:
             done = len(old.iterations)
-            room.mean[:, :done], room.spread[:, :done] = old.data["mean"].values, old.data["spread"].values
+            for name in ("mean", "spread", "median"):
+                getattr(room, name)[:, :done] = old.data[name].values
             room.estimate[:, :done] = old.data["estimate"].values.reshape(runs, done, p)
             if room.estimates is not None:
                 room.estimates[:, :done] = old.data["estimates"].values.reshape(runs, done, n, p)
@@ -248,7 +284,7 @@ class Simulation:
                 room.errors[:, :done] = old.data["standard_error"].values
             if room.time is not None and room.clock is not None:
                 room.time[:, :done], room.clock[:] = old.data["time"].values, old.rest["clock"]
-            room.now[:] = old.rest["now"]
+            room.now[:], room.stopped[:] = old.rest["now"], old.data["stopped"]
             for run in range(runs):
                 names = [name for name in old.rest if name.endswith(f"@{run}")]
                 room.arrays[run] = {name.rpartition("@")[0]: np.array(old.rest[name]) for name in names} or None
@@ -301,10 +337,10 @@ class Simulation:
         arrays = results.arrays[run]
         if arrays is None:
             arrays = results.arrays[run] = self.engine.start()
-        now = int(results.now[run])
+        now, readings = int(results.now[run]), deque[Floats](maxlen=READINGS)
         for c, checkpoint in enumerate(self.at.tolist()):
             while now < checkpoint:
-                if self.stopping.is_set():
+                if self.stopping.is_set() or results.stopped[run]:
                     return
                 stop = min(checkpoint, (now * draws // BLOCK + 1) * BLOCK // draws)
                 self._advance(arrays, schedule, now, stop)
@@ -313,7 +349,9 @@ class Simulation:
                 advance(stop - now)
                 now = results.now[run] = stop
             if np.isnan(results.mean[run, c]):
-                self._read(run, c, arrays, now)
+                readings.append(self._read(run, c, arrays, now))
+                if self.about["until"] is not None and self._done(readings):
+                    results.stopped[run] = now
                 if results.time is not None and results.clock is not None:
                     begun = now * draws // BLOCK * BLOCK
                     results.time[run, c] = results.clock[run] + schedule.gaps(begun, now * draws).sum()
@@ -327,15 +365,22 @@ class Simulation:
         else:
             self.engine.advance(arrays, edges, now)
 
-    def _read(self, run: int, c: int, arrays: Arrays, now: int) -> None:
+    def _done(self, readings: deque[Floats]) -> bool:
+        """Whether nearly all nodes think that they are within the error that was asked for."""
+        close = remaining(np.array(readings)) <= self.about["until"]
+        return bool(close.mean() >= SHARE)
+
+    def _read(self, run: int, c: int, arrays: Arrays, now: int) -> Floats:
         means = self.engine.means(arrays, now)
         values = self.problem.values(means, self.protocol)
         if self.results.errors is not None:
             self.results.errors[run, c] = self.problem.standard_errors(means)
-        self.results.mean[run, c], self.results.spread[run, c] = errors(values, self.target)
+        found = errors(values, self.target)
+        self.results.mean[run, c], self.results.spread[run, c], self.results.median[run, c] = found
         self.results.estimate[run, c] = values.mean(axis=0)
         if self.results.estimates is not None:
             self.results.estimates[run, c] = values
+        return values
 
     def _trace(self) -> Trace:
         import xarray as xr
@@ -347,8 +392,10 @@ class Simulation:
         variables: dict[str, Any] = {
             "mean": (("run", "iteration"), results.mean),
             "spread": (("run", "iteration"), results.spread),
+            "median": (("run", "iteration"), results.median),
             "estimate": (("run", "iteration", "value"), results.estimate),
             "units": ("iteration", units),
+            "stopped": ("run", results.stopped),
             "target": (dims, target if several else target[..., 0]),
         }
         if not several:
@@ -367,7 +414,8 @@ class Simulation:
         n, d = self.problem.x.shape
         if isinstance(self.protocol, Collecting):
             return int(self.protocol.sent(iterations, n, d))
-        return iterations * self.protocol.units(d, self.problem.estimated(self.protocol))
+        estimated = self.problem.estimated(self.protocol)
+        return round(iterations * self.protocol.units(self.problem.visitor_numbers, estimated))
 
     def _rest(self) -> dict[str, Any]:
         """What a resumed run needs, where it is small enough to keep."""

@@ -27,7 +27,8 @@ class Trace:
     Attributes
     ----------
     data
-        ``mean`` and ``spread``, the mean and standard deviation over nodes of the error, by run and iteration;
+        ``mean``, ``spread`` and ``median``, the mean, standard deviation and median over nodes of the error, by run and
+        iteration;
         ``estimate``, the mean over nodes; ``estimates`` by run, iteration and node (absent where they would not fit);
         ``units``, the numbers sent; ``target``. Checkpoints that were not reached are NaN.
     about
@@ -74,8 +75,9 @@ class Trace:
 
     @property
     def complete(self) -> bool:
-        """Whether all runs reached the last checkpoint."""
-        return bool(np.isfinite(self.data["mean"].values).all())
+        """Whether all runs reached the last checkpoint, or stopped because their nodes said that they were done."""
+        reached = np.isfinite(self.data["mean"].values).all(axis=1)
+        return bool((reached | (self.data["stopped"].values > 0)).all())
 
     def error(self) -> xr.Dataset:
         """Mean error and its spread over nodes at each checkpoint, averaged over the runs that reached it."""
@@ -120,7 +122,7 @@ class Trace:
 
         if not Path(path).is_file():
             raise InputError(f"no such file: {path}")
-        always = {"mean", "spread", "estimate", "units", "target"}
+        always = {"mean", "spread", "median", "estimate", "stopped", "units", "target"}
         known = always | {"estimates", "standard_error", "time"}
         try:
             data = xr.load_dataset(io.BytesIO(Path(path).read_bytes()), engine="h5netcdf")
@@ -140,9 +142,9 @@ class Trace:
         )
 
 
-def errors(estimates: Floats, target: Floats) -> tuple[float, float]:
-    """Mean and standard deviation over nodes of the error: relative, or absolute where the target is 0."""
+def errors(estimates: Floats, target: Floats) -> tuple[float, float, float]:
+    """Mean, standard deviation and median over nodes of the error: relative, or absolute where the target is 0."""
     gap = np.sqrt(((estimates - target) ** 2).sum(axis=1))
     size = size_of(target)
     relative = gap / size if size > 0 else gap
-    return float(relative.mean()), float(relative.std())
+    return float(relative.mean()), float(relative.std()), float(np.median(relative))
