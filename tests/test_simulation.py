@@ -174,7 +174,7 @@ def test_collecting_estimates_are_exact_over_what_is_held() -> None:
 def test_units_are_those_of_the_paper() -> None:
     d = 7
     wanted = {
-        "tracking": 2 * (d + 2),
+        "tracking": 2 * (d + 3),
         "gosta-async": 2 * (d + 1),
         "gosta-sync": 2 * (d + 1),
         "u1": 2 * d,

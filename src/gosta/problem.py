@@ -60,7 +60,7 @@ class Problem:
 
     @property
     def visitor_numbers(self) -> float:
-        """How many numbers travel as a visitor: an observation; or a sample, what it misses and how many rows it is of."""
+        """How many numbers travel as a visitor: an observation; or a sample, what it misses, how many rows it is of."""
         d = int(self.x.shape[1])
         return d if self.sizes is None else float(self.samples.mean()) * d + self.width + 1
 
@@ -221,6 +221,8 @@ class Problem:
         if isinstance(protocol, Protocol) and protocol.begins == "moments":
             assert self.statistic.moments is not None
             means = apply(self.statistic.moments[1], means)
+        elif isinstance(protocol, Protocol) and protocol.cross and not self.tables:
+            means = ((self.n - 1) * means + self.diagonal.mean(axis=0)) / self.n  # of different rows, until now
         values = self.of_rows(means) if protocol.of_rows else self._value(means)
         return np.where(np.isfinite(values), values, 0.0)
 

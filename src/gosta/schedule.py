@@ -28,17 +28,22 @@ class Schedule:
 
     def edges(self, first: int, last: int) -> NDArray[np.int32]:
         """The edges drawn, two node numbers each."""
-        edges: NDArray[np.int32] = self._piece(EDGES, first, last)
+        edges: NDArray[np.int32] = self._block(EDGES, first)[0][self._within(first, last)]
         return edges
+
+    def paces(self, first: int, last: int) -> NDArray[np.float64]:
+        """Their paces; one number where all edges are alike."""
+        paces: NDArray[np.float64] = self._block(EDGES, first)[1]
+        return paces if len(paces) == 1 else paces[self._within(first, last)]
 
     def chances(self, first: int, last: int) -> NDArray[np.float64]:
         """Uniform numbers for choices within a meeting, two each."""
-        chances: NDArray[np.float64] = self._piece(CHANCES, first, last)
+        chances: NDArray[np.float64] = self._block(CHANCES, first)[self._within(first, last)]
         return chances
 
     def gaps(self, first: int, last: int) -> NDArray[np.float64]:
         """Times between meetings, where each edge has a Poisson clock of rate 1, or of its weight."""
-        gaps: NDArray[np.float64] = self._piece(GAPS, first, last)
+        gaps: NDArray[np.float64] = self._block(GAPS, first)[self._within(first, last)]
         return gaps
 
     @cached_property
@@ -46,15 +51,19 @@ class Schedule:
         """A random order of the nodes."""
         return self._rng(ORDER, 0).permutation(self.graph.n)
 
-    def _piece(self, kind: int, first: int, last: int) -> Any:
+    def _within(self, first: int, last: int) -> slice:
+        begun = first // BLOCK * BLOCK
+        return slice(first - begun, last - begun)
+
+    def _block(self, kind: int, first: int) -> Any:
         block = first // BLOCK
         if self._last.get(kind, (-1,))[0] != block:
             self._last[kind] = block, self._drawn(kind, self._rng(kind, block))
-        return self._last[kind][1][first - block * BLOCK : last - block * BLOCK]
+        return self._last[kind][1]
 
     def _drawn(self, kind: int, rng: np.random.Generator) -> Any:
         if kind == EDGES:
-            return self.graph.draw(rng, BLOCK)
+            return self.graph.draw_paced(rng, BLOCK)
         if kind == CHANCES:
             return rng.random((BLOCK, 2))
         rate = self.graph.m if self.graph.weights is None else self.graph.weights.sum()

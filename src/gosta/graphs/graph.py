@@ -80,20 +80,38 @@ class Graph:
         """How often each edge fires, relative to the others: its weight, or one."""
         return np.ones(self.m) if self.weights is None else self.weights
 
+    @functools.cached_property
+    def paces(self) -> Floats:
+        """The share that each edge has of the meetings of its ends, at the end where that is less.
+
+        One number where it is the same for all.
+        """
+        if self.edges is None:
+            return np.full(1, 1 / (self.n - 1))
+        ends, rates = self.edges.ravel(), self.rates
+        meetings = np.bincount(ends, np.repeat(rates, 2), self.n)
+        shares = (rates[:, None] / meetings[self.edges]).min(axis=1)
+        return shares[:1] if np.ptp(shares) == 0 else shares
+
     def draw(self, rng: np.random.Generator, size: int) -> Edges:
         """Draw the next edges to fire, with replacement: size × 2 node numbers.
 
         Every edge is as likely as its weight says. Two blocks drawn one after the other hold the same edges as
         one block of their joint size.
         """
+        return self.draw_paced(rng, size)[0]
+
+    def draw_paced(self, rng: np.random.Generator, size: int) -> tuple[Edges, Floats]:
+        """The same, and their paces; one number where all edges are alike."""
         if self.edges is None:
-            return _draw_pairs(rng, self.n, size)
+            return _draw_pairs(rng, self.n, size), self.paces
         if self.weights is None:
             chosen = rng.integers(self.m, size=size)
         else:
             chosen = np.searchsorted(self._cumulated, rng.random(size) * self._cumulated[-1], side="right")
             np.minimum(chosen, self.m - 1, out=chosen)  # the product may round up to the end
-        return self._joined.take(chosen).view(np.int32).reshape(size, 2)
+        paces = self.paces if len(self.paces) == 1 else self.paces.take(chosen)
+        return self._joined.take(chosen).view(np.int32).reshape(size, 2), paces
 
     @functools.cached_property
     def _joined(self) -> Integers:

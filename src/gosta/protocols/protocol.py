@@ -37,6 +37,8 @@ class Protocol:
         - ``meetings``: how many the node has had, this one included; ``fewest``: the smaller such count of the two,
           for which both have to tell theirs;
         - ``weight``: that of this meeting's visitor among all so far, 1/meetings if nodes hold one row each;
+        - ``pace``: the share that meetings over this edge have of all of the node's, at the end where that is less; for
+          which both have to tell theirs;
         - ``share``: the other's share of the rows that the two hold, 1/2 if nodes hold one row each;
         - ``now``: the tick.
     read
@@ -45,6 +47,8 @@ class Protocol:
         How many travelling observations a node holds; an iteration draws one edge for each (one if there are none).
     cross
         Weight of visitor × visitor against ``fresh`` in ``known``, where nodes hold one row and there is no ``local``.
+        Since a visitor never meets itself, ``known`` is then a mean over pairs of different rows: a visitor at home is
+        left out.
     of_rows
         Whether nodes estimate their own row mean instead of the statistic.
     of_moments
@@ -100,8 +104,8 @@ class Protocol:
     def units(self, numbers: float, values: int) -> float:
         """Numbers sent in one iteration, for visitors of so many numbers and so many values to estimate."""
         told = len(self.tell(self.state(*[0.0] * self.fields), 1.0))  # type: ignore[arg-type]
-        count = "fewest" in self.samples
-        return 2 * self.draws * (told * values + (numbers if self.visitors else 0) + count)
+        once = ("fewest" in self.samples) + ("pace" in self.samples)
+        return 2 * self.draws * (told * values + (numbers if self.visitors else 0) + once)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from gosta.datasets.data import Floats
 from gosta.problem import Problem
 from gosta.protocols import Protocol
 from gosta.simulation.layout import LINE, Layout
-from gosta.simulation.reference import Arrays
+from gosta.simulation.reference import ALIKE, Arrays
 
 CACHE = 4 << 20  # bytes: about what a core can call its own
 
@@ -39,7 +39,7 @@ class Compiled:
     def _trial(self, module: ModuleType) -> None:
         arrays = self._arrays(np.zeros((1, self.layout.kept.states)), self.problem.x[:1])
         none = np.zeros((0, 2), dtype=np.int32)
-        module.advance(arrays["table"], self.problem.x, arrays["visitors"], none, 0, self.options)
+        module.advance(arrays["table"], self.problem.x, arrays["visitors"], none, ALIKE, 0, self.options)
 
     def start(self) -> Arrays:
         """All nodes at the beginning: every visitor is at home."""
@@ -58,9 +58,9 @@ class Compiled:
         table[:, size : size + rest.shape[1]] = rest
         return {"table": table, "visitors": np.zeros((1, 1), dtype=np.int32)}
 
-    def advance(self, arrays: Arrays, edges: Any, start: int) -> None:
+    def advance(self, arrays: Arrays, edges: Any, start: int, paces: Floats = ALIKE) -> None:
         """Let the pairs meet, from tick start + 1 on."""
-        self.loop(arrays["table"], self.problem.x, arrays["visitors"], edges, start, self.options)
+        self.loop(arrays["table"], self.problem.x, arrays["visitors"], edges, paces, start, self.options)
 
     def means(self, arrays: Arrays, now: int) -> Floats:
         """Each node's estimates of the means."""

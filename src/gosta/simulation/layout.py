@@ -30,7 +30,7 @@ class Kept:
 
     @property
     def known(self) -> int:
-        """Where the means of its own begin, after the count of meetings."""
+        """Where the means of its own begin."""
         return self.states + self.protocol.counts
 
     @property
@@ -51,6 +51,8 @@ class Kept:
                 yield f"meetings_{node} = table[{node}, {self.states}] + 1.0"
                 yield f"table[{node}, {self.states}] = meetings_{node}"
             yield "fewest = min(meetings_i, meetings_j)"
+        if "pace" in self.protocol.samples:
+            yield "pace = paces[min(t, len(paces) - 1)]"
 
     def rule(self) -> Iterator[str]:
         """The protocol's rule, for each number that is estimated: all that it needs has its name in the loop."""
@@ -110,7 +112,7 @@ class Layout:
 from gosta.observation import part, prefetch
 {pairs.values_text(example)}
 
-def advance(table, x, visitors, edges, start, options):
+def advance(table, x, visitors, edges, paces, start, options):
     for t in range(0, len(edges), {draws}):
         now = start + t // {draws} + 1.0
         {body}
@@ -151,7 +153,9 @@ def advance(table, x, visitors, edges, start, options):
             for c in range(self.values):
                 seen = f"fresh_{node}[{c}]"
                 if cross:
-                    seen = f"({1 - cross} * {seen} + {cross} * cross[{c}])"
+                    home = f"table[{node}, {self.visitor(0)}]" if self.carried else f"visitors[{node}, 0]"
+                    mixed = f"{1 - cross} * {seen} + {cross} * cross[{c}]"
+                    seen = f"(cross[{c}] if {home} == {node} else {mixed})"
                 yield f"table[{node}, {known + c}] += weight_{node} * ({seen} - table[{node}, {known + c}])"
             yield f"known_{node} = ({''.join(f'table[{node}, {known + c}], ' for c in range(self.values))})"
 

@@ -14,6 +14,7 @@ from gosta.protocols import Protocol
 from gosta.statistics.definition import as_floats
 
 Arrays = dict[str, Any]
+ALIKE: Floats = np.ones(1)  # the paces of edges that fire equally often
 
 
 def offsets(sizes: Counts) -> Counts:
@@ -68,7 +69,7 @@ class Reference:
         """A node's own rows."""
         return range(self.first[k], self.first[k + 1])
 
-    def advance(self, arrays: Arrays, edges: Any, start: int) -> None:
+    def advance(self, arrays: Arrays, edges: Any, start: int, paces: Floats = ALIKE) -> None:
         """Let the pairs meet, from tick start + 1 on."""
         protocol, meetings = self.protocol, arrays["meetings"]
         for t, ends in enumerate(edges.tolist()):
@@ -77,9 +78,10 @@ class Reference:
             for k in ends:
                 meetings[k] += 1.0
             given: list[dict[str, Any]] = [{"now": now, "fewest": min(meetings[i], meetings[j])} for _ in ends]
+            pace = float(paces[min(t, len(paces) - 1)])
             for side, (k, other) in enumerate(((i, j), (j, i))):
                 share = self.rows[other] / (self.rows[k] + self.rows[other])
-                given[side] |= {"meetings": meetings[k], "share": share}
+                given[side] |= {"meetings": meetings[k], "share": share, "pace": pace}
             if protocol.visitors:
                 self._swap(arrays, ends, t % protocol.draws, given)
             for c in range(len(arrays["states"][0])):
@@ -143,8 +145,10 @@ class Reference:
         if self.by_home:
             return self._home_known(arrays, k, given, known)
         for c, fresh in enumerate(given["fresh"]):
-            share = self.protocol.cross
-            sample = (1 - share) * fresh + share * cross[c] if self.mixes else fresh
+            share, sample = self.protocol.cross, fresh
+            if self.mixes:
+                home = arrays["visitors"][k][0] == k
+                sample = cross[c] if home else (1 - share) * fresh + share * cross[c]
             known[c] += given["weight"] * (sample - known[c])
         return known
 

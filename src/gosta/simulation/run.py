@@ -363,7 +363,8 @@ class Simulation:
         if isinstance(self.protocol, Collecting):
             self.engine.advance(arrays, edges, now, chances=schedule.chances(now, stop), order=schedule.order)
         else:
-            self.engine.advance(arrays, edges, now)
+            paces = schedule.paces(now * self.protocol.draws, stop * self.protocol.draws)
+            self.engine.advance(arrays, edges, now, paces)
 
     def _done(self, readings: deque[Floats]) -> bool:
         """Whether nearly all nodes think that they are within the error that was asked for."""

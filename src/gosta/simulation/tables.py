@@ -27,7 +27,7 @@ from gosta.datasets.data import Floats
 from gosta.problem import Problem
 from gosta.protocols import Protocol
 from gosta.simulation.layout import Kept
-from gosta.simulation.reference import Arrays, offsets
+from gosta.simulation.reference import ALIKE, Arrays, offsets
 from gosta.statistics import pairs
 
 
@@ -48,7 +48,7 @@ class Tables:
         self.loop = compiled.specialise(self._text(), functions, self._trial).advance
 
     def _trial(self, module: ModuleType) -> None:
-        module.advance(*self.start().values(), *self.fixed, np.zeros((0, 2), np.int32), 0, self.options)
+        module.advance(*self.start().values(), *self.fixed, np.zeros((0, 2), np.int32), ALIKE, 0, self.options)
 
     def start(self) -> Arrays:
         """All nodes at the beginning: every visitor is at home."""
@@ -64,9 +64,9 @@ class Tables:
             "met": np.zeros((1, 1, 1) if local else (problem.nodes, problem.nodes, 1 + problem.width)),
         }
 
-    def advance(self, arrays: Arrays, edges: Any, start: int) -> None:
+    def advance(self, arrays: Arrays, edges: Any, start: int, paces: Floats = ALIKE) -> None:
         """Let the pairs meet, from tick start + 1 on."""
-        self.loop(*arrays.values(), *self.fixed, edges, start, self.options)
+        self.loop(*arrays.values(), *self.fixed, edges, paces, start, self.options)
 
     def means(self, arrays: Arrays, now: int) -> Floats:
         """Each node's estimates of the means."""
@@ -92,7 +92,8 @@ def leave(x, first, samples, upcoming, missing, own_means, node, options):
 
 
 def advance(
-    table, visitors, upcoming, missing, seen, met, x, first, samples, own_means, scale, shift, edges, start, options
+    table, visitors, upcoming, missing, seen, met, x, first, samples, own_means, scale, shift,
+    edges, paces, start, options
 ):
     for t in range(len(edges)):
         now = start + t + 1.0
@@ -118,9 +119,7 @@ def advance(
                 yield f"    leave(x, first, samples, upcoming, missing, own_means, {node}, options)"
             if "held" in samples:
                 yield from self._seen("held")
-            yield "kept = visitors[i]"
-            yield "visitors[i] = visitors[j]"
-            yield "visitors[j] = kept"
+            yield from ("guest = visitors[i]", "visitors[i] = visitors[j]", "visitors[j] = guest")
             if "known" in samples:
                 yield from self._seen("fresh")
                 yield from self._known() if self.problem.statistic.local is None else self._rows_known()
