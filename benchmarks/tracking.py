@@ -43,7 +43,7 @@ GRAPHS: dict[str, tuple[list[Case], float, int]] = {
     "watts-strogatz": (CASES, 0.01, 1500),
     "torus": (CASES, 0.01, 3000),
     "cycle": (SMALL, 0.05, 20_000),
-    "two-cliques": (SMALL, 0.05, 20_000),
+    "two-cliques": (SMALL, 0.02, 20_000),
 }
 
 
@@ -102,9 +102,9 @@ TRIED = {
     "push 0.6": variant(("PUSH = 0.4", "PUSH = 0.6")),
     "no ramp": variant(("RAMP = 40.0", "RAMP = 1.0")),
     "changes seen at once": variant(("return State(z, ahead + change", "return State(z + change, ahead + change")),
-    "own mean not smoothed": variant(("change = 2.0 / (meetings + 2.5)", "change = 1.0")),
-    "own mean smoothed once": variant(("change = 2.0 / (meetings + 2.5)", "change = 1.0 / (meetings + 1.5)")),
-    "own mean smoothed thrice": variant(("change = 2.0 / (meetings + 2.5)", "change = 3.0 / (meetings + 3.5)")),
+    "own mean not smoothed": variant(("change = 2.0 / (meetings + 3.0)", "change = 1.0")),
+    "own mean smoothed once": variant(("change = 2.0 / (meetings + 3.0)", "change = 1.0 / (meetings + 2.0)")),
+    "own mean smoothed thrice": variant(("change = 2.0 / (meetings + 3.0)", "change = 3.0 / (meetings + 4.0)")),
     "all edges pushed alike": variant(("SELDOM = 4.0", "SELDOM = 1e9")),
     "no visitor x visitor": variant(cross=0.0),
     "visitor x visitor half": variant(cross=0.5),

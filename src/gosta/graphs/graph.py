@@ -90,7 +90,7 @@ class Graph:
             return np.full(1, 1 / (self.n - 1))
         ends, rates = self.edges.ravel(), self.rates
         meetings = np.bincount(ends, np.repeat(rates, 2), self.n)
-        shares = (rates[:, None] / meetings[self.edges]).min(axis=1)
+        shares: Floats = (rates[:, None] / meetings[self.edges]).min(axis=1)
         return shares[:1] if np.ptp(shares) == 0 else shares
 
     def draw(self, rng: np.random.Generator, size: int) -> Edges:

@@ -71,7 +71,7 @@ def meet(
 ) -> State:
     """Average, then add what one's own mean has changed by; others will see that at the next meeting."""
     z, ahead, owed = average(me, you, meetings, fewest, pace, share)
-    change = 2.0 / (meetings + 2.5) * (known - me.smooth)
+    change = 2.0 / (meetings + 3.0) * (known - me.smooth)
     return State(z, ahead + change, owed, me.smooth + change)
 
 
