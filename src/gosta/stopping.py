@@ -1,12 +1,14 @@
 """How a node knows, from its own readings alone, that it is close enough.
 
-A node reads its estimate eight times while the number of its meetings doubles. What is still wrong with the estimate,
-disagreement with others or chance in what was seen so far, shows as movement while twice as much is seen: the range
-of the last nine readings, times `SAFETY`, is what the node takes for its error.
+A node reads its estimate eight times while its meetings double in number. What is wrong with an estimate, disagreement
+with others or chance in what was seen, shows as change while twice as much is seen; chance alone goes down with the
+root of the meetings. So a node takes for its error twice the largest of the last twelve changes over a doubling, each
+brought forward by that root.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,23 +16,24 @@ import numpy as np
 from gosta.datasets.data import Floats
 
 PER_DOUBLING = 8
-READINGS = PER_DOUBLING + 1
-SAFETY = 1.0
+CHANGES = 12
+READINGS = PER_DOUBLING + CHANGES
+SAFETY = 2.0
 
 
 def looks(first: int, last: int) -> Any:
     """When to look: at equal ratios from the first to the last iteration."""
-    doublings = np.log2(last / first)
-    times = first * 2 ** (np.arange(int(np.ceil(doublings * PER_DOUBLING)) + 1) / PER_DOUBLING)
+    steps = int(np.ceil(np.log2(last / first) * PER_DOUBLING))
+    times = first * 2 ** (np.arange(steps + 1) / PER_DOUBLING)
     return np.unique(np.minimum(np.round(times), last)).astype(np.int64)
 
 
-def remaining(readings: Floats) -> Floats:
-    """The relative error each node expects to have, from its last readings (readings × nodes × values)."""
+def remaining(readings: Sequence[Floats], times: Sequence[int]) -> Floats:
+    """The relative error each node expects to have, from its last readings (nodes × values each) and their times."""
     if len(readings) < READINGS:
-        return np.full(readings.shape[1], np.inf)
-    last = readings[-READINGS:]
-    ranges = np.linalg.norm(last.max(axis=0) - last.min(axis=0), axis=1)
-    sizes = np.linalg.norm(last[-1], axis=1)
+        return np.full(len(readings[-1]), np.inf)
+    values, forward = np.array(readings[-READINGS:]), np.sqrt(np.array(times[-CHANGES:]) / times[-1])
+    changes = np.linalg.norm(values[PER_DOUBLING:] - values[:-PER_DOUBLING], axis=2)
+    sizes = np.linalg.norm(values[-1], axis=1)
     with np.errstate(all="ignore"):
-        return np.where(sizes > 0, SAFETY * ranges / sizes, np.inf)
+        return np.where(sizes > 0, SAFETY * (changes * forward[:, None]).max(axis=0) / sizes, np.inf)

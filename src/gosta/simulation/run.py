@@ -34,7 +34,7 @@ KEEP = 1 << 26  # estimates kept in memory, half a GiB; beyond that summaries on
 MOST = 1 << 53  # ticks are floats, which count exactly up to here
 RESUMABLE = 4 << 30  # bytes of nodes kept for going on later, over all runs
 MOST_A_NODE = 10_000  # iterations a node after which nodes that are not done are not waited for
-SHARE = 0.95  # of the nodes, which must say that they are done
+SHARE = 0.8  # of the nodes, which must say that they are done
 Spacing = Literal["linear", "log"]
 EngineName = Literal["compiled", "reference"]
 
@@ -337,7 +337,7 @@ class Simulation:
         arrays = results.arrays[run]
         if arrays is None:
             arrays = results.arrays[run] = self.engine.start()
-        now, readings = int(results.now[run]), deque[Floats](maxlen=READINGS)
+        now, readings = int(results.now[run]), self._readings(run)
         for c, checkpoint in enumerate(self.at.tolist()):
             while now < checkpoint:
                 if self.stopping.is_set() or results.stopped[run]:
@@ -350,7 +350,7 @@ class Simulation:
                 now = results.now[run] = stop
             if np.isnan(results.mean[run, c]):
                 readings.append(self._read(run, c, arrays, now))
-                if self.about["until"] is not None and self._done(readings):
+                if self.about["until"] is not None and self._done(readings, c):
                     results.stopped[run] = now
                 if results.time is not None and results.clock is not None:
                     begun = now * draws // BLOCK * BLOCK
@@ -366,10 +366,15 @@ class Simulation:
             paces = schedule.paces(now * self.protocol.draws, stop * self.protocol.draws)
             self.engine.advance(arrays, edges, now, paces)
 
-    def _done(self, readings: deque[Floats]) -> bool:
-        """Whether nearly all nodes think that they are within the error that was asked for."""
-        close = remaining(np.array(readings)) <= self.about["until"]
-        return bool(close.mean() >= SHARE)
+    def _readings(self, run: int) -> deque[Floats]:
+        """The last readings of the nodes, as far as they were kept."""
+        kept, done = self.results.estimates, np.isfinite(self.results.mean[run])
+        return deque([] if kept is None else kept[run, done][-READINGS:], maxlen=READINGS)
+
+    def _done(self, readings: deque[Floats], checkpoint: int) -> bool:
+        """Whether most nodes think that they are within the error that was asked for."""
+        times = self.at[: checkpoint + 1].tolist()
+        return bool((remaining(list(readings), times) <= self.about["until"]).mean() >= SHARE)
 
     def _read(self, run: int, c: int, arrays: Arrays, now: int) -> Floats:
         means = self.engine.means(arrays, now)
