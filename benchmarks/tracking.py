@@ -91,13 +91,13 @@ def variant(*changes: tuple[str, str], **fields: Any) -> Protocol:
     return made
 
 
-FIXED = ("max(5.0, meetings / 2.0)", "20.0")
+FIXED = ("max(5.0, meetings / 4.0)", "20.0")
 TRIED = {
     "as it is": variant(),
     "no momentum": variant(("PUSH = 0.4", "PUSH = 0.0")),
     "memory of 20 meetings, ramp of 80": variant(FIXED, ("RAMP = 40.0", "RAMP = 80.0")),
-    "memory of a quarter of all meetings": variant(("meetings / 2.0", "meetings / 4.0")),
-    "memory of all meetings": variant(("meetings / 2.0", "meetings / 1.0")),
+    "memory of half of all meetings": variant(("meetings / 4.0", "meetings / 2.0")),
+    "memory of all meetings": variant(("meetings / 4.0", "meetings / 1.0")),
     "push 0.2": variant(("PUSH = 0.4", "PUSH = 0.2")),
     "push 0.6": variant(("PUSH = 0.4", "PUSH = 0.6")),
     "no ramp": variant(("RAMP = 40.0", "RAMP = 1.0")),

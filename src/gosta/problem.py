@@ -163,7 +163,8 @@ class Problem:
         changes = []
         for c in range(means.shape[1]):
             step = np.where(np.arange(means.shape[1]) == c, steps, 0.0)
-            changes.append((self._value(means + step) - self._value(means - step)) / (2 * steps[:, c : c + 1]))
+            with np.errstate(invalid="ignore"):  # where there is no value
+                changes.append((self._value(means + step) - self._value(means - step)) / (2 * steps[:, c : c + 1]))
         return np.stack(changes, axis=2)
 
     def scatter(self, slopes: Floats) -> float:

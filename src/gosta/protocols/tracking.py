@@ -54,7 +54,7 @@ def tell(me: Moving | State, now: float) -> tuple[float]:
 
 def memory(meetings: float) -> float:
     """Over how many meetings to hand out what is owed."""
-    return max(5.0, meetings / 2.0)
+    return max(5.0, meetings / 4.0)
 
 
 def average(me: Moving | State, you: tuple[float], meetings: float, fewest: float, pace: float, share: float) -> Moving:

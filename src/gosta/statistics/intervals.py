@@ -47,10 +47,15 @@ def _of_first(statistic: Statistic, width: int) -> Any:
 
 
 def standard_errors(means: Floats, slopes: Floats, n: int) -> Floats:
-    """From means and products at each node (nodes × m) and the value's slopes there, by the jackknife's formula."""
+    """From means and products at each node (nodes × m) and the value's slopes there, by the jackknife's formula.
+
+    Infinite where a node has no value yet.
+    """
     variance, width = np.zeros(len(means)), slopes.shape[1]
-    for at, (a, b) in enumerate(combinations_with_replacement(range(width), 2), width):
-        covariance = means[:, at] - means[:, a] * means[:, b]
-        variance += (1 if a == b else 2) * slopes[:, a] * slopes[:, b] * covariance
-    errors: Floats = np.sqrt(np.maximum(variance, 0.0) * 4 * (n - 1) / (n - 2) ** 2)
+    with np.errstate(all="ignore"):
+        for at, (a, b) in enumerate(combinations_with_replacement(range(width), 2), width):
+            covariance = means[:, at] - means[:, a] * means[:, b]
+            variance += (1 if a == b else 2) * slopes[:, a] * slopes[:, b] * covariance
+    variance = np.where(np.isfinite(variance), np.maximum(variance, 0.0), np.inf)
+    errors: Floats = np.sqrt(variance * 4 * (n - 1) / (n - 2) ** 2)
     return errors

@@ -1,0 +1,193 @@
+"""Tracking: what it conserves, that it never diverges, that it is faster; moments, intervals, stopping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gosta
+from gosta import graphs, stopping
+from gosta.graphs import TABLE as FAMILIES
+from gosta.graphs.graph import Graph
+from gosta.problem import Setting, settle
+from gosta.protocols import Protocol
+from gosta.simulation.compiled import Compiled
+from gosta.simulation.run import Simulation
+from gosta.simulation.tables import Tables
+
+WINE: dict[str, Any] = {"data": "wine-quality-red", "statistic": "within-cluster-scatter", "centroids": "class-means"}
+
+
+def small_graph(rng: np.random.Generator, weighted: bool) -> Graph:
+    """A random tree and some more edges on 2 to 12 nodes; weights over several orders of magnitude."""
+    n = int(rng.integers(2, 13))
+    edges = {(int(rng.integers(0, k)), k) for k in range(1, n)}
+    edges |= {tuple(sorted(rng.choice(n, 2, replace=False).tolist())) for _ in range(int(rng.integers(0, n)))}
+    weights = np.exp(rng.normal(0, 1.5, len(edges))) if weighted else None
+    return graphs.from_edges(np.array(sorted(edges)), weights=weights)
+
+
+def setting_of(seed: int, statistic: str) -> tuple[Setting, np.random.Generator]:
+    rng = np.random.default_rng(seed)
+    graph = small_graph(rng, weighted=bool(seed % 3))
+    nodes = graph.n if seed % 2 else None
+    rows = rng.normal(size=graph.n if nodes is None else graph.n * int(rng.integers(1, 20)))
+    return settle("tracking", rows, statistic, graph, seed, {}, nodes=nodes), rng
+
+
+def engine_of(setting: Setting) -> Any:
+    assert isinstance(setting.protocol, Protocol)
+    return (Tables if setting.problem.tables else Compiled)(setting.problem, setting.protocol)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), count=st.integers(1, 3000))
+@pytest.mark.parametrize("statistic", ["gini-mean-difference", "variance"])
+def test_sums_are_conserved(statistic: str, seed: int, count: int) -> None:
+    """Over nodes, by their rows: where estimates are going and what they are owed is what nodes know of their own."""
+    setting, rng = setting_of(seed, statistic)
+    assert isinstance(setting.protocol, Protocol)
+    problem, engine = setting.problem, engine_of(setting)
+    arrays = engine.start()
+    edges, paces = setting.graph.draw_paced(rng, count)
+    engine.advance(arrays, edges, 0, paces)
+    for k in range(problem.estimated(setting.protocol)):
+        fields = arrays["table"][:, k * setting.protocol.fields :]
+        own = problem.by_node("moments")[:, k] if statistic == "variance" else fields[:, 3]
+        left, right = (fields[:, 1] + fields[:, 2]) @ problem.rows, own @ problem.rows
+        assert left == pytest.approx(right, rel=1e-9, abs=1e-9 * np.abs(fields).sum())
+
+
+def test_no_divergence_on_a_thousand_small_graphs() -> None:
+    """Random edges, weights and rows; 1000 exchanges a node: no estimate is further off than the worst one at first."""
+    left = []
+    for seed in range(1000):
+        setting, rng = setting_of(seed, "variance")
+        engine, problem = engine_of(setting), setting.problem
+        arrays = engine.start()
+        exact = problem.moments.mean(axis=0)
+        first = np.abs(engine.means(arrays, 0) - exact).max()
+        edges, paces = setting.graph.draw_paced(rng, 1000 * setting.graph.n)
+        engine.advance(arrays, edges, 0, paces)
+        left.append(np.abs(engine.means(arrays, len(edges)) - exact).max() / first if first > 0 else 0.0)
+    assert max(left) <= 1
+    assert np.median(left) < 1e-4
+
+
+@pytest.mark.parametrize("graph", ["complete", "watts-strogatz", "torus"])
+def test_four_times_fewer_exchanges_than_gosta(graph: str) -> None:
+    """Red wines, n = 1599, 10 runs on the same edges: at a quarter of the exchanges, the error is below GoSta's."""
+    common: dict[str, Any] = {**WINE, "graph": graph, "runs": 10, "seed": 1, "checkpoints": 1}
+    common["data"] = gosta.datasets.load("wine-quality-red").shuffled(1)
+    theirs = gosta.simulate(**common, protocol="gosta-async", iterations=400_000)
+    ours = gosta.simulate(**common, protocol="tracking", iterations=100_000)
+    assert float(ours.error()["mean"][-1]) < float(theirs.error()["mean"][-1])
+
+
+@pytest.mark.parametrize("graph", FAMILIES)
+def test_not_worse_than_gosta_anywhere(graph: str) -> None:
+    """After the first n exchanges; 20 runs on the same edges. Where both are stuck, 5 % are allowed."""
+    rows = gosta.datasets.load("wine-quality-red").shuffled(3).head(64)
+    common: dict[str, Any] = {"columns": "alcohol", "graph": graph, "runs": 20, "seed": 3, "iterations": 64 * 200}
+    errors = [
+        gosta.simulate(rows, "gini-mean-difference", protocol=name, spacing="log", checkpoints=40, **common).error()[
+            "mean"
+        ]
+        for name in ("tracking", "gosta-async")
+    ]
+    late = errors[0]["iteration"].values >= 64
+    assert ((errors[0] / errors[1]).values[late] < 1.05).all()
+
+
+def test_pairs_of_a_row_with_itself_are_counted_right() -> None:
+    """Kernels that are not 0 there, few nodes, many meetings: the value counts all pairs, what nodes see does not."""
+    trace = gosta.simulate([1.0, 2.0, 4.0, 9.0], "gini-index", graph="cycle", iterations=400_000, runs=4)
+    assert float(trace.error()["mean"][-1]) < 0.01
+
+
+def test_functions_of_means_need_no_visitors() -> None:
+    trace = gosta.simulate("iris", "variance", columns="petal length", graph="complete", iterations=8000, runs=3)
+    assert trace.about["moments"]
+    assert float(trace.error()["mean"][-1]) < 1e-6
+    assert trace.units[-1] == 8000 * 2 * (2 + 2)  # two moments, a count and a share each way
+    uneven = gosta.simulate("iris", "covariance", columns=[0, 2], nodes=7, graph="cycle", iterations=3000, runs=2)
+    assert float(uneven.error()["mean"][-1]) < 1e-6
+    pairs = gosta.simulate("iris", "variance", columns="petal length", protocol="gosta-async", iterations=6000, runs=1)
+    assert not pairs.about["moments"]
+
+
+@pytest.mark.parametrize("nodes", [None, 12])
+@pytest.mark.parametrize("statistic", ["auc", "gini-mean-difference", "kendall-tau", "variance"])
+def test_intervals_of_nodes_are_those_of_all_rows(statistic: str, nodes: int | None) -> None:
+    columns = [0, 1] if statistic == "kendall-tau" else None
+    more: dict[str, Any] = {"columns": columns, "graph": "complete", "nodes": nodes, "runs": 2}
+    trace = gosta.simulate(
+        "breast-cancer", statistic, interval=0.9, iterations=60_000 if nodes is None else 8000, **more
+    )
+    wanted = gosta.exact("breast-cancer", statistic, columns=columns, interval=0.9)
+    low, high = (end[:, -1] for end in trace.intervals())
+    width = wanted.high - wanted.low
+    assert float(abs(low - wanted.low).max()) < 0.15 * width
+    assert float(abs(high - wanted.high).max()) < 0.15 * width
+    assert trace.about["pooled"] == pytest.approx([wanted.low, wanted.high], abs=0.02 * width)
+
+
+def test_who_can_give_intervals() -> None:
+    for statistic, protocol, message in (
+        ("auc", "gosta-async", "an interval needs each row's own mean"),
+        ("mann-whitney", "tracking", "a count"),
+        ("spearman-rho", "tracking", "nodes cannot tell its interval"),
+    ):
+        with pytest.raises(gosta.InputError, match=message):
+            gosta.simulate("two-gaussians", statistic, columns=None if statistic != "spearman-rho" else [0, 1],
+                           protocol=protocol, interval=0.95, graph="complete")  # fmt: skip
+    with pytest.raises(gosta.InputError, match="gave no intervals"):
+        gosta.simulate("iris", "variance", graph="complete", iterations=10, runs=1).intervals()
+
+
+def test_what_a_node_takes_for_its_error() -> None:
+    times = stopping.looks(10, 10_000).tolist()
+    assert times[0] == 10
+    assert times[-1] == 10_000
+    assert times[stopping.PER_DOUBLING] == 20
+    still = [np.ones((3, 1))] * stopping.READINGS
+    assert (stopping.remaining(still[1:], times[: len(still) - 1]) == np.inf).all()
+    assert (stopping.remaining(still, times[: len(still)]) == 0).all()
+    moved = [*still[:-1], np.array([[1.0], [1.1], [0.0]])]
+    assert stopping.remaining(moved, times[: len(moved)]) == pytest.approx([0.0, 2 * 0.1 / 1.1, np.inf])
+
+
+@pytest.mark.parametrize(("statistic", "graph"), [("auc", "torus"), ("gini-mean-difference", "watts-strogatz")])
+def test_nodes_stop_and_keep_their_promise(statistic: str, graph: str) -> None:
+    """In 38 of 40 runs; with a true rate of 98 % that fails for one set of seeds in twenty, and these are fixed."""
+    rows = gosta.datasets.load("breast-cancer").shuffled(0).head(196)
+    trace = gosta.simulate(rows, statistic, columns=None if statistic == "auc" else 0, graph=graph, until=0.02, runs=40)
+    ends = np.isfinite(trace.data["mean"].values).sum(axis=1) - 1
+    assert trace.complete
+    assert (trace.data["stopped"].values == trace.iterations[ends]).all()
+    assert (trace.data["median"].values[np.arange(40), ends] < 0.02).sum() >= 38
+
+
+def test_a_run_that_is_resumed_stops_where_it_would_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    common: dict[str, Any] = {"graph": "complete", "runs": 2, "until": 0.02}
+    whole = gosta.simulate("iris", "gini-mean-difference", **common)
+    read = Simulation._read
+
+    def stop_at_5000(self: Simulation, run: int, c: int, arrays: Any, now: int) -> Any:
+        if now > 5000:
+            self.stopping.set()
+        return read(self, run, c, arrays, now)
+
+    monkeypatch.setattr(Simulation, "_read", stop_at_5000)
+    half = gosta.simulate("iris", "gini-mean-difference", **common)
+    monkeypatch.undo()
+    assert not half.complete
+    half.save(tmp_path / "half.nc")
+    again = gosta.resume(tmp_path / "half.nc")
+    np.testing.assert_array_equal(again.data["stopped"], whole.data["stopped"])
+    np.testing.assert_array_equal(again.data["mean"], whole.data["mean"])
