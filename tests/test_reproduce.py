@@ -14,7 +14,7 @@ from gosta import datasets
 from gosta.cli.main import main
 from gosta.errors import InputError
 from gosta.experiments import comparisons, reproduce, spectra
-from gosta.experiments.paper import GRAPHS, Curve, Plan, Subject
+from gosta.experiments.paper import GRAPHS, Curve, Plan, Subject, time_to
 from gosta.experiments.study import Job
 
 
@@ -147,9 +147,9 @@ def test_claims_of_figure5_follow_the_curves(plan: Plan) -> None:
 
 def test_times_lie_between_checkpoints() -> None:
     curve = falling(1000, 50, 1)
-    assert comparisons.time_to(curve, 0.2) == pytest.approx(250, rel=1e-3)
-    assert comparisons.time_to(curve, 0.11) == pytest.approx(50 / 0.11, rel=1e-3)
-    assert np.isnan(comparisons.time_to(curve, 0.01))
+    assert time_to(curve, 0.2) == pytest.approx(250, rel=1e-3)
+    assert time_to(curve, 0.11) == pytest.approx(50 / 0.11, rel=1e-3)
+    assert np.isnan(time_to(curve, 0.01))
 
 
 def test_figure3a_claims_follow_the_times(plan: Plan) -> None:

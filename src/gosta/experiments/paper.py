@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gosta.datasets.data import Data, Floats
 from gosta.experiments.study import Job
 from gosta.statistics import find as find_statistic
@@ -158,6 +160,19 @@ class Experiment(NamedTuple):
 def final(curve: Curve) -> str:
     """The error at the end, as text."""
     return f"{100 * curve.error[-1]:.2f} % ± {100 * curve.spread[-1]:.2f} %"
+
+
+def time_to(curve: Curve, wanted: float, against: str = "iterations") -> float:
+    """When the mean error over nodes and runs falls below what is wanted, interpolated between checkpoints."""
+    at = getattr(curve, against)
+    below = np.flatnonzero(curve.error < wanted)
+    if not len(below):
+        return float("nan")
+    k = int(below[0])
+    if k == 0:
+        return float(at[0])
+    t, e = np.log(at[k - 1 : k + 1]), np.log(curve.error[k - 1 : k + 1])
+    return float(np.exp(t[0] + (t[1] - t[0]) * (e[0] - np.log(wanted)) / (e[0] - e[1])))
 
 
 def numbers_of(curve: Curve) -> dict[str, list[float]]:
