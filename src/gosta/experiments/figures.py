@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper import GRAPHS, Curve
+from gosta.experiments.paper import GRAPHS, ByGraph, Curve
 from gosta.simulation.plot import COLOURS, DASHES, band
 
 WIDTH = 7.0  # inches of a page's two columns
@@ -28,6 +28,7 @@ STYLE = {
     "svg.hashsalt": "gosta",
 }
 NAMES = {
+    "tracking": "tracking",
     "gosta-sync": "GoSta-sync",
     "gosta-async": "GoSta-async",
     "u2": "U2-gossip",
@@ -100,9 +101,10 @@ def limits(ax: Any, curves: Sequence[Curve]) -> None:
     ax.set_ylim(low / 3, TOP)
 
 
-def by_graph(found: Mapping[str, Mapping[str, Curve]], title: str, against: str = "iterations") -> Any:
+def by_graph(found: ByGraph, title: str, against: str = "iterations", scale: str = "linear") -> Any:
     """Curves by protocol in a panel for each network."""
     figure, axes = panels(1, 3, 2.2)
+    axes[0, 0].set_xscale(scale)
     for ax, curves in zip(axes[0], found.values(), strict=True):
         for name, curve in curves.items():
             error_curve(ax, name, curve, against)

@@ -1,7 +1,7 @@
 """The experiments of the paper: for each table or figure the jobs it needs, its numbers, its claims, its picture.
 
 A claim is a sentence of the paper's experimental section in our words, with a check that can fail and says its
-threshold. Where one fails, that is a finding.
+threshold. Where one fails, that is a finding. Figure 6 and its claims are our own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Subject:
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper and what was measured."""
+    """A sentence, the paper's but for figure 6, and what was measured."""
 
     sentence: str
     measured: str
@@ -96,6 +96,7 @@ class Plan:
         iterations: int = ITERATIONS,
         n: int | None = None,
         spacing: str = "linear",
+        checkpoints: int = CHECKPOINTS,
     ) -> Job:
         """A simulation of the paper."""
         return Job(
@@ -108,7 +109,7 @@ class Plan:
             iterations=iterations,
             iterations_per_node=None,
             runs=self.runs,
-            checkpoints=min(CHECKPOINTS, iterations),
+            checkpoints=min(checkpoints, iterations),
             spacing=spacing,
             columns=None,
             label=None,
@@ -146,10 +147,11 @@ class Part(NamedTuple):
 
 
 Curves = Callable[[Job], Curve]
+ByGraph = Mapping[str, Mapping[str, Curve]]  # and by protocol
 
 
 class Experiment(NamedTuple):
-    """A table or figure of the paper."""
+    """A table or figure."""
 
     title: str
     jobs: Callable[[Plan], list[Job]]
