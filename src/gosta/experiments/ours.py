@@ -132,6 +132,6 @@ def draw_figure6(plan: Plan, curve: Curves, _found: Found) -> Any:
     for ax in figure.axes:
         for k, (name, line) in enumerate(zip(PROTOCOLS, ax.lines, strict=True)):
             line.set(zorder=3 - k / len(PROTOCOLS), linewidth=2.2 if name == "gosta-sync" else 1.2)  # seen below async
-        ax.axhline(WANTED, color="0.3", linewidth=0.6, linestyle=":")
+        ax.axhline(WANTED, color="0.3", linewidth=0.6)
     figure.axes[0].set_xlim(left=plan.scatter.x.size)
     return figure
