@@ -169,8 +169,11 @@ def test_claims_of_figure6_follow_the_curves(plan: Plan, six: dict[tuple[str, st
     assert agree(tracking=falling(1_600_000, 2600, 1, 32)) == [False, True, False]  # flooding ends too early to tell
     assert agree(tracking=falling(1_600_000, 20, 0.01, 32)) == [False] * 3
     late = falling(1_600_000, 1000, 1, 32)
-    late.error[-1] = 2 * six["*", "gosta-async"].error[-1]
+    late.error[-1] = 1.2 * six["*", "gosta-async"].error[-1]
     assert agree(tracking=late) == [True, False, True]
+    assert ours.figure6(plan, made(six | {("torus", "tracking"): late})).claims[1].finding == ours.CHANCE
+    late.error[-1] = 0.02
+    assert ours.figure6(plan, made(six | {("torus", "tracking"): late})).claims[1].finding != ours.CHANCE
 
 
 def test_figure6_says_at_least_where_gosta_is_not_there(plan: Plan, six: dict[tuple[str, str], Curve]) -> None:

@@ -89,11 +89,19 @@ def _fewer_claim(curves: ByGraph) -> Claim:
     )
 
 
+CHANCE = (
+    f"It is so only where the error is below {100 * WANTED:.0f} %. There nodes agree with each other, and what is left "
+    "is the chance of which rows have met, which neither averages away."
+)
+
+
 def _never_worse_claim(curves: ByGraph, n: int) -> Claim:
-    ratios = []
+    ratios, late = [], []
     for each in curves.values():
         ours, theirs = each["tracking"], each["gosta-async"]
-        ratios.append((ours.error / theirs.error)[ours.iterations >= n])
+        later = ours.iterations >= n
+        ratios.append((ours.error / theirs.error)[later])
+        late.append(bool((ours.error <= np.maximum(theirs.error, WANTED))[later].all()))
     worst = [float(ratio.max()) for ratio in ratios]
     return Claim(
         "After as many exchanges as there are nodes, its error is at no checkpoint above that of GoSta-async.",
@@ -101,6 +109,7 @@ def _never_worse_claim(curves: ByGraph, n: int) -> Claim:
         f"grid from {n:,} exchanges on, {', '.join(f'{np.exp(np.log(ratio).mean()):.2f}' for ratio in ratios)} times "
         "on average",
         max(worst) <= 1,
+        *([CHANCE] if all(late) else []),
     )
 
 
