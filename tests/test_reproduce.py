@@ -13,8 +13,8 @@ import pytest
 from gosta import datasets
 from gosta.cli.main import main
 from gosta.errors import InputError
-from gosta.experiments import comparisons, reproduce, spectra
-from gosta.experiments.paper import GRAPHS, Curve, Plan, Subject
+from gosta.experiments import comparisons, figures, ours, reproduce, spectra
+from gosta.experiments.paper import GRAPHS, Curve, Plan, Subject, time_to
 from gosta.experiments.study import Job
 
 
@@ -145,11 +145,76 @@ def test_claims_of_figure5_follow_the_curves(plan: Plan) -> None:
     assert found.numbers["caught_up"][0] is None
 
 
+@pytest.fixture
+def six() -> dict[tuple[str, str], Curve]:
+    """Tracking is at 1 % after 100,000 exchanges and 3.2 million numbers, GoSta after a million and 28 million."""
+    slow = ("gosta-async", 10_000, 28), ("gosta-sync", 12_000, 28), ("u2", 90_000, 52)
+    curves = {("*", name): falling(1_600_000, size, 1, units) for name, size, units in slow}
+    curves["*", "flooding"] = falling(200_000, 90_000, 1, 28)
+    curves["*", "master-node"] = falling(566, 1.5, 0.5, 28_000)
+    return curves | {("*", "tracking"): falling(1_600_000, 1000, 1, 32)}
+
+
+def test_claims_of_figure6_follow_the_curves(plan: Plan, six: dict[tuple[str, str], Curve]) -> None:
+    def agree(**torus: Curve) -> list[bool]:
+        changed = six | {("torus", name.replace("_", "-")): curve for name, curve in torus.items()}
+        return [claim.agrees for claim in ours.figure6(plan, made(changed)).claims]
+
+    found = ours.figure6(plan, made(six))
+    assert [claim.agrees for claim in found.claims] == [True] * 3
+    assert found.numbers["sent"]["torus"]["tracking"] == pytest.approx(3.2e6, rel=0.01)
+    assert found.numbers["sent"]["torus"]["gosta-async"] == pytest.approx(28e6, rel=0.01)
+    assert found.numbers["sent"]["torus"]["u2"] is None
+    assert found.table[4][1] == "5.62 % after 83.20 million"
+    assert agree(tracking=falling(1_600_000, 2600, 1, 32)) == [False, True, False]  # flooding ends too early to tell
+    assert agree(tracking=falling(1_600_000, 20, 0.01, 32)) == [False] * 3
+    late = falling(1_600_000, 1000, 1, 32)
+    late.error[-1] = 1.2 * six["*", "gosta-async"].error[-1]
+    assert agree(tracking=late) == [True, False, True]
+    assert ours.figure6(plan, made(six | {("torus", "tracking"): late})).claims[1].finding == ours.CHANCE
+    late.error[-1] = 0.02
+    assert ours.figure6(plan, made(six | {("torus", "tracking"): late})).claims[1].finding != ours.CHANCE
+
+
+def test_figure6_says_at_least_where_gosta_is_not_there(plan: Plan, six: dict[tuple[str, str], Curve]) -> None:
+    six["torus", "gosta-async"] = falling(1_600_000, 32_000, 1, 28)
+    claims = ours.figure6(plan, made(six)).claims
+    assert claims[0].measured.startswith("10.0, 10.0, at least 16.0 times fewer")
+    assert "GoSta-async ends at 2.00 %" in claims[2].measured
+
+
+def test_figure6_takes_the_flooding_of_figure4(plan: Plan) -> None:
+    four, six = ({job.key: job for job in jobs(plan)} for jobs in (comparisons.figure4_jobs, ours.figure6_jobs))
+    assert [four[key].protocol for key in four.keys() & six.keys()] == ["flooding"] * 3
+    assert len(six) == 16
+
+
+def test_figure6_from_the_command_to_its_table(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ours, "LONG", 20_000)
+    code, out, err = command("figure6", "--runs", 1, "--data", "breast-cancer", "--out", tmp_path)
+    assert code == 0, err
+    assert "of 3 claims agree" in out
+    rows = (tmp_path / "figure6.csv").read_text().splitlines()
+    assert [row.partition(",")[0] for row in rows[1:]] == [figures.NAMES[name] for name in ours.PROTOCOLS]
+    assert "never" not in rows[1]
+    assert (tmp_path / "figure6.png").exists()
+
+
+def test_figure6_is_drawn_with_all_protocols(plan: Plan, six: dict[tuple[str, str], Curve]) -> None:
+    figure = ours.draw_figure6(plan, made(six), ours.figure6(plan, made(six)))
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == [figures.NAMES[name] for name in ours.PROTOCOLS]
+    assert [len(ax.lines) for ax in figure.axes] == [7] * 3  # all protocols, and 1 %
+    assert figure.axes[0].get_xscale() == figure.axes[0].get_yscale() == "log"
+    low, high = figure.axes[0].get_ylim()
+    assert low < 0.01 < high
+
+
 def test_times_lie_between_checkpoints() -> None:
     curve = falling(1000, 50, 1)
-    assert comparisons.time_to(curve, 0.2) == pytest.approx(250, rel=1e-3)
-    assert comparisons.time_to(curve, 0.11) == pytest.approx(50 / 0.11, rel=1e-3)
-    assert np.isnan(comparisons.time_to(curve, 0.01))
+    assert time_to(curve, 0.2) == pytest.approx(250, rel=1e-3)
+    assert time_to(curve, 0.11) == pytest.approx(50 / 0.11, rel=1e-3)
+    assert np.isnan(time_to(curve, 0.01))
 
 
 def test_figure3a_claims_follow_the_times(plan: Plan) -> None:

@@ -23,6 +23,7 @@ from gosta.experiments.paper import (
     between,
     final,
     numbers_of,
+    time_to,
 )
 from gosta.experiments.study import Job
 from gosta.problem import settle
@@ -36,7 +37,6 @@ FIRST_STEPS = 0.2  # of the iterations
 EARLY = 0.1  # of all that is sent
 SOON = 0.5
 THEORY_POINTS = 25
-TOP = 3.0  # relative error at the upper edge of a picture
 WANTED = 0.2  # the error whose time figure 3a shows
 SMALLEST = 50
 LONG = 600  # iterations a node that surely suffice for it
@@ -109,7 +109,7 @@ def draw_figure2(plan: Plan, curve: Curves, _found: Found) -> Any:
             _theory(ax, plan, subject, graph, "gosta-sync", shown[-1].iterations)
             advance(1)
     figures.theory_legend(axes[0, 0], [EXPECTED, BOUND])
-    figures.limits(axes[0, 0], shown, TOP)
+    figures.limits(axes[0, 0], shown)
     rows = [subject.title for subject in subjects]
     figures.finish(figure, axes, list(GRAPHS.values()), "iterations", rows)
     return figure
@@ -118,7 +118,7 @@ def draw_figure2(plan: Plan, curve: Curves, _found: Found) -> Any:
 def _theory(ax: Any, plan: Plan, subject: Subject, graph: str, protocol: str, iterations: Floats) -> None:
     setting = settle(protocol, subject.rows, subject.statistic, graph, plan.seed, subject.options)
     at = np.unique(np.linspace(iterations[0], iterations[-1], THEORY_POINTS).astype(np.int64))
-    figures.theory_curves(ax, protocol, at, curves(setting, at, predicted=False), TOP)
+    figures.theory_curves(ax, protocol, at, curves(setting, at, predicted=False))
 
 
 def sizes(plan: Plan) -> list[int]:
@@ -135,18 +135,6 @@ def figure3a_jobs(plan: Plan) -> list[Job]:
 
 def _sized(plan: Plan, n: int, protocol: str) -> Job:
     return plan.job(plan.scatter, "complete", protocol, LONG * n, n=n, spacing="log")
-
-
-def time_to(curve: Curve, wanted: float) -> float:
-    """When the mean error over nodes and runs falls below what is wanted, interpolated between checkpoints."""
-    below = np.flatnonzero(curve.error < wanted)
-    if not len(below):
-        return float("nan")
-    k = int(below[0])
-    if k == 0:
-        return float(curve.iterations[0])
-    t, e = np.log(curve.iterations[k - 1 : k + 1]), np.log(curve.error[k - 1 : k + 1])
-    return float(np.exp(t[0] + (t[1] - t[0]) * (e[0] - np.log(wanted)) / (e[0] - e[1])))
 
 
 PROPORTIONAL = (
@@ -250,7 +238,7 @@ def figure3b(plan: Plan, curve: Curves) -> Found:
 
 def draw_figure3b(plan: Plan, curve: Curves, _found: Found) -> Any:
     """Three panels."""
-    return _by_graph(plan, curve, ["gosta-sync", "gosta-async"], SHORT)
+    return figures.by_graph(_curves(plan, curve, ["gosta-sync", "gosta-async"], SHORT), plan.scatter.title)
 
 
 MASTER = (
@@ -313,7 +301,7 @@ def figure4(plan: Plan, curve: Curves) -> Found:
 
 def draw_figure4(plan: Plan, curve: Curves, _found: Found) -> Any:
     """Three panels."""
-    return _by_graph(plan, curve, ["gosta-async", "flooding"])
+    return figures.by_graph(_curves(plan, curve, ["gosta-async", "flooding"]), plan.scatter.title)
 
 
 def figure5_jobs(plan: Plan) -> list[Job]:
@@ -373,28 +361,15 @@ def figure5(plan: Plan, curve: Curves) -> Found:
 
 def draw_figure5(plan: Plan, curve: Curves, _found: Found) -> Any:
     """Three panels against numbers sent."""
-    master = curve(_master(plan))
-    return _by_graph(plan, curve, ["gosta-async"], LATER, "units", everywhere={"master-node": master})
+    master = {"master-node": curve(_master(plan))}
+    found = {graph: each | master for graph, each in _curves(plan, curve, ["gosta-async"], LATER).items()}
+    return figures.by_graph(found, plan.scatter.title, "units")
 
 
-def _by_graph(
-    plan: Plan,
-    curve: Curves,
-    protocols: list[str],
-    iterations: int = ITERATIONS,
-    against: str = "iterations",
-    everywhere: dict[str, Curve] | None = None,
-) -> Any:
-    """Curves of some protocols in a panel for each network."""
-    figure, axes = figures.panels(1, 3, 2.2)
-    shown: list[Curve] = []
-    for ax, graph in zip(axes[0], GRAPHS, strict=True):
-        found = {name: curve(plan.job(plan.scatter, graph, name, iterations)) for name in protocols}
-        found |= everywhere or {}
-        for name, each in found.items():
-            figures.error_curve(ax, name, each, against)
-        shown += found.values()
-    figures.limits(axes[0, 0], shown, TOP)
-    axis = "iterations" if against == "iterations" else "numbers sent"
-    figures.finish(figure, axes, list(GRAPHS.values()), axis, [plan.scatter.title])
-    return figure
+def _curves(
+    plan: Plan, curve: Curves, protocols: list[str], iterations: int = ITERATIONS
+) -> dict[str, dict[str, Curve]]:
+    """Those of some protocols on each network."""
+    return {
+        graph: {name: curve(plan.job(plan.scatter, graph, name, iterations)) for name in protocols} for graph in GRAPHS
+    }

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper import Curve
+from gosta.experiments.paper import GRAPHS, ByGraph, Curve
 from gosta.simulation.plot import COLOURS, DASHES, band
 
 WIDTH = 7.0  # inches of a page's two columns
+TOP = 3.0  # relative error at the upper edge of a picture
 STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -27,6 +28,7 @@ STYLE = {
     "svg.hashsalt": "gosta",
 }
 NAMES = {
+    "tracking": "tracking",
     "gosta-sync": "GoSta-sync",
     "gosta-async": "GoSta-async",
     "u2": "U2-gossip",
@@ -51,11 +53,11 @@ def error_curve(ax: Any, protocol: str, curve: Curve, against: str = "iterations
     band(ax, at, curve.error, curve.spread, COLOURS[protocol])
 
 
-def theory_curves(ax: Any, protocol: str, at: Any, curves: dict[str, Any], top: float) -> None:
+def theory_curves(ax: Any, protocol: str, at: Any, curves: dict[str, Any]) -> None:
     """What theory says of a protocol; where a bound leaves the picture, it says where to."""
     for name, values in curves.items():
         ax.plot(at, values, color=COLOURS[protocol], linestyle=DASHES[name], linewidth=0.8)
-        if name == "bound" and values[-1] > top:
+        if name == "bound" and values[-1] > TOP:
             ax.text(
                 0.98,
                 0.97,
@@ -93,7 +95,20 @@ def theory_legend(ax: Any, names: Sequence[str]) -> None:
         ax.plot([], [], color="0.3", linestyle=DASHES[name], linewidth=0.8, label=name)
 
 
-def limits(ax: Any, curves: Sequence[Curve], top: float) -> None:
+def limits(ax: Any, curves: Sequence[Curve]) -> None:
     """Show all measured curves."""
     low = min(float(np.nanmin(curve.error[curve.error > 0])) for curve in curves)
-    ax.set_ylim(low / 3, top)
+    ax.set_ylim(low / 3, TOP)
+
+
+def by_graph(found: ByGraph, title: str, against: str = "iterations", scale: str = "linear") -> Any:
+    """Curves by protocol in a panel for each network."""
+    figure, axes = panels(1, 3, 2.2)
+    axes[0, 0].set_xscale(scale)
+    for ax, curves in zip(axes[0], found.values(), strict=True):
+        for name, curve in curves.items():
+            error_curve(ax, name, curve, against)
+    limits(axes[0, 0], [curve for curves in found.values() for curve in curves.values()])
+    axis = "iterations" if against == "iterations" else "numbers sent"
+    finish(figure, axes, [GRAPHS[graph] for graph in found], axis, [title])
+    return figure

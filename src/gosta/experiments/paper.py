@@ -1,7 +1,7 @@
 """The experiments of the paper: for each table or figure the jobs it needs, its numbers, its claims, its picture.
 
 A claim is a sentence of the paper's experimental section in our words, with a check that can fail and says its
-threshold. Where one fails, that is a finding.
+threshold. Where one fails, that is a finding. Figure 6 and its claims are our own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from gosta.datasets.data import Data, Floats
 from gosta.experiments.study import Job
@@ -48,7 +50,7 @@ class Subject:
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper and what was measured."""
+    """A sentence, the paper's but for figure 6, and what was measured."""
 
     sentence: str
     measured: str
@@ -94,6 +96,7 @@ class Plan:
         iterations: int = ITERATIONS,
         n: int | None = None,
         spacing: str = "linear",
+        checkpoints: int = CHECKPOINTS,
     ) -> Job:
         """A simulation of the paper."""
         return Job(
@@ -106,7 +109,7 @@ class Plan:
             iterations=iterations,
             iterations_per_node=None,
             runs=self.runs,
-            checkpoints=min(CHECKPOINTS, iterations),
+            checkpoints=min(checkpoints, iterations),
             spacing=spacing,
             columns=None,
             label=None,
@@ -144,10 +147,11 @@ class Part(NamedTuple):
 
 
 Curves = Callable[[Job], Curve]
+ByGraph = Mapping[str, Mapping[str, Curve]]  # and by protocol
 
 
 class Experiment(NamedTuple):
-    """A table or figure of the paper."""
+    """A table or figure."""
 
     title: str
     jobs: Callable[[Plan], list[Job]]
@@ -158,6 +162,19 @@ class Experiment(NamedTuple):
 def final(curve: Curve) -> str:
     """The error at the end, as text."""
     return f"{100 * curve.error[-1]:.2f} % ± {100 * curve.spread[-1]:.2f} %"
+
+
+def time_to(curve: Curve, wanted: float, against: str = "iterations") -> float:
+    """When the mean error over nodes and runs falls below what is wanted, interpolated between checkpoints."""
+    at = getattr(curve, against)
+    below = np.flatnonzero(curve.error < wanted)
+    if not len(below):
+        return float("nan")
+    k = int(below[0])
+    if k == 0:
+        return float(at[0])
+    t, e = np.log(at[k - 1 : k + 1]), np.log(curve.error[k - 1 : k + 1])
+    return float(np.exp(t[0] + (t[1] - t[0]) * (e[0] - np.log(wanted)) / (e[0] - e[1])))
 
 
 def numbers_of(curve: Curve) -> dict[str, list[float]]:

@@ -14,7 +14,7 @@ import gosta
 from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
-from gosta.experiments import comparisons, spectra
+from gosta.experiments import comparisons, ours, spectra
 from gosta.experiments.figures import STYLE
 from gosta.experiments.paper import Curve, Experiment, Found, Part, Plan, Subject
 from gosta.experiments.study import LARGEST, Job, Study
@@ -39,6 +39,9 @@ TABLE = {
     ),
     "figure5": Experiment(
         "GoSta-async and a master node", comparisons.figure5_jobs, comparisons.figure5, comparisons.draw_figure5
+    ),
+    "figure6": Experiment(
+        "Tracking, which is not in the paper, and all others", ours.figure6_jobs, ours.figure6, ours.draw_figure6
     ),
 }
 PAPER = ("wine-quality-red", "svmguide3")
