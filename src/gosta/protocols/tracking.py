@@ -18,6 +18,7 @@ from gosta.protocols.protocol import Protocol
 PUSH = 0.4  # of a move, owed for each meeting of the memory; from 0.8 on, momentum is too much for any graph
 RAMP = 40.0  # meetings until it is that much: the first estimates are too rough to go on in their direction
 SELDOM = 4.0  # edges that fire in less than one of so many meetings get less, or what is owed is too old when they do
+SMOOTH = 0.02  # how fast, at least, the smoothed mean follows: in the end, smoothing costs more than it gives
 
 
 class Moving(NamedTuple):
@@ -71,7 +72,7 @@ def meet(
 ) -> State:
     """Average, then add what one's own mean has changed by; others will see that at the next meeting."""
     z, ahead, owed = average(me, you, meetings, fewest, pace, share)
-    change = 2.0 / (meetings + 3.0) * (known - me.smooth)
+    change = max(SMOOTH, 2.0 / (meetings + 3.0)) * (known - me.smooth)
     return State(z, ahead + change, owed, me.smooth + change)
 
 
