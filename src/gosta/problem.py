@@ -123,6 +123,11 @@ class Problem:
             ) from None
 
     @cached_property
+    def mean_diagonal(self) -> Floats:
+        """Its mean over all rows."""
+        return np.array([column.mean() for column in self.diagonal.T])
+
+    @cached_property
     def moments(self) -> Floats:
         """What each row contributes to the means that the statistic is a function of."""
         assert self.statistic.moments is not None
@@ -223,7 +228,7 @@ class Problem:
             assert self.statistic.moments is not None
             means = apply(self.statistic.moments[1], means)
         elif isinstance(protocol, Protocol) and protocol.cross and not self.tables:
-            means = ((self.n - 1) * means + self.diagonal.mean(axis=0)) / self.n  # of different rows, until now
+            means = ((self.n - 1) * means + self.mean_diagonal) / self.n  # of different rows, until now
         values = self.of_rows(means) if protocol.of_rows else self._value(means)
         return np.where(np.isfinite(values), values, 0.0)
 
@@ -245,7 +250,7 @@ class Problem:
         """From means over all pairs, or of `local`, to values in the textbook's normalisation."""
         statistic, n = self.statistic, self.n
         if statistic.normalisation == "U" and statistic.local is None:
-            means = self._normal(means, self.diagonal.mean(axis=0))
+            means = self._normal(means, self.mean_diagonal)
         if statistic.total:
             return means * (n * (n - 1 if statistic.normalisation == "U" else n) / 2)
         return finish(statistic, means, self.parts.get("final", {}))
@@ -280,9 +285,14 @@ class Problem:
             )
 
 
+def lengths(values: Floats) -> Floats:
+    """The length of each row."""
+    return np.abs(values[:, 0]) if values.shape[1] == 1 else np.sqrt((values**2).sum(axis=1))
+
+
 def size_of(target: Floats) -> float:
     """What relative errors are relative to: the length of the exact value, or the mean of the nodes' own."""
-    return float(np.sqrt((target**2).sum(axis=1)).mean())
+    return float(lengths(target).mean())
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
-from gosta.problem import size_of
+from gosta.problem import lengths, size_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +144,7 @@ class Trace:
 
 def errors(estimates: Floats, target: Floats) -> tuple[float, float, float]:
     """Mean, standard deviation and median over nodes of the error: relative, or absolute where the target is 0."""
-    gap = np.sqrt(((estimates - target) ** 2).sum(axis=1))
+    gap = lengths(estimates - target)
     size = size_of(target)
     relative = gap / size if size > 0 else gap
-    return float(relative.mean()), float(relative.std()), float(np.median(relative))
+    return float(relative.mean()), float(relative.std()), float(np.partition(relative, len(gap) // 2)[len(gap) // 2])
