@@ -48,7 +48,8 @@ def measured(statistic: str, graph: str) -> tuple[int, int, float, float]:
     beyond = np.flatnonzero(~within)
     needed = longer.iterations[beyond[-1] + 1] if len(beyond) and beyond[-1] + 1 < len(within) else np.nan
     done = stopped > 0
-    return int(done.sum()), int((error[done] <= UNTIL).sum()), float(np.median(stopped[done])), float(needed)
+    when = float(np.median(stopped[done])) if done.any() else np.nan
+    return int(done.sum()), int((error[done] <= UNTIL).sum()), when, float(needed)
 
 
 def main() -> None:
@@ -60,8 +61,9 @@ def main() -> None:
             for statistic in STATISTICS:
                 done, kept, when, needed = measured(statistic, graph)
                 total += done, kept
+                end = f"{when:,.0f}" if done else "-"
                 shown = f"{needed:,.0f} | {when / needed:.1f}" if np.isfinite(needed) else "more than simulated | -"
-                print(f"| {graph} | `{statistic}` | {kept} of {done} | {when:,.0f} | {shown} |", flush=True)
+                print(f"| {graph} | `{statistic}` | {kept} of {done} | {end} | {shown} |", flush=True)
                 advance(1)
     print(f"\nkept in {total[1]} of {total[0]} runs, {100 * total[1] / total[0]:.1f} %")
 
