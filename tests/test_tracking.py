@@ -17,7 +17,7 @@ from gosta.graphs.graph import Graph
 from gosta.problem import Setting, settle
 from gosta.protocols import Protocol
 from gosta.simulation.compiled import Compiled
-from gosta.simulation.run import Simulation
+from gosta.simulation.runs import Simulation
 from gosta.simulation.tables import Tables
 
 WINE: dict[str, Any] = {"data": "wine-quality-red", "statistic": "within-cluster-scatter", "centroids": "class-means"}

@@ -291,5 +291,8 @@ def _draw(traces: list[Trace], path: Path, against: str, bound: bool) -> None:
         from gosta.theory.curves import curves
 
         for trace in traces:
-            draw_theory(ax, trace, curves(setting_of(trace), trace.iterations), against)
+            found = curves(setting_of(trace), trace.iterations)
+            if not found:
+                print(f"gosta: there is no theory for {trace.about['protocol']} to draw", file=sys.stderr)
+            draw_theory(ax, trace, found, against)
     options.save_picture(ax, path)

@@ -47,6 +47,8 @@ def draw(
         ax.plot(at, mean, label=label, color=colour, linewidth=1.5)
         band(ax, at, mean, spread, colour)
     about = traces[0].about
+    if about["until"] is not None:
+        ax.axhline(about["until"], color="0.4", linewidth=0.8, linestyle=(0, (2, 2)), label="asked for")
     if any(np.nanmax(trace.error()["mean"].values, initial=0.0) > 0 for trace in traces):
         ax.set_yscale("log")
     if about["spacing"] == "log":
