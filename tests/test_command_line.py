@@ -217,3 +217,46 @@ def test_theory_refuses_in_one_line(run, arguments: list[str], words: str) -> No
     assert shown.code == 2
     assert words in shown.err
     assert shown.err.count("\n") == 1
+
+
+def test_run_with_tables_intervals_and_stopping(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    common = ["run", "--runs", 2, "--plot", tmp_path / "x.png"]
+    both = run(*common, "--nodes", 20, "-p", "tracking,gosta-async", "--json").out.splitlines()
+    first = json.loads(both[0])
+    assert (len(both), first["n"], first["rows"], len(first["alone"])) == (2, 20, 569, 20)
+    shown = run(*common, "--nodes", 20, "--by", "mean radius", "--interval", "95%").out
+    assert "averaging the nodes' own values would give 0.91" in shown
+    assert "95 % interval for the population: 0.9" in shown
+    record = json.loads(run(*common, "--until", "2%", "--json").out)
+    assert record["until"]["stopped"] == 2
+    assert "stopped after" in run(*common, "--until", "2%").out
+    assert (
+        "no run stopped at 0.01 % within 800 iterations"
+        in run(*common, "--until", "0.01%", "--iterations", 800, "--nodes", 20).out
+    )
+    assert "a function of plain means" in run(*common, "-s", "variance").out
+    saved = tmp_path / "run.nc"
+    assert run(*common, "--nodes", 20, "--interval", "90%", "--until", "2%", "--out", saved).code == 0
+    assert "90 % interval" in run("run", "--resume", saved, "--plot", tmp_path / "y.png").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--nodes", "1"], "nodes = 1 must be a whole number from 2 to the number of rows, 569"),
+        (["--nodes", "600"], "nodes = 600 must be"),
+        (["--nodes", "20", "--deal", "poisson"], "deal"),
+        (["--nodes", "20", "-p", "u2"], "u2 goes with one row a node"),
+        (["--by", "mean radius"], "give nodes=... (--nodes)"),
+        (["--by", "hospital"], "hospital"),
+        (["--until", "0%"], "until = '0%' must be an error such as 1% or 0.01"),
+        (["--until", "much"], "until = 'much'"),
+        (["--interval", "100%"], "interval = '100%' must be a level"),
+        (["--interval", "95%", "-p", "gosta-async"], "an interval needs each row's own mean"),
+    ],
+)
+def test_run_refuses_in_one_line(run, arguments: list[str], words: str) -> None:  # type: ignore[no-untyped-def]
+    shown = run("run", *arguments)
+    assert shown.code == 2
+    assert words in shown.err
+    assert shown.err.count("\n") == 1
