@@ -100,6 +100,24 @@ def simulate(
     setting = settle(
         protocol, data, statistic, graph, seed, options, columns, label, score, drop_missing, nodes, deal, by, interval
     )
+    problem = setting.problem
+    about = {
+        **_about(setting),
+        "runs": int(runs),
+        "seed": int(seed),
+        "spacing": spacing if until is None else "log",
+        "clocks": clocks,
+        "until": until,
+        "engine": engine,
+        "seconds": 0.0,
+    }
+    last = (100 if until is None else MOST_A_NODE) * problem.nodes if iterations is None else int(iterations)
+    at = _checkpoints(last, checkpoints, spacing) if until is None else looks(min(last, problem.nodes), last)
+    return Simulation(setting, at, about).go(patience)
+
+
+def _about(setting: Setting) -> dict[str, Any]:
+    """What is told of a setting, and of what nodes could find alone."""
     problem, network = setting.problem, setting.graph
     about = {
         "protocol": setting.protocol.name,
@@ -111,24 +129,15 @@ def simulate(
         "n": problem.nodes,
         "rows": problem.n,
         "edges": network.m,
-        "runs": int(runs),
-        "seed": int(seed),
-        "spacing": spacing if until is None else "log",
-        "clocks": clocks,
         "interval": problem.level,
-        "until": until,
         "moments": isinstance(setting.protocol, Protocol) and setting.protocol.begins == "moments",
-        "engine": engine,
-        "seconds": 0.0,
     }
     if problem.sizes is not None:
         about |= {"smallest": int(problem.sizes.min()), "largest": int(problem.sizes.max())}
         about["alone"] = [None if np.isnan(value) else value for value in problem.alone()[:, 0].tolist()]
     if problem.level is not None:
         about["pooled"] = list(problem.pooled_interval())
-    last = (100 if until is None else MOST_A_NODE) * problem.nodes if iterations is None else int(iterations)
-    at = _checkpoints(last, checkpoints, spacing) if until is None else looks(min(last, problem.nodes), last)
-    return Simulation(setting, at, about).go(patience)
+    return about
 
 
 def _checkpoints(last: int, checkpoints: int, spacing: Spacing) -> Any:

@@ -22,13 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from gosta import compiled
+from gosta import compiled, machine
 from gosta.datasets.data import Floats
 from gosta.problem import Problem
 from gosta.protocols import Protocol
 from gosta.simulation.layout import Kept
 from gosta.simulation.reference import ALIKE, Arrays, offsets
 from gosta.statistics import pairs
+
+ARRAYS = ("table", "visitors", "upcoming", "missing", "seen", "met")
 
 
 class Tables:
@@ -48,7 +50,8 @@ class Tables:
         self.loop = compiled.specialise(self._text(), functions, self._trial).advance
 
     def _trial(self, module: ModuleType) -> None:
-        module.advance(*self.start().values(), *self.fixed, np.zeros((0, 2), np.int32), ALIKE, 0, self.options)
+        self.loop = module.advance
+        self.advance(self.start(), np.zeros((0, 2), np.int32), 0)
 
     def start(self) -> Arrays:
         """All nodes at the beginning: every visitor is at home."""
@@ -61,12 +64,21 @@ class Tables:
             "upcoming": np.zeros(problem.nodes, dtype=np.int64),
             "missing": np.zeros((problem.nodes, problem.width)),
             "seen": np.zeros((problem.n if local else 1, 2 * problem.width)),
-            "met": np.zeros((1, 1, 1) if local else (problem.nodes, problem.nodes, 1 + problem.width)),
+            "met": self._met(),
         }
+
+    def _met(self) -> Floats:
+        """What came from each home to each node: how many visits, and the means."""
+        if self.problem.statistic.local is not None or "known" not in self.protocol.samples:
+            return np.zeros((1, 1, 1))
+        shape = (self.problem.nodes, self.problem.nodes, 1 + self.problem.width)
+        what = f"keeping what came from each of {self.problem.nodes} nodes at each of them"
+        machine.require_memory(8 * int(np.prod(shape)), what, "take fewer nodes")
+        return np.zeros(shape)
 
     def advance(self, arrays: Arrays, edges: Any, start: int, paces: Floats = ALIKE) -> None:
         """Let the pairs meet, from tick start + 1 on."""
-        self.loop(*arrays.values(), *self.fixed, edges, paces, start, self.options)
+        self.loop(*(arrays[name] for name in ARRAYS), *self.fixed, edges, paces, start, self.options)
 
     def means(self, arrays: Arrays, now: int) -> Floats:
         """Each node's estimates of the means."""
@@ -92,7 +104,7 @@ def leave(x, first, samples, upcoming, missing, own_means, node, options):
 
 
 def advance(
-    table, visitors, upcoming, missing, seen, met, x, first, samples, own_means, scale, shift,
+    {", ".join(ARRAYS)}, x, first, samples, own_means, scale, shift,
     edges, paces, start, options
 ):
     for t in range(len(edges)):
