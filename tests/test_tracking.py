@@ -159,7 +159,7 @@ def test_what_a_node_takes_for_its_error() -> None:
     assert (stopping.remaining(still[1:], times[: len(still) - 1]) == np.inf).all()
     assert (stopping.remaining(still, times[: len(still)]) == 0).all()
     moved = [*still[:-1], np.array([[1.0], [1.1], [0.0]])]
-    assert stopping.remaining(moved, times[: len(moved)]) == pytest.approx([0.0, 2 * 0.1 / 1.1, np.inf])
+    assert stopping.remaining(moved, times[: len(moved)]) == pytest.approx([0.0, 1.5 * 0.1 / 1.1, np.inf])
 
 
 @pytest.mark.parametrize(("statistic", "graph"), [("auc", "torus"), ("gini-mean-difference", "watts-strogatz")])

@@ -2,8 +2,8 @@
 
 A node reads its estimate eight times while its meetings double in number. What is wrong with an estimate, disagreement
 with others or chance in what was seen, shows as change while twice as much is seen; chance alone goes down with the
-root of the meetings. So a node takes for its error twice the largest of the last twelve changes over a doubling, each
-brought forward by that root.
+root of the meetings. So a node takes for its error half as much again as the largest of the last four changes over a
+doubling, each brought forward by that root.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from gosta.datasets.data import Floats
 
 PER_DOUBLING = 8
-CHANGES = 12
+CHANGES = 4
 READINGS = PER_DOUBLING + CHANGES
-SAFETY = 2.0
+SAFETY = 1.5
 
 
 def looks(first: int, last: int) -> Any:
