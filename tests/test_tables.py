@@ -49,12 +49,12 @@ def test_dealing_loses_and_invents_no_row() -> None:
 
 
 def test_dealing_by_a_column() -> None:
-    data = gosta.datasets.load(PATIENTS).choose(site="hospital")
+    data = gosta.datasets.load(PATIENTS).at("hospital", apart=True)
     kept = np.ones(N, dtype=bool)
     order, sizes = deal.by_column(data, kept, None, 0)
     names = PATIENTS["hospital"][order]
     assert [len(set(part)) for part in np.split(names, np.cumsum(sizes)[:-1])] == [1] * 4
-    order, sizes = deal.by_column(gosta.datasets.load(PATIENTS).choose(site="second"), kept, 6, 0)
+    order, sizes = deal.by_column(gosta.datasets.load(PATIENTS).at("second", apart=False), kept, 6, 0)
     parts = np.split(PATIENTS["second"][order], np.cumsum(sizes)[:-1])
     assert sizes.tolist() == [20] * 6
     assert all(a.max() <= b.min() for a, b in pairwise(parts))
@@ -104,3 +104,47 @@ def test_a_sample_of_large_tables_is_right_on_average() -> None:
         data, "gini-mean-difference", nodes=5, graph="cycle", iterations=20_000, runs=8, checkpoints=2
     )
     assert float(trace.data["estimate"][:, -1].mean()) == pytest.approx(trace.target, rel=2e-3)
+
+
+@pytest.mark.parametrize("name", ["spearman-rho", "distance-correlation", "gini-mean-difference"])
+def test_two_nodes_are_enough(name: str) -> None:
+    """Each sees itself and the other by turns."""
+    interval = 0.9 if name == "gini-mean-difference" else None
+    trace = gosta.simulate(
+        PATIENTS,
+        name,
+        columns=COLUMNS[name],
+        by="label",
+        graph="complete",
+        iterations=20_000,
+        runs=2,
+        interval=interval,
+    )
+    assert float(trace.error()["mean"][-1]) < 0.01
+
+
+def test_columns_that_were_chosen_stay_chosen() -> None:
+    chosen = gosta.datasets.load("breast-cancer").choose(columns="mean area")
+    trace = gosta.simulate(chosen, "auc", by="mean radius", nodes=20, iterations=10, runs=1)
+    assert trace.target == pytest.approx(gosta.exact("breast-cancer", "auc", columns="mean area"), rel=1e-12)
+    all_columns = gosta.simulate("breast-cancer", "auc", by="mean radius", nodes=20, iterations=10, runs=1)
+    assert all_columns.target == pytest.approx(gosta.exact("breast-cancer", "auc"), rel=1e-12)
+    names = np.arange(569) % 7
+    apart = gosta.simulate("breast-cancer", "auc", by=names, iterations=10, runs=1)
+    assert (apart.about["n"], apart.target) == (7, pytest.approx(gosta.exact("breast-cancer", "auc"), rel=1e-12))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"deal": "even"}, "goes with nodes"),
+        ({"by": "hospital", "deal": "even"}, "goes with nodes"),
+        ({"nodes": 4, "deal": 3}, "deal"),
+        ({"by": "hospital", "nodes": 3}, "holds text"),
+        ({"nodes": 3, "graph": "watts-strogatz"}, "another family such as complete"),
+    ],
+    ids=str,
+)
+def test_mistakes_in_dealing(how: dict[str, Any], message: str) -> None:
+    with pytest.raises(gosta.InputError, match=message):
+        gosta.simulate(PATIENTS, "auc", **{"graph": "complete", "iterations": 10, "runs": 1, **how})

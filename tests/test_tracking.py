@@ -155,7 +155,7 @@ def test_what_a_node_takes_for_its_error() -> None:
     assert times[0] == 10
     assert times[-1] == 10_000
     assert times[stopping.PER_DOUBLING] == 20
-    still = [np.ones((3, 1))] * stopping.READINGS
+    still = [np.ones((3, 1))] * (stopping.PER_DOUBLING + stopping.CHANGES)
     assert (stopping.remaining(still[1:], times[: len(still) - 1]) == np.inf).all()
     assert (stopping.remaining(still, times[: len(still)]) == 0).all()
     moved = [*still[:-1], np.array([[1.0], [1.1], [0.0]])]
@@ -191,3 +191,12 @@ def test_a_run_that_is_resumed_stops_where_it_would_have(tmp_path: Path, monkeyp
     again = gosta.resume(tmp_path / "half.nc")
     np.testing.assert_array_equal(again.data["stopped"], whole.data["stopped"])
     np.testing.assert_array_equal(again.data["mean"], whole.data["mean"])
+
+
+def test_going_on_after_the_end_nodes_look_as_often_as_before() -> None:
+    common: dict[str, Any] = {"columns": "petal length", "graph": "cycle", "runs": 2, "until": 0.05}
+    short = gosta.simulate("iris", "gini-mean-difference", iterations=4096, **common)
+    longer = gosta.resume(short, iterations=60_000)
+    whole = gosta.simulate("iris", "gini-mean-difference", iterations=60_000, **common)
+    assert len(longer.iterations) <= len(whole.iterations) + 1
+    np.testing.assert_array_equal(longer.data["stopped"] > 0, whole.data["stopped"] > 0)

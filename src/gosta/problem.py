@@ -60,9 +60,9 @@ class Problem:
 
     @property
     def visitor_numbers(self) -> float:
-        """How many numbers travel as a visitor: an observation; or a sample, what it misses, how many rows it is of."""
+        """How many numbers travel as a visitor: an observation; or a sample, what it misses, its home, its rows."""
         d = int(self.x.shape[1])
-        return d if self.sizes is None else float(self.samples.mean()) * d + self.width + 1
+        return d if self.sizes is None else float(self.samples.mean()) * d + self.width + 2
 
     @property
     def tables(self) -> bool:
@@ -329,19 +329,23 @@ def settle(
     score: Any = None,
     drop_missing: bool = False,
     nodes: int | None = None,
-    deal: str = "zipf",
+    deal: str | None = None,
     by: Any = None,
     interval: float | None = None,
 ) -> Setting:
     """A setting from what a user may give for its parts."""
     chosen = find(statistic)
-    table = datasets.load(data).choose(columns, label, score, drop_missing, by)
+    table = datasets.load(data).choose(columns, label, score, drop_missing)
+    if by is not None:
+        table = table.at(by, apart=nodes is None)
+    if deal is not None and (by is not None or nodes is None):
+        raise InputError(f"deal = {deal!r} goes with nodes (--nodes), and without by: rows are dealt by chance then")
     x, kept = chosen.complete(table, options)
     sizes = None
     if by is not None:
         x, sizes = by_column(table, kept, nodes, seed).dealt(x)
     elif nodes is not None:
-        x, sizes = by_chance(len(x), nodes, deal, seed).dealt(x)
+        x, sizes = by_chance(len(x), nodes, deal or "zipf", seed).dealt(x)
     problem = Problem(chosen, x, options, table.name, sizes).with_interval(interval)
     rule = rule_for(protocol, problem.statistic)
     problem.check(rule)

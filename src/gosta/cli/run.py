@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import sys
 import warnings
@@ -31,7 +32,9 @@ gosta run --resume wine.nc --iterations 400000
 
 gosta run --protocol gosta-sync,u2 --log --bound
 
-gosta run --nodes 20 --protocol tracking,gosta-async --interval 95%
+gosta run --nodes 20 --protocol tracking,gosta-async
+
+gosta run --nodes 20 --interval 95%
 
 gosta run --nodes 20 --by 'mean radius' --until 1%
 """
@@ -59,13 +62,16 @@ def run(
     nodes: Annotated[
         int | None, typer.Option(help="Deal the rows to so many nodes, instead of one to each of as many nodes.")
     ] = None,
-    deal: Annotated[str, typer.Option(help="zipf: a few nodes get many rows; even: all get as many.")] = "zipf",
+    deal: Annotated[
+        str | None, typer.Option(help="zipf (the default): a few nodes get many rows; even: all get as many.")
+    ] = None,
     by: Annotated[
         str | None,
         typer.Option(help="A column: rows with the same value are at one node; with --nodes, those with close values."),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="Stop when the nodes themselves think that they are within this error: 1%.")
+        str | None,
+        typer.Option(help="Stop when most nodes, by what they see, think they are within this error: 1%."),
     ] = None,
     interval: options.Interval = None,
     columns: options.Columns = None,
@@ -108,6 +114,8 @@ def run(
             traces = [gosta.resume(resume, iterations, patience=0)]
         else:
             names = [find(name.strip()).name for name in dict.fromkeys(protocol.split(",")) if name.strip()]
+            if not names:
+                raise InputError(f"protocol = {protocol!r} names none; 'gosta protocols' lists them")
             table = options.table(data, n, path, columns, label, score, drop_missing)
             settings: dict[str, Any] = {
                 "iterations": iterations,
@@ -173,8 +181,9 @@ def _record(trace: Trace) -> dict[str, Any]:
         "complete": trace.complete,
     }
     if about["interval"] is not None and not none:
-        low, high = (float(end.values[runs, at].mean()) for end in trace.intervals())
-        record["interval"] = {"level": about["interval"], "low": low, "high": high, "all_rows": about["pooled"]}
+        low, high = (_finite(end.values[runs, at].mean()) for end in trace.intervals())
+        pooled = [_finite(end) for end in about["pooled"]]
+        record["interval"] = {"level": about["interval"], "low": low, "high": high, "all_rows": pooled}
     if "alone" in about:
         record["alone"] = about["alone"]
     if until:
@@ -184,9 +193,14 @@ def _record(trace: Trace) -> dict[str, Any]:
             "error": about["until"],
             "stopped": int(stopped.sum()),
             "kept": int((wrong[stopped[runs]] <= about["until"]).sum()),
-            "worst": None if none else float(wrong.max()),
+            "worst": float(wrong[stopped[runs]].max()) if stopped.any() else None,
         }
     return record
+
+
+def _finite(value: float) -> float | None:
+    """A number as JSON can hold it."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _plain(value: Any) -> Any:
@@ -203,7 +217,8 @@ def _summary(traces: list[Trace]) -> str:
     where = f"{first['n']:,} nodes, {first['edges']:,} edges"
     if first["rows"] != first["n"]:
         where += f", {first['rows']:,} rows ({about['smallest']:,} to {about['largest']:,} a node)"
-    after = "until the nodes stopped" if "until" in first else f"after {first['iterations']:,} iterations"
+    stopped = "until" in first and first["until"]["stopped"]
+    after = "until the nodes stopped" if stopped else f"after {first['iterations']:,} iterations"
     head = [
         f"{first['statistic']} of {first['data']} on {first['graph']}: {where}",
         f"exact value {_number(first['exact'])}; {after}, {runs}:",
@@ -233,6 +248,8 @@ def _notes(traces: list[Trace], records: list[dict[str, Any]]) -> Iterator[str]:
             )
     if "alone" in first and not isinstance(first["exact"], list):
         yield _local_values(first)
+    if traces[0].about["interval"] is not None and options.statistic(first["statistic"]).moments:
+        yield f"with an interval, {first['statistic']} goes by pairs of rows; without, by means, which is far faster"
     if any(trace.about["moments"] for trace in traces):
         yield f"{first['statistic']} is a function of plain means: tracking averages those, and no rows travel"
 
@@ -291,8 +308,11 @@ def _draw(traces: list[Trace], path: Path, against: str, bound: bool) -> None:
         from gosta.theory.curves import curves
 
         for trace in traces:
-            found = curves(setting_of(trace), trace.iterations)
-            if not found:
-                print(f"gosta: there is no theory for {trace.about['protocol']} to draw", file=sys.stderr)
-            draw_theory(ax, trace, found, against)
+            tables = trace.about["rows"] != trace.about["n"]
+            found = {} if tables else curves(setting_of(trace), trace.iterations)
+            if found:
+                draw_theory(ax, trace, found, against)
+            else:
+                of = "tables at nodes" if tables else trace.about["protocol"]
+                print(f"gosta: there is no theory for {of} to draw", file=sys.stderr)
     options.save_picture(ax, path)

@@ -32,10 +32,10 @@ class Data:
         What messages call the data.
     columns
         One array per column, numbers or text.
-    label, score, site
+    label, score, by
         The column of classes, that of scores, and the one that says where a row is held, if there are any.
     points
-        The columns that make a row a point in space; by default all but label, score and site.
+        The columns that make a row a point in space; by default all but these.
     main
         The columns that stand for the whole where a statistic needs one or two, in that order.
     chosen
@@ -50,7 +50,7 @@ class Data:
     columns: Columns
     label: str | None = None
     score: str | None = None
-    site: str | None = None
+    by: str | None = None
     points: tuple[str, ...] = ()
     main: tuple[str, ...] = ()
     chosen: bool = False
@@ -59,7 +59,7 @@ class Data:
 
     def __post_init__(self) -> None:
         if not self.points:
-            rest = tuple(c for c in self.columns if c not in (self.label, self.score, self.site))
+            rest = tuple(c for c in self.columns if c not in (self.label, self.score, self.by))
             object.__setattr__(self, "points", rest)
 
     def __len__(self) -> int:
@@ -85,15 +85,12 @@ class Data:
         label: Any = None,
         score: Any = None,
         drop_missing: bool = False,
-        site: Any = None,
     ) -> Data:
         """The same rows with the columns a user wants for each purpose.
 
-        Columns go by name, or by position where none is called by that number; label, score and site may be values.
+        Columns go by name, or by position where none is called by that number; label and score may be values.
         """
         data = dataclasses.replace(self, drop_missing=drop_missing or self.drop_missing)
-        if site is not None:
-            data = data._with("site", site)
         if label is not None:
             data = data._with("label", label)
         if score is not None:
@@ -110,8 +107,16 @@ class Data:
             raise InputError(f"columns names {shorten(names)}: each column may stand there once")
         return dataclasses.replace(data, points=names, chosen=True)
 
+    def at(self, by: Any, apart: bool) -> Data:
+        """The same rows, held where a column or values of the user's own say.
+
+        If that is kept apart, the column is no part of the observations unless it was chosen to be.
+        """
+        data = self._with("by", by)
+        return data if apart and not self.chosen else dataclasses.replace(data, points=self.points)
+
     def _with(self, purpose: str, given: Any) -> Data:
-        """The same rows with a label or score: a column that is there, or values of the user's own."""
+        """The same rows with a label, score or place: a column that is there, or values of the user's own."""
         if isinstance(given, str | int | np.integer):
             name = self._column(given)
             if name == getattr(self, purpose):
@@ -195,8 +200,8 @@ class Data:
 
     def sites(self) -> tuple[Floats, list[Any]]:
         """The same for where each row is held."""
-        assert self.site is not None
-        return self._positions("site", self.site)
+        assert self.by is not None
+        return self._positions("by", self.by)
 
     def _positions(self, purpose: str, name: str) -> tuple[Floats, list[Any]]:
         try:

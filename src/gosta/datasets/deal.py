@@ -44,7 +44,7 @@ TABLE: dict[str, Callable[[int, int], Counts]] = {"zipf": zipf, "even": even}
 def by_chance(rows: int, nodes: int, how: str, seed: int) -> Deal:
     """Rows dealt at random, large and small nodes in random order too."""
     if how not in TABLE:
-        raise unknown("deal", how, TABLE)
+        raise unknown("deal", str(how), TABLE)
     _check(nodes, rows)
     rng = np.random.default_rng(seed)
     return Deal(rng.permutation(rows), rng.permutation(TABLE[how](rows, nodes)))
@@ -61,7 +61,7 @@ def by_column(data: Data, kept: NDArray[np.bool_], nodes: int | None, seed: int)
         codes = (ranks * nodes // len(values)).astype(np.float64)
     elif len(names) < 2 or 2 * len(names) > len(codes):
         raise InputError(
-            f"by = {data.site!r} has {len(names)} different values in {len(codes)} rows; choose a column that names "
+            f"by = {data.by!r} has {len(names)} different values in {len(codes)} rows; choose a column that names "
             "sites, or give nodes=... (--nodes) to cut its values into so many groups"
         )
     mixed = np.random.default_rng(seed).permutation(len(codes))
@@ -70,11 +70,13 @@ def by_column(data: Data, kept: NDArray[np.bool_], nodes: int | None, seed: int)
 
 
 def _numbers(data: Data) -> Floats:
-    assert data.site is not None
+    assert data.by is not None
     try:
-        return data.numbers([data.site])[:, 0]
-    except InputError as error:
-        raise InputError(f"by = {data.site!r}: {error}; without nodes=... each of its values is a node") from None
+        return data.numbers([data.by])[:, 0]
+    except InputError:
+        raise InputError(
+            f"by = {data.by!r} holds text, which cannot be cut into nodes; leave nodes out: each value is a node then"
+        ) from None
 
 
 def _check(nodes: Any, rows: int) -> None:

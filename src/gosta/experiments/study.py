@@ -124,7 +124,7 @@ KEYS = {
 }
 DEFAULTS: dict[str, Any] = {
     "graph": ["watts-strogatz"],
-    "protocol": ["gosta-async"],
+    "protocol": ["tracking"],
     "n": [None],
     "seed": [0],
     "runs": 10,

@@ -121,7 +121,8 @@ def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
     p = _share("watts-strogatz", "p", p)
     if 2 * half >= n:
         raise InputError(
-            f"watts-strogatz: k = {k} neighbours on {n} nodes; take n of at least {2 * half + 1}, or a smaller k"
+            f"watts-strogatz: k = {k} neighbours on {n} nodes; take n of at least {2 * half + 1}, "
+            "a smaller k, or another family such as complete"
         )
     machine.require_memory(BYTES_AN_EDGE * n * half, f"watts-strogatz on {n} nodes")
     return _connected(

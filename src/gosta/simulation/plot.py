@@ -51,15 +51,16 @@ def draw(
         ax.axhline(about["until"], color="0.4", linewidth=0.8, linestyle=(0, (2, 2)), label="asked for")
     if any(np.nanmax(trace.error()["mean"].values, initial=0.0) > 0 for trace in traces):
         ax.set_yscale("log")
-    if about["spacing"] == "log":
-        ax.set_xscale("log")
-    else:
+        ax.set_xscale("log" if about["spacing"] == "log" else "linear")
+    if ax.get_xscale() != "log":
         ax.xaxis.set_major_formatter(EngFormatter())
+    rows = f" nodes, {about['rows']:,} rows" if about["rows"] != about["n"] else ""
+    going = "" if about["until"] is None else ", of those that go on"
     ax.set_xlabel("numbers sent" if against == "units" else "iterations (edges drawn)")
     ax.set_ylabel("relative error" if about["relative"] else "absolute error")
     ax.set_title(
-        f"{about['statistic']} of {about['data']}, {about['graph']}, n = {about['n']:,}\n"
-        f"mean of {about['runs']} run{'s' * (about['runs'] > 1)}; bands: spread over nodes",
+        f"{about['statistic']} of {about['data']}, {about['graph']}, n = {about['n']:,}{rows}\n"
+        f"mean of {about['runs']} run{'s' * (about['runs'] > 1)}{going}; bands: spread over nodes",
         fontsize=9,
     )
     ax.grid(alpha=0.3, linewidth=0.5)

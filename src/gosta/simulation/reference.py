@@ -131,7 +131,7 @@ class Reference:
         return self.protocol.cross > 0 and not self.problem.tables
 
     def _half(self, arrays: Arrays, k: int) -> int:
-        return int(arrays["meetings"][k]) % 2 if self.problem.statistic.local else 0
+        return int(arrays["meetings"][k]) // 2 % 2 if self.problem.statistic.local else 0
 
     def _weight(self, arrays: Arrays, k: int) -> float:
         """What a visitor weighs among those seen so far."""
@@ -187,7 +187,7 @@ class Reference:
             ]
             a, b, whole = (as_floats(local(tuple(part))) for part in means)
             both = [2.0 * w - 0.5 * (p + q) for w, p, q in zip(whole, a, b, strict=True)]
-            found.append(list(b) if share == 1.0 else both)
+            found.append(list(a) if share == 0.0 else both)
         return _means(found)
 
     def means(self, arrays: Arrays, now: int) -> Floats:

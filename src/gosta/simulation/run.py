@@ -43,7 +43,7 @@ def simulate(
     score: Any = None,
     drop_missing: bool = False,
     nodes: int | None = None,
-    deal: str = "zipf",
+    deal: str | None = None,
     by: Any = None,
     interval: float | None = None,
     until: float | None = None,
@@ -66,15 +66,15 @@ def simulate(
     runs, seed
         Independent runs; run r always sees the same edges for the same seed and graph.
     checkpoints, spacing
-        How many times estimates are read, evenly ("linear") or in equal ratios ("log").
+        How many times estimates are read, evenly ("linear") or in equal ratios ("log"); not used with `until`.
     clocks
         Whether edges fire by Poisson clocks of rate 1, and the time of each checkpoint is recorded as ``time``.
     engine
         "compiled", or "reference", which is plain Python and gives the same numbers.
     nodes, deal, by
-        How many nodes there are, if not one for each row; rows are dealt at random, a few nodes having many ("zipf") or
-        all as many ("even"). `by` is a column (or its values) that says which node a row is at, or, together with
-        `nodes`, whose neighbouring values go to the same node.
+        How many nodes there are, if not one for each row; rows are dealt at random, a few nodes having many ("zipf",
+        the default) or all as many ("even"). `by` is a column (or its values) that says which node a row is at, or,
+        together with `nodes`, whose neighbouring values go to the same node.
     interval
         Confidence level, such as 0.95: every node gives an interval for the population value, see `Trace.intervals`.
     until
@@ -107,7 +107,7 @@ def simulate(
         "seed": int(seed),
         "spacing": spacing if until is None else "log",
         "clocks": clocks,
-        "until": until,
+        "until": None if until is None else float(until),
         "engine": engine,
         "seconds": 0.0,
     }
@@ -169,7 +169,7 @@ def resume(source: Trace | str | Path, iterations: int | None = None, patience: 
     source
         A trace, or the file one was saved to.
     iterations
-        A new end, with checkpoints as far apart as the last two were.
+        A new end, with checkpoints as far apart as the last two were; in equal ratios if nodes stop by themselves.
 
     Returns
     -------
@@ -188,8 +188,12 @@ def resume(source: Trace | str | Path, iterations: int | None = None, patience: 
         if iterations < at[-1]:
             raise InputError(f"iterations = {iterations}: the trace goes to {at[-1]} already; give more")
     if iterations is not None and iterations > at[-1]:
-        step = int(at[-1] - at[-2]) if len(at) > 1 else int(at[-1])
-        at = np.append(at, np.unique(np.append(np.arange(at[-1] + step, iterations, step), iterations)))
+        if old.about["until"] is not None:
+            more = looks(int(at[0]), iterations)
+        else:
+            step = int(at[-1] - at[-2]) if len(at) > 1 else int(at[-1])
+            more = np.unique(np.append(np.arange(at[-1] + step, iterations, step), iterations))
+        at = np.append(at, more[more > at[-1]])
     return Simulation(setting, at, dict(old.about), old).go(patience)
 
 

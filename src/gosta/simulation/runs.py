@@ -14,6 +14,7 @@ import numpy as np
 
 from gosta import machine, progress
 from gosta.datasets.data import Floats
+from gosta.errors import InputError
 from gosta.problem import Setting
 from gosta.protocols import Collecting
 from gosta.schedule import BLOCK, Schedule
@@ -74,6 +75,11 @@ class Simulation:
         """Arrays for the results, with those of an earlier trace filled in."""
         runs, count, (n, p) = self.about["runs"], len(self.at), (self.problem.nodes, self.target.shape[1])
         keep = runs * count * n * p <= KEEP and (old is None or "estimates" in old.data)
+        if self.problem.level is not None and not keep:
+            raise InputError(
+                f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; "
+                "take fewer runs or checkpoints"
+            )
         size, what = 8 * runs * count * (n * p if keep else 3), f"the estimates of {runs} runs at {count} checkpoints"
         machine.require_memory(size, what, "take fewer runs or checkpoints")
         room = Results(
@@ -237,7 +243,8 @@ class Simulation:
         if isinstance(self.protocol, Collecting):
             return int(self.protocol.sent(iterations, n, d))
         estimated = self.problem.estimated(self.protocol)
-        return round(iterations * self.protocol.units(self.problem.visitor_numbers, estimated))
+        rows = 2 * (self.problem.sizes is not None)  # how many rows each has, told to the other
+        return round(iterations * (self.protocol.units(self.problem.visitor_numbers, estimated) + rows))
 
     def _rest(self) -> dict[str, Any]:
         """What a resumed run needs, where it is small enough to keep."""

@@ -9,9 +9,10 @@ to leave becomes the next sample.
 A node keeps the mean of what came from each home apart, and knows their mean by the rows that homes have: who came
 often does not count for more.
 
-Where a statistic has a `local` part, a node keeps the mean kernel values of each of its rows instead, in two halves,
-one of every other meeting. A curved function of a noisy mean is off by a multiple of 1/meetings, the same function of
-half as many meetings by twice that; so twice the whole less the mean of the halves is not.
+Where a statistic has a `local` part, a node keeps the mean kernel values of each of its rows instead, in two halves, of
+every other pair of meetings (of two nodes, each sees itself and the other by turns). A curved function of a noisy mean
+is off by a multiple of 1/meetings, the same function of half as many meetings by twice that; so twice the whole less
+the mean of the halves is not.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def advance(
             if not local:
                 yield f"{name}_{node} = over({self._meets(node)})"
             if local or "weight" in self.protocol.samples:
-                half = f"{totals} + int(meetings_{node}) % 2" if local else f"{totals}"
+                half = f"{totals} + {_half(node)}" if local else f"{totals}"
                 yield f"table[{node}, {half}] += worth_{node}"
                 yield f"weight_{node} = worth_{node} / table[{node}, {half}]"
 
@@ -172,13 +173,18 @@ def advance(
         totals = self.kept.size
         for node in "ij":
             yield f"second = table[{node}, {totals + 1}] / (table[{node}, {totals}] + table[{node}, {totals + 1}])"
-            yield f"half = int(meetings_{node}) % 2"
-            yield f"known_{node} = learn({self._meets(node)}, seen, half, weight_{node}, second, scale, shift)"
+            where = f"seen, {_half(node)}, weight_{node}, second, scale, shift"
+            yield f"known_{node} = learn({self._meets(node)}, {where})"
 
     def _meets(self, node: str) -> str:
         """A node's own rows and the rows of its visitor, as arguments."""
         own, home = f"first[{node}], first[{node} + 1]", f"home_{node}"
         return f"x, {own}, first[{home}], worth_{node}, upcoming[{home}], samples[{home}], missing[{home}], options"
+
+
+def _half(node: str) -> str:
+    """The half of the meetings that this one of a node is in; the first is in the first."""
+    return f"int(meetings_{node}) // 2 % 2"
 
 
 def _visit(width: int) -> str:
@@ -223,11 +229,11 @@ def learn(x, first, last, home, rows, upcoming, sample, missing, options, seen, 
         for c in range({width}):
             at = half * {width} + c
             seen[own, at] += weight * (h[c] - seen[own, at])
-        b = local_values({tuple_of("scale * seen[own, {second}] - shift[own, {c}]", width)})
-        if second == 1.0:
-            {"; ".join(f"s{c} += b[{c}]" for c in range(parts))}
+        a = local_values({tuple_of("scale * seen[own, {c}] - shift[own, {c}]", width)})
+        if second == 0.0:
+            {"; ".join(f"s{c} += a[{c}]" for c in range(parts))}
         else:
-            a = local_values({tuple_of("scale * seen[own, {c}] - shift[own, {c}]", width)})
+            b = local_values({tuple_of("scale * seen[own, {second}] - shift[own, {c}]", width)})
             pooled = {tuple_of("seen[own, {c}] + second * (seen[own, {second}] - seen[own, {c}])", width)}
             whole = local_values({tuple_of("scale * pooled[{c}] - shift[own, {c}]", width)})
             {both}

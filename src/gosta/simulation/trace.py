@@ -30,7 +30,8 @@ class Trace:
         ``mean``, ``spread`` and ``median``, the mean, standard deviation and median over nodes of the error, by run and
         iteration;
         ``estimate``, the mean over nodes; ``estimates`` by run, iteration and node (absent where they would not fit);
-        ``units``, the numbers sent; ``target``. Checkpoints that were not reached are NaN.
+        ``units``, the numbers sent; ``target``; ``stopped``, when the nodes of a run stopped, or 0; where asked for,
+        ``standard_error`` by run, iteration and node, and ``time``. Checkpoints that were not reached are NaN.
     about
         What was run: protocol, statistic, graph, n, edges, iterations, runs, seed, seconds and so on.
     """

@@ -128,7 +128,7 @@ class Statistic:
         kept: NDArray[np.bool_] = np.ones(len(x), dtype=np.bool_)
         if data.drop_missing:
             kept = np.asarray(~np.isnan(x).any(axis=1))
-            if data.site is not None and len(kept) == len(data):
+            if data.by is not None and len(kept) == len(data):
                 kept &= ~np.isnan(data.sites()[0])
             x = x[kept]
         if len(x) < 2:

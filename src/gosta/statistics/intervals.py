@@ -1,7 +1,8 @@
 """What a network has to estimate for an interval: besides row means their products, two at a time.
 
 A statistic that is a function of mean kernel values varies, from one sample of rows to another, with 4/n times the
-variance over rows of (slopes of the function) · (row means): for the AUC that is DeLong's variance.
+variance over rows of (slopes of the function) · (row means): for the AUC that is DeLong's variance, but for a share of
+1/(rows in the smaller class).
 """
 
 from __future__ import annotations
