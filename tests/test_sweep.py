@@ -224,7 +224,7 @@ def test_what_cannot_work_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     study = written(
         tmp_path,
         'data = "iris"\nstatistic = ["variance", "spearman-rho"]\ngraph = ["complete", "torus"]\nn = [100, 101]\n'
-        "runs = 1\niterations = 100\n",
+        "runs = 1\niterations = 100\nprotocol = \"gosta-async\"\n",
     )
     done = command("sweep", "study.toml", folder=tmp_path)
     assert done.returncode == 1
