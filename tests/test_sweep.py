@@ -224,7 +224,7 @@ def test_what_cannot_work_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     study = written(
         tmp_path,
         'data = "iris"\nstatistic = ["variance", "spearman-rho"]\ngraph = ["complete", "torus"]\nn = [100, 101]\n'
-        "runs = 1\niterations = 100\nprotocol = \"gosta-async\"\n",
+        'runs = 1\niterations = 100\nprotocol = "gosta-async"\n',
     )
     done = command("sweep", "study.toml", folder=tmp_path)
     assert done.returncode == 1
@@ -239,7 +239,7 @@ def test_what_cannot_work_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert (went.before, len(went.failed)) == (3, 5)
     records = report.records(study.jobs, went.results.frame(study.jobs), went.failed)
     assert ["failed" in record for record in records] == [job.key in went.failed for job in study.jobs]
-    written(tmp_path, 'data = "iris"\nstatistic = "spearman-rho"\n', "none.toml")
+    written(tmp_path, 'data = "iris"\nstatistic = "spearman-rho"\nprotocol = "u2"\n', "none.toml")
     none = command("sweep", "none.toml", folder=tmp_path)
     assert none.returncode == 2
     assert none.stderr == "gosta: none.toml: none of its 1 jobs can be done; see the reasons above\n"
