@@ -197,7 +197,10 @@ def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str
 
 def test_control_c_keeps_finished_jobs_and_the_same_command_goes_on(tmp_path: Path) -> None:
     """A signal to the command and its workers alike, as a terminal sends it."""
-    study = written(tmp_path, 'data = "iris"\nstatistic = "variance"\nseeds = 40\nruns = 1\niterations = 2_000_000\n')
+    study = written(
+        tmp_path,
+        'data = "iris"\nstatistic = "variance"\nprotocol = "u2"\nseeds = 40\nruns = 1\niterations = 2_000_000\n',
+    )
     kept = tmp_path / "study-results"
     process = subprocess.Popen(
         [sys.executable, "-m", "gosta", "sweep", "study.toml", "--workers", "2"],
