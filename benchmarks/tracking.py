@@ -94,15 +94,13 @@ def variant(*changes: tuple[str, str], **fields: Any) -> Protocol:
 FIXED = ("max(5.0, meetings / 4.0)", "20.0")
 TRIED = {
     "as it is": variant(),
-    "no momentum": variant(("PUSH = 0.5", "PUSH = 0.0")),
-    "memory of 20 meetings": variant(FIXED),
+    "no momentum": variant(("PUSH = 0.4", "PUSH = 0.0")),
+    "memory of 20 meetings, ramp of 80": variant(FIXED, ("RAMP = 40.0", "RAMP = 80.0")),
     "memory of half of all meetings": variant(("meetings / 4.0", "meetings / 2.0")),
     "memory of all meetings": variant(("meetings / 4.0", "meetings / 1.0")),
-    "push 0.3": variant(("PUSH = 0.5", "PUSH = 0.3")),
-    "push 0.7": variant(("PUSH = 0.5", "PUSH = 0.7")),
-    "push growing over 40 meetings": variant(
-        ("memory(fewest) * step", "min(1.0, fewest / 40.0) * memory(fewest) * step")
-    ),
+    "push 0.2": variant(("PUSH = 0.4", "PUSH = 0.2")),
+    "push 0.6": variant(("PUSH = 0.4", "PUSH = 0.6")),
+    "no ramp": variant(("RAMP = 40.0", "RAMP = 1.0")),
     "changes seen at once": variant(("return State(z, ahead + change", "return State(z + change, ahead + change")),
     "smoothed for ever": variant(("SMOOTH = 0.02", "SMOOTH = 0.0")),
     "own mean not smoothed": variant(("max(SMOOTH, 2.0 / (meetings + 3.0))", "1.0")),

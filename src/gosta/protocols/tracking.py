@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from gosta.protocols.protocol import Protocol
 
-PUSH = 0.5  # of a move, owed for each meeting of the memory; from 0.8 on, momentum is too much for any graph
+PUSH = 0.4  # of a move, owed for each meeting of the memory; 0.6 diverges on tori, after thousands of meetings
+RAMP = 40.0  # meetings until it is that much: the first estimates are too rough to go on in their direction
 SELDOM = 4.0  # edges that fire in less than one of so many meetings get less, or what is owed is too old when they do
 SMOOTH = 0.02  # how fast, at least, the smoothed mean follows: in the end, smoothing costs more than it gives
 
@@ -61,7 +62,7 @@ def average(me: Moving | State, you: tuple[float], meetings: float, fewest: floa
     """Average the estimates moved on; what that changed is owed on top, as much at one end as at the other."""
     step = share * (you[0] - me.ahead)
     z = me.ahead + step
-    owed = me.owed + PUSH * min(1.0, SELDOM * pace) * memory(fewest) * step
+    owed = me.owed + PUSH * min(1.0, SELDOM * pace) * min(1.0, fewest / RAMP) * memory(fewest) * step
     handed = owed / memory(meetings + 1.0)
     return Moving(z, z + handed, owed - handed)
 
