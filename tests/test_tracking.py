@@ -79,6 +79,15 @@ def test_no_divergence_on_a_thousand_small_graphs() -> None:
     assert np.median(left) < 1e-4
 
 
+@pytest.mark.parametrize("graph", FAMILIES)
+def test_momentum_dies_away_on_every_family(graph: str) -> None:
+    """After 10 000 meetings a node, its memory of 2500: larger pushes swing up on tori by then."""
+    trace = gosta.simulate(
+        np.random.default_rng(1).normal(size=64), "variance", graph=graph, iterations=64 * 5000, runs=2, checkpoints=2
+    )
+    assert float(trace.error()["mean"][-1]) < 1e-5
+
+
 @pytest.mark.parametrize("graph", ["complete", "watts-strogatz", "torus"])
 def test_four_times_fewer_exchanges_than_gosta(graph: str) -> None:
     """Red wines, n = 1599, 10 runs on the same edges: at a quarter of the exchanges, the error is below GoSta's."""
