@@ -28,11 +28,13 @@ class Result:
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
     def call(*arguments: object) -> Result:
         monkeypatch.setattr(sys, "argv", ["gosta", *map(str, arguments)])
-        code = 0
+        code, handler = 0, signal.getsignal(signal.SIGINT)
         try:
             main()
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
+        finally:
+            signal.signal(signal.SIGINT, handler)  # `run` stops listening while it saves
         out, err = capsys.readouterr()
         return Result(out, err, code)
 
