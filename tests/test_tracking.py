@@ -54,8 +54,8 @@ def test_sums_are_conserved(statistic: str, seed: int, count: int) -> None:
     assert isinstance(setting.protocol, Protocol)
     problem, engine = setting.problem, engine_of(setting)
     arrays = engine.start()
-    edges, paces = setting.graph.draw_paced(rng, count)
-    engine.advance(arrays, edges, 0, paces)
+    edges, chosen = setting.graph.draw_numbered(rng, count)
+    engine.advance(arrays, edges, 0, setting.graph.paces_of(chosen))
     for k in range(problem.estimated(setting.protocol)):
         fields = arrays["table"][:, k * setting.protocol.fields :]
         own = problem.by_node("moments")[:, k] if statistic == "variance" else fields[:, 3]
@@ -72,8 +72,8 @@ def test_no_divergence_on_a_thousand_small_graphs() -> None:
         arrays = engine.start()
         exact = problem.moments.mean(axis=0)
         first = np.abs(engine.means(arrays, 0) - exact).max()
-        edges, paces = setting.graph.draw_paced(rng, 1000 * setting.graph.n)
-        engine.advance(arrays, edges, 0, paces)
+        edges, chosen = setting.graph.draw_numbered(rng, 1000 * setting.graph.n)
+        engine.advance(arrays, edges, 0, setting.graph.paces_of(chosen))
         left.append(np.abs(engine.means(arrays, len(edges)) - exact).max() / first if first > 0 else 0.0)
     assert max(left) <= 1
     assert np.median(left) < 1e-4

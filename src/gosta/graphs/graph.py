@@ -99,19 +99,22 @@ class Graph:
         Every edge is as likely as its weight says. Two blocks drawn one after the other hold the same edges as
         one block of their joint size.
         """
-        return self.draw_paced(rng, size)[0]
+        return self.draw_numbered(rng, size)[0]
 
-    def draw_paced(self, rng: np.random.Generator, size: int) -> tuple[Edges, Floats]:
-        """The same, and their paces; one number where all edges are alike."""
+    def draw_numbered(self, rng: np.random.Generator, size: int) -> tuple[Edges, Integers | None]:
+        """The same, and the number of each edge; None where edges are not stored."""
         if self.edges is None:
-            return _draw_pairs(rng, self.n, size), self.paces
+            return _draw_pairs(rng, self.n, size), None
         if self.weights is None:
             chosen = rng.integers(self.m, size=size)
         else:
             chosen = np.searchsorted(self._cumulated, rng.random(size) * self._cumulated[-1], side="right")
             np.minimum(chosen, self.m - 1, out=chosen)  # the product may round up to the end
-        paces = self.paces if len(self.paces) == 1 else self.paces.take(chosen)
-        return self._joined.take(chosen).view(np.int32).reshape(size, 2), paces
+        return self._joined.take(chosen).view(np.int32).reshape(size, 2), chosen
+
+    def paces_of(self, chosen: Integers | None) -> Floats:
+        """The paces of edges by their numbers; one number where it is the same for all."""
+        return self.paces if chosen is None or len(self.paces) == 1 else self.paces.take(chosen)
 
     @functools.cached_property
     def _joined(self) -> Integers:

@@ -181,12 +181,14 @@ class Simulation:
             results.arrays[run] = None
 
     def _advance(self, arrays: Arrays, schedule: Schedule, now: int, stop: int) -> None:
-        edges = schedule.edges(now * self.protocol.draws, stop * self.protocol.draws)
+        drawn = now * self.protocol.draws, stop * self.protocol.draws
+        edges = schedule.edges(*drawn)
         if isinstance(self.protocol, Collecting):
             self.engine.advance(arrays, edges, now, chances=schedule.chances(now, stop), order=schedule.order)
+        elif "pace" in self.protocol.samples:
+            self.engine.advance(arrays, edges, now, schedule.paces(*drawn))
         else:
-            paces = schedule.paces(now * self.protocol.draws, stop * self.protocol.draws)
-            self.engine.advance(arrays, edges, now, paces)
+            self.engine.advance(arrays, edges, now)
 
     def _readings(self, run: int) -> deque[Floats]:
         """The last readings of the nodes, as far as they were kept."""
