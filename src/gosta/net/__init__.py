@@ -1,0 +1,1 @@
+"""The real thing: nodes that talk to their neighbours over a network."""
