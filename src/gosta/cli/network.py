@@ -161,7 +161,7 @@ def add(
     change = folders.add(folder, data, names, host, port, rate)
     joined = ", ".join(other for other, _ in change.edges)
     print(f"{folder / change.name}: a new node, joined to {joined}")
-    _tell_away(change, f'{change.name} = "{folders.overview(folder).nodes[change.name]}"')
+    _tell_away(folder, change)
     if data is None:
         print(f"next: put its rows there as data.csv, then: gosta node {folder / change.name}")
     else:
@@ -180,11 +180,15 @@ def forget(
     print(f"{folder}: {name} is no part of it any more, {len(folders.overview(folder).nodes)} nodes are left")
     for a, b in change.edges:
         print(f"  {a} and {b} are neighbours now, as the rest would have fallen apart")
-    _tell_away(change, f"without {name}")
+    _tell_away(folder, change)
     if not delete and (folder / f"{name}.forgotten").is_dir():
         print(f"  its folder is {folder / name}.forgotten now")
 
 
-def _tell_away(change: Change, what: str) -> None:
+def _tell_away(folder: Path, change: Change) -> None:
+    """What has to be done by hand where a neighbour's folder is at its site."""
+    from gosta.net.folders import neighbours_of, overview
+
     for name in change.away:
-        print(f"  {name}'s folder is not here: see to it that [neighbours] in its node.toml has {what}")
+        wanted = ", ".join(f'{other} = "{where}"' for other, where in neighbours_of(overview(folder), name).items())
+        print(f"  {name}'s folder is not here; its node.toml has to say in [neighbours]: {wanted}")

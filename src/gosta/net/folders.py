@@ -18,8 +18,8 @@ import msgspec
 
 from gosta.datasets.data import Floats
 from gosta.errors import InputError, unknown
-from gosta.net import files
-from gosta.net.certificates import Pair, authority, issue
+from gosta.net import certificates, files
+from gosta.net.certificates import Pair
 from gosta.net.files import NetworkFile, NodeFile, Place
 from gosta.net.plan import Plan
 from gosta.net.rows import own_rows
@@ -47,7 +47,7 @@ def make(
         if file.name in RESERVED or [other.name for other in plan.copies].count(file.name) > 1:
             raise InputError(f"{file} is copied into the nodes' folders, where there is such a name; call it otherwise")
     places = _places(plan.nodes, hosts, port)
-    trusted = authority(plan.task.id) if ca is None else _authority(ca)
+    trusted = certificates.authority(plan.task.id) if ca is None else _authority(ca)
     names = [f"node-{k}" for k in range(plan.nodes)]
     edges = tuple((names[a], names[b]) for a, b in plan.edges)
     network = NetworkFile(plan.task, plan.graph, dict(zip(names, map(str, places), strict=True)), edges, plan.nodes)
@@ -255,11 +255,11 @@ def _place(name: str, where: files.Address, rate: float) -> Place:
 
 def _write_node(folder: Path, shared: Path, network: NetworkFile, place: Place, trusted: Pair) -> None:
     """What a node needs, but for its data; files that all nodes have are copied from the network's folder."""
-    _write_pair(folder, issue(trusted, network.network.id, place.name))
+    _write_pair(folder, certificates.issue(trusted, network.network.id, place.name))
     files.write(folder / "ca.pem", trusted.cert)
     for file in _shared(network, shared):
         shutil.copyfile(shared / file, folder / file)
-    files.write_node(folder / "node.toml", NodeFile(network.network, place, _neighbours(network, place.name)))
+    files.write_node(folder / "node.toml", NodeFile(network.network, place, neighbours_of(network, place.name)))
 
 
 def _tell_neighbours(folder: Path, network: NetworkFile, names: Sequence[str]) -> tuple[str, ...]:
@@ -268,14 +268,15 @@ def _tell_neighbours(folder: Path, network: NetworkFile, names: Sequence[str]) -
     for name in names:
         path = folder / name / "node.toml"
         if path.exists():
-            file = msgspec.structs.replace(files.read_node(path), neighbours=_neighbours(network, name))
+            file = msgspec.structs.replace(files.read_node(path), neighbours=neighbours_of(network, name))
             files.write_node(path, file)
         else:
             away.append(name)
     return tuple(away)
 
 
-def _neighbours(network: NetworkFile, name: str) -> dict[str, str]:
+def neighbours_of(network: NetworkFile, name: str) -> dict[str, str]:
+    """A node's neighbours, and where to call them."""
     others = [a if b == name else b for a, b in network.edges if name in (a, b)]
     return {other: network.nodes[other] for other in others}
 
