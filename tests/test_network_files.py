@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ports
 import pytest
 
 import gosta
@@ -59,10 +60,7 @@ def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def port() -> int:
-    """A port with free ones after it, most likely."""
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return min(int(trial.getsockname()[1]), 60_000)
+    return ports.free()
 
 
 def apart(folder: Path, port: int, graph: str = "cycle", nodes: int = 5) -> NetworkFile:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gosta.cli import exact, graph, lists, network, reproduce, run, sweep, theory
+from gosta.cli import exact, graph, lists, network, reproduce, run, status, sweep, theory, up
 from gosta.errors import InputError
 
 app = typer.Typer(
@@ -50,8 +50,10 @@ networks = typer.Typer(
 )
 app.add_typer(networks, name="network", epilog="Begin with: gosta network init my-network/ --data breast-cancer")
 networks.command("init", epilog=network.INIT_EXAMPLES)(_interruptible(network.init))
+networks.command("up", epilog=up.EXAMPLES)(_interruptible(up.up))
 networks.command("add", epilog=network.ADD_EXAMPLES)(_interruptible(network.add))
 networks.command("forget", epilog=network.FORGET_EXAMPLES)(_interruptible(network.forget))
+app.command("status", epilog=status.EXAMPLES)(_interruptible(status.status))
 app.command("protocols")(lists.protocols)
 app.command("statistics")(lists.statistics)
 app.command("datasets")(lists.datasets)

@@ -1,0 +1,76 @@
+"""Nodes side by side, as a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gosta.cli import options
+
+if TYPE_CHECKING:
+    from gosta.net.status import Status
+    from gosta.net.supervise import View
+
+HEAD = ("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "agreement")
+MEANING = (
+    "estimate, interval: of the data of all nodes, by what the node knows now; exchanges: meetings in this epoch",
+    "error: how far off the node itself thinks it is; agreement: how far its neighbours' estimates are from its own",
+)
+AGREED = 0.01
+
+
+def row(view: View) -> tuple[str, ...]:
+    """A node."""
+    status = view.status
+    state = view.state + f", restarted {view.restarts} x" * (view.restarts > 0)
+    if status is None:
+        return (view.name, state, *("-",) * (len(HEAD) - 2))
+    return (
+        view.name,
+        state,
+        f"{status.rows:,}",
+        f"{status.exchanges:,}",
+        str(status.epoch),
+        number(status.estimate),
+        interval(status),
+        share(status.expected_error),
+        share(status.agreement),
+    )
+
+
+def text(views: Sequence[View]) -> str:
+    """A plain table."""
+    rows = [HEAD, *map(row, views)]
+    widths = [max(len(cells[k]) for cells in rows) for k in range(len(HEAD))]
+    return "\n".join("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in rows)
+
+
+def summary(views: Sequence[View], seconds: float | None) -> str:
+    """The nodes together, in one line."""
+    from gosta.net.ask import spread
+
+    statuses = [view.status for view in views if view.status is not None]
+    found = spread(statuses) if len(statuses) == len(views) else None
+    after = "" if seconds is None else f" after {seconds:.0f} s"
+    if found is None:
+        have = sum(status.estimate is not None for status in statuses)
+        return f"{have} of {len(views)} nodes have an estimate{after}"
+    agree = "all agree within 1 %" if found[1] <= AGREED else "they do not all agree within 1 % yet"
+    if len({status.estimate_epoch for status in statuses}) > 1:
+        agree += ", but their estimates are of different epochs"
+    return f"mean estimate {number(found[0])}, nodes differ from it by at most {share(found[1])}{after}: {agree}"
+
+
+def number(values: Sequence[float] | None) -> str:
+    """An estimate."""
+    return "-" if not values else ", ".join(f"{value:.5g}" for value in values)
+
+
+def interval(status: Status) -> str:
+    """The ends of an interval."""
+    return "-" if status.low is None or status.high is None else f"{status.low:.4g} to {status.high:.4g}"
+
+
+def share(value: float | None) -> str:
+    """A relative number, if there is one."""
+    return "-" if value is None else options.share(value)

@@ -1,0 +1,323 @@
+"""A network's processes: real ones that look like nodes, started, watched, killed, started again, stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import textwrap
+import types
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import ports
+import pytest
+from terminal import read_rest, read_until
+
+from gosta.cli.main import main
+from gosta.errors import InputError
+from gosta.net import ask, folders, plan, supervise
+from gosta.net.status import Status
+from gosta.net.supervise import View
+
+PRETEND = Path(__file__).with_name("pretend_node.py")
+
+
+def pretend(folder: Path) -> list[str]:
+    return [sys.executable, str(PRETEND), str(folder)]
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "net"
+    folders.make(folder, plan.apart(plan.Goal("kendall-tau"), "cycle", 3, 0), port=ports.free())
+    for name in folders.overview(folder).nodes:
+        (folder / name / "data.csv").write_text("a,b\n1,2\n")
+    yield folder
+    assert not [name for name in folders.overview(folder).nodes if folders.running(folder / name)]
+
+
+@pytest.fixture
+def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(supervise, "node_command", pretend)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["gosta", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
+        return code, *capsys.readouterr()
+
+    return call
+
+
+class Enough(Exception):  # noqa: N818
+    """What was waited for has come."""
+
+
+def watch(folder: Path, what: Callable[[Sequence[View]], bool]) -> Sequence[View]:
+    """Run a network until something is seen."""
+    seen: list[Sequence[View]] = []
+
+    def show(views: Sequence[View], _passed: float) -> None:
+        seen.append(views)
+        if what(views):
+            raise Enough
+
+    with pytest.raises(Enough):
+        supervise.up(folder, show, seconds=120, command=pretend)
+    return seen[-1]
+
+
+def running(views: Sequence[View]) -> bool:
+    return bool(views) and all(view.state == "running" for view in views)
+
+
+def test_all_nodes_run_until_they_are_sure(network: Path) -> None:
+    views = supervise.up(network, lambda *_: None, until=0.002, command=pretend)
+    assert [view.name for view in views] == ["node-0", "node-1", "node-2"]
+    for k, view in enumerate(views):
+        assert view.status is not None
+        assert (view.state, view.restarts, view.status.exchanges) == ("running", 0, 1234 + k)
+        assert view.status.expected_error == 0.00125
+        assert (network / view.name / "was-told").exists()
+        assert (network / view.name / "log.jsonl").read_text() == '{"event": "started"}\n'
+
+
+def test_a_node_that_dies_is_started_again(network: Path) -> None:
+    killed: list[int] = []
+
+    def what(views: Sequence[View]) -> bool:
+        if running(views) and not killed:
+            killed.append(int((network / "node-1" / "node.lock").read_text()))
+            os.kill(killed[0], signal.SIGKILL)
+        return bool(killed) and running(views) and views[1].restarts == 1
+
+    views = watch(network, what)
+    assert [view.restarts for view in views] == [0, 1, 0]
+
+
+def test_a_node_that_fails_at_first_is_tried_again(network: Path) -> None:
+    (network / "node-2" / "fails-once").touch()
+    views = watch(network, running)
+    assert [view.restarts for view in views] == [0, 0, 1]
+
+
+def test_a_node_that_cannot_run_is_given_up(network: Path, gosta_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "WAIT", (0.01, 0.02))
+    (network / "node-1" / "fails").touch()
+    code, out, err = gosta_("network", "up", network, "--json")
+    assert (code, out) == (2, "")
+    assert "node-1 ended 5 times right after its start; its last words: gosta: this node cannot run" in err
+    assert err.count("\n") == 1
+    assert (network / "node-1" / "log.jsonl").read_text().count("started") == 5
+
+
+def test_a_node_that_was_told_to_stop_stays_stopped(network: Path) -> None:
+    told: list[int] = []
+
+    def what(views: Sequence[View]) -> bool:
+        if running(views) and not told:
+            told.append(int((network / "node-1" / "node.lock").read_text()))
+            os.kill(told[0], signal.SIGTERM)
+        return [view.state for view in views] == ["running", "stopped", "running"]
+
+    assert [view.restarts for view in watch(network, what)] == [0, 0, 0]
+
+
+def test_nodes_that_are_added_and_forgotten_meanwhile(network: Path) -> None:
+    done: list[str] = []
+
+    def what(views: Sequence[View]) -> bool:
+        names = [view.name for view in views]
+        if running(views) and not done:
+            done.append(folders.add(network, network / "node-0" / "data.csv").name)
+        elif running(views) and names[-1] == "node-3" and len(done) == 1:
+            os.kill(int((network / "node-1" / "node.lock").read_text()), signal.SIGTERM)
+            done.append("told")
+        elif len(done) == 2 and [view.state for view in views if view.name == "node-1"] == ["stopped"]:
+            folders.forget(network, "node-1")
+            done.append("forgotten")
+        return len(done) == 3 and names == ["node-0", "node-2", "node-3"] and running(views)
+
+    watch(network, what)
+    assert not (network / "node-1").exists()
+
+
+def test_a_deaf_node_is_ended(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "GRACE", 0.2)
+    (network / "node-0" / "deaf").touch()
+    watch(network, running)
+    assert not (network / "node-0" / "was-told").exists()
+    assert not folders.running(network / "node-0")
+
+
+def test_what_is_not_ready(network: Path, gosta_: Any, tmp_path: Path) -> None:
+    (network / "node-2" / "data.csv").unlink()
+    code, _, err = gosta_("network", "up", network)
+    assert code == 2
+    assert f"node-2 has no rows: put its table at {network / 'node-2' / 'data.csv'} first" in err
+    (network / "node-2" / "data.csv").touch()
+    for arguments, message in (
+        ([tmp_path / "none"], "no such folder"),
+        ([network, "--for", "-1"], "for = -1.0 must be a positive number"),
+        ([network, "--until", "soon"], "until = 'soon' must be an error such as 1%"),
+    ):
+        code, _, err = gosta_("network", "up", *arguments)
+        assert code == 2
+        assert message in err
+    with subprocess.Popen(pretend(network / "node-1")) as other:
+        try:
+            while not folders.running(network / "node-1"):
+                assert other.poll() is None
+            code, _, err = gosta_("network", "up", network)
+            assert code == 2
+            assert "node-1 of " in err
+            assert "is running already" in err
+        finally:
+            other.terminate()
+
+
+def test_json_and_plain_tables(network: Path, gosta_: Any) -> None:
+    code, out, err = gosta_("network", "up", network, "--until", "0.2%", "--json")
+    assert (code, err) == (0, "")
+    records = [json.loads(line) for line in out.splitlines()]
+    assert [record["node"] for record in records] == ["node-0", "node-1", "node-2"]
+    assert records[2]["estimate"] == [0.502]
+    code, out, err = gosta_("network", "up", network, "--until", "0.2%")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].split() == [
+        *("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "agreement")
+    ]
+    assert "node-1  running  7     1,235      1      0.501     0.4 to 0.625  0.125 %  0.25 %" in out
+    assert "mean estimate 0.501, nodes differ from it by at most 0.2 %" in out
+    assert "all agree within 1 %" in out
+    assert f"gosta network verify {network}" in out
+
+
+def test_ctrl_c_on_a_terminal_stops_all(network: Path) -> None:
+    code = f"""
+        import sys
+        from pathlib import Path
+        from gosta.net import supervise
+        supervise.node_command = lambda folder: [sys.executable, {str(PRETEND)!r}, str(folder)]
+        from gosta.cli.main import main
+        sys.argv = ["gosta", "network", "up", {str(network)!r}]
+        main()
+    """
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": "150", "LINES": "40", "TERM": "xterm"}
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=env,
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        read_until(ours, b"all agree within 1 %")
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to all of the group
+        rest = read_rest(ours).decode()
+    assert process.returncode == 0
+    assert "all nodes are stopped" in rest
+    assert "Traceback" not in rest
+    for name in ("node-0", "node-1", "node-2"):
+        assert (network / name / "was-told").exists()
+
+
+def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def from_journal(folder: Path) -> Status:
+        assert folder.name == "node-2"
+        return msgspec.structs.replace(found, node="node-2", state="stopped", uptime=None, doubt=None)
+
+    module = types.ModuleType("gosta.net.node")
+    module.status_from_journal = from_journal  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gosta.net.node", module)
+    pages = [folders.overview(network).nodes[f"node-{k}"] for k in range(2)]
+    nodes = [subprocess.Popen(pretend(network / f"node-{k}")) for k in range(2)]
+    try:
+        answers = []
+        for page in pages:
+            host, _, port = page.rpartition(":")
+            while (answer := ask.ask(f"{host}:{int(port) + 1}")) is None:
+                assert [node.poll() for node in nodes] == [None, None]
+            answers.append(answer)
+        found = answers[0]
+        code, out, err = gosta_("status", network / "node-0")
+        assert (code, err) == (0, "")
+        assert out.startswith(f"node-0 of network {found.network}: running for ")
+        assert "kendall-tau 0.5\n" in out
+        assert "95 %        0.4 to 0.625" in out
+        assert "in doubt    whether node-1 took an offer, since 2.5 s" in out
+        assert "node-2      connected, 55 exchanges, heard 0.2 s ago, its estimate differs by 0.25 %" in out
+        assert "refused: stranger       3" in out
+        assert json.loads(gosta_("status", network / "node-1", "--json")[1])["exchanges"] == 1235
+        code, out, _ = gosta_("status", network)
+        assert code == 0
+        assert [line.split()[1] for line in out.splitlines()[1:4]] == ["running", "running", "stopped"]
+        assert gosta_("status", network.parent / "none")[0] == 2
+    finally:
+        for node in nodes:
+            node.terminate()
+            node.wait()
+
+
+def test_pages_that_are_no_nodes(tmp_path: Path) -> None:
+    assert ask.ask(f"127.0.0.1:{ports.free(1)}") is None
+    assert ask.ask("nonsense") is None
+    port = ports.free(1)
+    server = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"]
+    (tmp_path / "status").write_text('{"node": 3}')
+    with subprocess.Popen(server, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as other:
+        try:
+            while not _asked(other):
+                assert ask.ask(f"127.0.0.1:{port}") is None
+        finally:
+            other.terminate()
+
+
+def _asked(server: subprocess.Popen[bytes]) -> bool:
+    """Whether the server has written that it was asked."""
+    assert server.stderr is not None
+    os.set_blocking(server.stderr.fileno(), False)
+    return b"GET /status" in (server.stderr.read() or b"")
+
+
+def test_who_is_near_enough(network: Path) -> None:
+    views = supervise.up(network, lambda *_: None, until=0.002, command=pretend)
+    one, two, three = (view.status for view in views if view.status is not None)
+    assert ask.within([one, two, three], 0.002)
+    assert not ask.within([one, two, three], 0.001)
+    assert not ask.within([one, msgspec.structs.replace(two, expected_error=None)], 0.002)
+    assert not ask.within([one, msgspec.structs.replace(two, epoch=2)], 0.002)
+    assert ask.spread([one, msgspec.structs.replace(two, estimate=None)]) is None
+    mean, farthest = ask.spread([one, msgspec.structs.replace(two, estimate=(1.5,))]) or ((), 0.0)
+    assert (mean, farthest) == ((1.0,), 0.5)
+
+
+def test_a_broken_network_file_does_not_stop_what_runs(network: Path) -> None:
+    good = (network / "network.toml").read_text()
+    seen: list[int] = []
+
+    def what(views: Sequence[View]) -> bool:
+        if running(views):
+            (network / "network.toml").write_text("garbage [")
+            seen.append(1)
+        return len(seen) > 3
+
+    try:
+        watch(network, what)
+    finally:
+        (network / "network.toml").write_text(good)
+    for k in range(3):
+        (network / f"node-{k}").rename(network / f"away-{k}")
+    with pytest.raises(InputError, match="no node's folder"):
+        supervise.up(network, lambda *_: None, command=pretend)
