@@ -55,6 +55,20 @@ class Side(NamedTuple):
     visitor: Visitor
 
 
+class Memory(NamedTuple):
+    """All that a site keeps, as it can be written to a file."""
+
+    states: tuple[tuple[float, ...], ...]
+    meetings: int
+    upcoming: int
+    visitor: Visitor
+    totals: tuple[float, float]
+    known: tuple[float, ...]
+    met: dict[str, tuple[float, ...]]
+    halves: bytes
+    homes: dict[str, tuple[int, tuple[float, ...]]]
+
+
 class Table:
     """A node's own rows, and the kernel between them and visitors."""
 
@@ -91,11 +105,16 @@ class Table:
         return found
 
     def _evaluated(self, guest: tuple[float, ...]) -> Floats:
-        kernel = self.own.statistic.kernel
-        if self.count <= PLAIN:
-            return np.array([as_floats(kernel(row, guest, **self.options)) for row in self.lists])
-        out = np.empty((self.count, self.width))
-        self._loop.against(self.x, np.array([guest]), tuple(self.options.values()), out)
+        statistic, out = self.own.statistic, np.empty((self.count, self.width))
+        try:
+            if self.count <= PLAIN:
+                out[:] = [as_floats(statistic.kernel(row, guest, **self.options)) for row in self.lists]
+            else:
+                self._loop.against(self.x, np.array([guest]), tuple(self.options.values()), out)
+        except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+            raise InputError(f"{statistic.name}: the kernel fails with {type(error).__name__}: {error}") from error
+        if not np.isfinite(out).all():
+            raise InputError(f"{statistic.name}: the kernel gives values that are not finite")
         return out
 
     @cached_property
@@ -213,6 +232,23 @@ class Site:
             values = [given[name] for name in samples]
             values = [value[c] if isinstance(value, list) else value for value in values]
             self.states[c] = self.protocol.meet(state, theirs.told[c * told : (c + 1) * told], *values)
+
+    def memory(self) -> Memory:
+        """All that it keeps."""
+        met = {home: tuple(means) for home, means in self.met.items()}
+        states, totals = tuple(tuple(state) for state in self.states), (self.totals[0], self.totals[1])
+        halves, homes = self.halves.tobytes(), dict(self.homes)
+        return Memory(states, self.meetings, self.upcoming, self.visitor, totals, tuple(self.known), met, halves, homes)
+
+    def remember(self, kept: Memory) -> None:
+        """Take up what a site kept before."""
+        make: Any = self.protocol.state
+        self.states = [make(*state) for state in kept.states]
+        self.meetings, self.upcoming, self.visitor = kept.meetings, kept.upcoming, kept.visitor
+        self.totals, self.known = list(kept.totals), list(kept.known)
+        self.met = {home: list(means) for home, means in kept.met.items()}
+        self.halves = np.frombuffer(kept.halves).reshape(self.halves.shape).copy()
+        self.homes = dict(kept.homes)
 
     def _weight(self, visitor: Visitor, half: int) -> float:
         """What a visitor weighs among those seen so far."""
