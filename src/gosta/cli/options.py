@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import runpy
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -118,19 +116,9 @@ def column_names(columns: Sequence[str] | None, table: Data) -> list[str] | None
 
 def statistic(text: str) -> Statistic:
     """A statistic by name; FILE.py:NAME runs the file first."""
-    from gosta.statistics import find
+    from gosta.statistics.own import from_text
 
-    file, colon, name = text.rpartition(":")
-    if not (colon and file.endswith(".py")):
-        return find(text)
-    if not Path(file).is_file():
-        raise InputError(f"statistic = {text!r}: no such file: {file}")
-    sys.path.insert(0, str(Path(file).parent))  # as python FILE.py has it
-    try:
-        runpy.run_path(file)
-    except (Exception, SystemExit) as error:  # whatever a user's file may do
-        raise InputError(f"statistic = {text!r}: {file} fails with {type(error).__name__}: {error}") from error
-    return find(name)
+    return from_text(text)
 
 
 def values(texts: Sequence[str] | None) -> dict[str, Any]:

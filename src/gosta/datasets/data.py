@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,10 @@ class Data:
         Whether a user chose the columns: then no others may stand in for them.
     drop_missing
         Whether rows with missing or infinite values are left out; otherwise they are an error.
+    known
+        All classes, in their order, where they are known beforehand: the rows need not have them all.
+    part
+        Whether the rows are one site's, and others have more: fewer than a value needs are enough then.
     used
         The columns that were read, in that order: what a statistic turned out to need.
     """
@@ -55,6 +60,8 @@ class Data:
     main: tuple[str, ...] = ()
     chosen: bool = False
     drop_missing: bool = False
+    known: tuple[Any, ...] = ()
+    part: bool = False
     used: dict[str, None] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -188,6 +195,12 @@ class Data:
             values[bad] = np.nan
         return values
 
+    def require(self, rows: int) -> None:
+        """Refuse to go on with too few complete rows."""
+        if rows < (1 if self.part else 2):
+            least = "one complete row" if self.part else "two complete rows"
+            raise InputError(f"needs at least {least}, {self.name} has {rows}")
+
     def classes(self) -> tuple[Floats, list[Any]]:
         """The class of each row as a position (NaN where it is missing) in the classes, and these in their order."""
         if self.label is None:
@@ -195,8 +208,33 @@ class Data:
                 f"needs labels; {self.name} has no column called 'label', "
                 f"name one of these with label=... (--label ...): {shorten(list(self.columns))}"
             )
+        if self.part and not self.known:
+            raise InputError(
+                "a site may not have all classes, so they have to be declared for all sites, in one order: "
+                "classes = [...] in [network] (gosta network init --classes a,b)"
+            )
         self.used[self.label] = None
-        return self._positions("label", self.label)
+        codes, classes = self._positions("label", self.label)
+        return self._among_known(codes, classes) if self.known else (codes, classes)
+
+    def _among_known(self, codes: Floats, classes: list[Any]) -> tuple[Floats, list[Any]]:
+        """The same for positions in the classes that are known beforehand, however a file's format writes them."""
+        position = {_key(known): k for k, known in enumerate(self.known)}
+        named = shorten([_text(known) for known in self.known])
+        if len(position) < len(self.known):
+            raise InputError(f"classes = {named}: each class may stand there once")
+        for k, found in enumerate(classes):
+            if _key(found) not in position:
+                raise InputError(
+                    f"label column {self.label!r} has the class {_text(found)!r} (first in row "
+                    f"{np.argmax(codes == k) + 1}), which is none of the classes of all sites: {named}; "
+                    "mend the row, or have the class declared for all sites (classes)"
+                )
+        places = np.array([position[_key(found)] for found in classes], dtype=np.float64)
+        among = np.full(len(codes), np.nan)
+        there = ~np.isnan(codes)
+        among[there] = places[codes[there].astype(np.int64)]
+        return among, list(self.known)
 
     def sites(self) -> tuple[Floats, list[Any]]:
         """The same for where each row is held."""
@@ -322,6 +360,15 @@ def _position(positive: Any, classes: list[Any], names: list[str], where: str) -
         with contextlib.suppress(TypeError, ValueError):
             return known.index(wanted)
     raise unknown(f"class of {where}", _text(positive), names)
+
+
+def _key(value: Any) -> float | str:
+    """A class, whatever a file's format makes of it: 1, 1.0, "1", "01" and true are one."""
+    text = _text(value)
+    with contextlib.suppress(ValueError):
+        if math.isfinite(float(text)):
+            return float(text)
+    return {"true": 1.0, "false": 0.0}.get(text.lower(), text)
 
 
 def _text(value: object) -> str:

@@ -131,11 +131,17 @@ class Statistic:
             if data.by is not None and len(kept) == len(data):
                 kept &= ~np.isnan(data.sites()[0])
             x = x[kept]
-        if len(x) < 2:
-            raise InputError(f"{self.name}: needs at least two complete rows, {data.name} has {len(x)}")
-        if self.sample is not None and np.ptp(x[:, self.sample]) == 0:
-            raise InputError(f"{self.name}: needs two classes, the complete rows of {data.name} have one only")
+        self._check_enough(x, data)
         return x, kept
+
+    def _check_enough(self, x: Floats, data: Data) -> None:
+        """Refuse rows that are too few for a value; those of one site need not be enough alone."""
+        try:
+            data.require(len(x))
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from None
+        if self.sample is not None and not data.part and np.ptp(x[:, self.sample]) == 0:
+            raise InputError(f"{self.name}: needs two classes, the complete rows of {data.name} have one only")
 
 
 @overload

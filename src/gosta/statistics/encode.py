@@ -22,7 +22,7 @@ def positive_value(data: Data) -> Floats:
     x = _complete(data, data.values("value"))
     if x.min() < 0:
         raise InputError(f"needs values that are not negative, the least is {x.min():g}")
-    if not x.max() > 0:
+    if not data.part and not x.max() > 0:
         raise InputError("needs values that are not all zero")
     return x
 
@@ -57,6 +57,11 @@ def scored(data: Data, positive: Any = None) -> Floats:
     if x.shape[1] == 2:
         return x
     x, signs = x[:, :-1], x[:, -1]
+    if np.ptp(signs) == 0:
+        raise InputError(
+            f"a score is made of several columns from the means of both classes, {data.name} has one only; "
+            "name one score column with score (--score)"
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         scores = x @ (x[signs > 0].mean(axis=0) - x[signs < 0].mean(axis=0))
     if not np.isfinite(scores).all():
@@ -131,8 +136,7 @@ def _complete(data: Data, *parts: Floats) -> Floats:
     x = np.column_stack(parts)
     if data.drop_missing:
         x = x[~np.isnan(x).any(axis=1)]
-        if len(x) < 2:
-            raise InputError(f"needs at least two complete rows, {data.name} has {len(x)}")
+        data.require(len(x))
     return x
 
 
@@ -140,6 +144,6 @@ def _two_classes(data: Data, names: Sequence[str], positive: Any) -> Floats:
     """Complete rows of some columns, with the sign of their class as last number."""
     signs = data.signs(positive)  # first: that there are no labels is the first thing to say
     x = _complete(data, data.numbers(names), signs)
-    if data.drop_missing and np.ptp(x[:, -1]) == 0:
+    if data.drop_missing and not data.part and np.ptp(x[:, -1]) == 0:
         raise InputError(f"needs two classes, the complete rows of {data.name} have one only")
     return x
