@@ -20,9 +20,10 @@ from gosta.net.source import Source
 from gosta.net.status import Doubt, Neighbour, Status
 from gosta.net.transport import Link, Loop, Transport
 
-PATIENCE = 0.5  # seconds until an offer is repeated, at first
-CALL_AGAIN = 0.2  # seconds until a neighbour is called again, at first
-LONGEST = 20.0  # either of them, in the end
+PATIENCE = 4.0  # times as long as answers usually take: until an offer is repeated
+REPEAT = 0.05, 0.5  # seconds until then, at least and at most: an offer costs little, waiting much
+CALL = 0.2, 20.0  # seconds until a neighbour is called again
+DOUBT = 1.0  # seconds without an answer after which a node says so
 COURTESY = 3.0  # seconds that the one of two neighbours waits who is to be called
 ASK = 10.0  # seconds of silence after which a neighbour is asked whether it is there
 GIVE_UP = 3 * ASK  # and after which a connection is closed
@@ -31,9 +32,9 @@ REMEMBER = 512  # records after which all is remembered, so that a restart need 
 Log = Callable[..., None]  # of an event and what belongs to it
 
 
-def backoff(first: float, tries: int, chance: float) -> float:
+def backoff(first: float, longest: float, tries: int, chance: float) -> float:
     """How long to wait before trying again: twice as long each time, half of it by chance."""
-    return float(min(LONGEST, first * 2 ** min(tries, 20)) * (0.5 + chance / 2))
+    return float(min(longest, first * 2 ** min(tries, 20)) * (0.5 + chance / 2))
 
 
 class Node:
@@ -52,7 +53,7 @@ class Node:
         self.trouble = ""  # what keeps it from writing its journal
         self._heard: dict[str, float] = {}
         self._calls: Counter[str] = Counter()  # since there was a connection
-        self._repeats = 0
+        self._repeats, self._usual = 0, 0.05  # of the pending offer; seconds that answers take
         self._timers: dict[str, Any] = {}
         self._remembered = journal.last
         self._started = self._began = self._offered = loop.time()
@@ -164,8 +165,12 @@ class Node:
         if self.peer.pending is not None:
             self._cancel("tick")
             if "answer" not in self._timers:
-                self._later("answer", backoff(PATIENCE, self._repeats, self.chance.random()), self._repeat)
+                first = max(REPEAT[0], PATIENCE * self._usual)
+                wait = backoff(first, REPEAT[1], self._repeats, self.chance.random())
+                self._later("answer", wait, self._repeat)
         else:
+            if "answer" in self._timers and self._repeats == 0:
+                self._usual += (self.loop.time() - self._offered - self._usual) / 8
             self._repeats = 0
             self._cancel("answer")
             if "tick" not in self._timers and self.file.node.rate > 0:
@@ -202,7 +207,7 @@ class Node:
 
     def _call_again(self, neighbour: str) -> None:
         if neighbour in self.file.neighbours:
-            wait = backoff(CALL_AGAIN, self._calls[neighbour], self.chance.random())
+            wait = backoff(*CALL, self._calls[neighbour], self.chance.random())
             self._later(f"call {neighbour}", wait + self._first_call(neighbour), self._call, neighbour)
 
     def _look_after(self, changed: bool = True) -> None:
@@ -266,7 +271,7 @@ class Node:
         peer, now = self.peer, self.loop.time()
         waiting = None if peer.pending is None else Doubt(peer.pending.to, now - self._offered)
         state = "running" if self.links else "alone"
-        if waiting is not None and waiting.since > PATIENCE:
+        if waiting is not None and waiting.since > DOUBT:
             state = "in doubt"
         neighbours = tuple(
             Neighbour(
