@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,19 @@ from gosta.site import Site, Table
 
 
 class Sites:
-    """Nodes as they are on a network, called by their numbers; whether they know how many rows there are in all."""
+    """Nodes as they are on a network. Without names of their own they know how many rows there are in all."""
 
-    def __init__(self, problem: Problem, protocol: Protocol, counted: bool = True) -> None:
+    def __init__(self, problem: Problem, protocol: Protocol, names: Sequence[str] | None = None) -> None:
         self.problem, self.protocol = problem, protocol
-        self.population = problem.n if counted else None
+        self.names = [str(k) for k in range(problem.nodes)] if names is None else names
+        self.population = problem.n if names is None else None
         self.tables = [Table(own) for own in problem.at_nodes]
 
     def start(self) -> Arrays:
         """All nodes at the beginning: every visitor is at home."""
         first = self.problem.first_states(self.protocol)
-        made = enumerate(zip(self.tables, first, strict=True))
-        return {"sites": [Site(str(k), self.protocol, table, state, self.population) for k, (table, state) in made]}
+        made = zip(self.names, self.tables, first, strict=True)
+        return {"sites": [Site(name, self.protocol, table, state, self.population) for name, table, state in made]}
 
     def advance(self, arrays: Arrays, edges: Any, start: int, paces: Floats = ALIKE) -> None:
         """Let the pairs meet, from tick start + 1 on."""
