@@ -147,6 +147,7 @@ class World:
         interval: float | None = None,
         rate: float = 4.0,
         loss: float = 0.0,
+        renew: float = 0.0,
     ) -> None:
         self.clock, self.chance, self.faults, self.loss = Clock(), Random(seed), list(faults), loss
         self.task = Task("0123456789abcdef", statistic, protocol, interval, encoded=True)
@@ -155,7 +156,7 @@ class World:
         self.neighbours: dict[str, dict[str, str]] = {name: {} for name in self.names}
         for i, j in edges:
             self.neighbours[self.names[i]][self.names[j]] = self.neighbours[self.names[j]][self.names[i]] = "there"
-        self.rate, self.posted = rate, 0
+        self.rate, self.renew, self.posted = rate, renew, 0
         self.lives = dict.fromkeys(self.names, 0)
         self.disks = {name: Disk() for name in self.names}
         self.nodes: dict[str, Node] = {}
@@ -184,7 +185,7 @@ class World:
 
     def start(self, name: str) -> None:
         """A life of a node begins."""
-        place = Place(name, "here", rate=self.rate)
+        place = Place(name, "here", rate=self.rate, renew=self.renew)
         disk = self.disks[name]
         birth = disk.birth(name, self.births[name])
         identity = Identity(name, self.task.id, self.fingerprint, birth)
@@ -265,6 +266,28 @@ class World:
         if node is not None:
             link = node.links.get(sender) or Line(Wire(self, receiver), sender)
             self.living(receiver, node.received, link, message)
+
+    def change(self, name: str, rows: Floats | None = None, without: str = "") -> None:
+        """Other rows at a node, or one neighbour less, as its files would say."""
+        if rows is not None:
+            self.parts[name] = rows
+        self.neighbours[name] = {other: at for other, at in self.neighbours[name].items() if other != without}
+        if name in self.nodes:
+            file = NodeFile(self.task, self.nodes[name].file.node, self.neighbours[name])
+            self.living(name, self.nodes[name].change, file, self.source(name))
+
+    def lose_journal(self, name: str) -> None:
+        """A node's disk is replaced by an empty one."""
+        self.crash(name, 1.0)
+        self.disks[name] = Disk()
+        self.births[name] += 1
+
+    def forget(self, name: str) -> None:
+        """A node leaves for good."""
+        self.crash(name, float("inf"))
+        self.names.remove(name)
+        for other in self.neighbours.pop(name):
+            self.change(other, without=name)
 
     @property
     def peers(self) -> dict[str, Peer]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+import math
 
 import msgspec
 import numpy as np
@@ -28,12 +28,17 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     expected_error: float | None  # relative, of gossip; None: too early to tell
 
     def better(self, than: Report | None) -> bool:
-        """Whether to report this instead of what an earlier epoch found."""
+        """Whether to report this instead of what an earlier epoch found.
+
+        That is so if it is good enough, or as good as the other was, or if the two are further apart than this one is
+        expected to be wrong: then the other is no longer right.
+        """
         if than is None:
             return True
-        if self.expected_error is None:
+        if self.expected_error is None or len(self.value) != len(than.value):
             return False
-        return self.expected_error <= max(GOAL, than.expected_error or 0.0)
+        apart = math.dist(self.value, than.value) / (math.hypot(*self.value) or 1.0)
+        return self.expected_error <= max(GOAL, than.expected_error or 0.0, apart)
 
 
 class Readings:
@@ -44,7 +49,7 @@ class Readings:
 
     def note(self, site: Site) -> None:
         """Read the estimate, if it is time to."""
-        following = ceil(self.times[-1] * 2 ** (1 / PER_DOUBLING)) if self.times else PER_DOUBLING
+        following = math.ceil(self.times[-1] * 2 ** (1 / PER_DOUBLING)) if self.times else PER_DOUBLING
         value = value_of(site) if site.meetings >= following else None
         if value is not None:
             self.times = [*self.times, site.meetings][-READINGS:]
