@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gosta.cli import exact, graph, lists, reproduce, run, sweep, theory
+from gosta.cli import exact, graph, lists, network, reproduce, run, sweep, theory
 from gosta.errors import InputError
 
 app = typer.Typer(
@@ -43,6 +43,15 @@ app.command("sweep", epilog=sweep.EXAMPLES)(_interruptible(sweep.sweep))
 app.command("exact", epilog=exact.EXAMPLES)(_interruptible(exact.exact))
 app.command("graph", epilog=graph.EXAMPLES)(_interruptible(graph.graph))
 app.command("theory", epilog=theory.EXAMPLES)(_interruptible(theory.theory))
+networks = typer.Typer(
+    help="Make a network of real nodes, run it on this machine, change it.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+app.add_typer(networks, name="network", epilog="Begin with: gosta network init my-network/ --data breast-cancer")
+networks.command("init", epilog=network.INIT_EXAMPLES)(_interruptible(network.init))
+networks.command("add", epilog=network.ADD_EXAMPLES)(_interruptible(network.add))
+networks.command("forget", epilog=network.FORGET_EXAMPLES)(_interruptible(network.forget))
 app.command("protocols")(lists.protocols)
 app.command("statistics")(lists.statistics)
 app.command("datasets")(lists.datasets)

@@ -19,8 +19,7 @@ from gosta.errors import InputError
 
 MOST_BYTES = 1 << 20  # of a node.toml
 MOST_NETWORK_BYTES = 1 << 26
-LONGEST_NAME = 64
-NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
+NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")  # as certificates can hold it
 MEND = "mend the line; 'gosta network init' writes such files"
 
 
@@ -79,6 +78,9 @@ class Address(NamedTuple):
 
     host: str
     port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def address(text: str) -> Address:
@@ -213,8 +215,8 @@ def check_name(name: str, field: str) -> None:
     """Refuse what cannot be the name of a node, which is also that of a folder."""
     if not NAME.fullmatch(name):
         raise InputError(
-            f"{field} = {name[: LONGEST_NAME + 1]!r} must have letters a-z, digits, '.', '_' and '-' only, "
-            f"begin with a letter or digit, and have {LONGEST_NAME} characters at most"
+            f"{field} = {name[:80]!r}: a node's name has at most 63 letters a-z, digits, '-' and '_', "
+            "a letter or digit first and last"
         )
 
 

@@ -30,12 +30,15 @@ def own_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
         x = table.numbers(list(table.columns))
     else:
         x = _encoded(task, data, data.parent if folder is None else folder)
+    check_sizes(x, data)
+    return x
+
+
+def check_sizes(x: Floats, data: object) -> None:
+    """Refuse values whose products would not be finite."""
     largest = float(np.abs(x).max())
     if largest > LARGEST:
-        raise InputError(
-            f"{data} has the value {largest:.3g}; values beyond {LARGEST:g} are too large: use smaller units"
-        )
-    return x
+        raise InputError(f"{data} has the value {largest:.3g}: beyond {LARGEST:g} it is too large, use smaller units")
 
 
 def statistic_of(task: Task, folder: Path) -> Statistic:

@@ -1,0 +1,148 @@
+"""A site's own rows: what it may bring, and what cannot be right."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gosta
+from gosta.errors import InputError
+from gosta.net.files import Task
+from gosta.net.rows import data_digest, own_rows
+from gosta.statistics import find
+
+CLASSES: dict[str, Any] = {"label": "ill", "classes": ("no", "yes")}
+HEAD = "risk,age,ill"
+TABLE = ["0.1,30,no", "0.9,64,yes", "0.4,51,no", "0.7,80,yes", "0.2,44,no", "0.8,23,yes"]
+
+
+def task(statistic: str, **fields: Any) -> Task:
+    return Task("0123456789abcdef", statistic, **fields)
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join([*lines, ""]))
+    return path
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> list[Path]:
+    """One class at the first two, a single row at the last."""
+    parts = [TABLE[0::2], [TABLE[1], TABLE[3]], [TABLE[5]]]
+    return [write(tmp_path / f"{k}.csv", HEAD, *part) for k, part in enumerate(parts)]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "fields"),
+    [
+        ("auc", {"score": "risk", **CLASSES}),
+        ("auc", {"score": "risk", **CLASSES, "options": {"positive": "no"}}),
+        ("mmd", {"columns": ("risk", "age"), **CLASSES, "options": {"bandwidth": 2.0}}),
+        ("within-cluster-scatter", {"columns": ("risk", "age"), **CLASSES}),
+        ("gini-index", {"columns": ("age",)}),
+        ("kendall-tau", {"columns": ("risk", "age")}),
+    ],
+)
+def test_sites_encode_as_one_place_would(
+    sites: list[Path], tmp_path: Path, statistic: str, fields: dict[str, Any]
+) -> None:
+    whole = write(tmp_path / "all.csv", HEAD, *TABLE[0::2], TABLE[1], TABLE[3], TABLE[5])
+    chosen = gosta.datasets.load(whole).choose(fields.get("columns"), fields.get("label"), fields.get("score"))
+    pooled = find(statistic).encoded(chosen, fields.get("options", {}))
+    own = np.concatenate([own_rows(task(statistic, **fields), site) for site in sites])
+    np.testing.assert_array_equal(own, pooled)
+
+
+@pytest.mark.parametrize("file", ["all", "0", "1", "2"])
+@pytest.mark.parametrize(
+    ("statistic", "fields"),
+    [
+        ("auc", {"columns": ("risk", "age")}),
+        ("mmd", {"columns": ("risk", "age")}),
+        ("within-cluster-scatter", {"columns": ("risk", "age"), "options": {"centroids": "class-means"}}),
+    ],
+)
+def test_rows_that_depend_on_others_are_refused(
+    sites: list[Path], tmp_path: Path, file: str, statistic: str, fields: dict[str, Any]
+) -> None:
+    assert sites
+    write(tmp_path / "all.csv", HEAD, *TABLE)
+    with pytest.raises(InputError, match=r"depends on other rows|name one score column|bandwidth = 0"):
+        own_rows(task(statistic, **CLASSES, **fields), tmp_path / f"{file}.csv")
+
+
+def test_equal_rows_do_not_hide_that_they_depend_on_others(tmp_path: Path) -> None:
+    twice = write(tmp_path / "d.csv", HEAD, *TABLE, *TABLE)
+    with pytest.raises(InputError, match="depends on other rows"):
+        own_rows(task("mmd", columns=("risk",), **CLASSES), twice)
+
+
+def test_classes_go_by_what_is_declared(tmp_path: Path) -> None:
+    numbers = write(tmp_path / "n.csv", "risk,ill", "0.5,1", "0.25,2")
+    for declared in (("2", "1"), (2, 1), (2.0, "01")):
+        x = own_rows(task("auc", score="risk", label="ill", classes=declared), numbers)
+        assert x.tolist() == [[0.5, 1.0], [0.25, -1.0]]
+    flags = write(tmp_path / "f.csv", "risk,ill", "0.5,true", "0.25,false")
+    assert own_rows(task("auc", score="risk", label="ill", classes=("true", "false")), flags)[:, 1].tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "fields", "message"),
+    [
+        (["1,maybe"], {"classes": ("no", "yes")}, r"class 'maybe' \(first in row 1\), which is none of .*: no, yes"),
+        (["1,no", "2,yes"], {}, "declared for all sites"),
+        (["1,no"], {"classes": ("no",)}, "needs two classes"),
+        (["1,no"], {"classes": ("1", "01")}, "each class may stand there once"),
+        (["1e51,no"], {"classes": ("no", "yes")}, "use smaller units"),
+        ([",no"], {"classes": ("no", "yes")}, "missing"),
+        ([",no"], {"classes": ("no", "yes"), "drop_missing": True}, "needs at least one complete row, .* has 0"),
+        ([], {"classes": ("no", "yes")}, "has no rows"),
+        (["x,no"], {"classes": ("no", "yes")}, "where a number is needed"),
+        (["1,no"], {"classes": ("no", "yes"), "options": {"nosuch": 1}}, "has no option 'nosuch'"),
+    ],
+)
+def test_what_a_site_cannot_bring(tmp_path: Path, lines: list[str], fields: dict[str, Any], message: str) -> None:
+    data = write(tmp_path / "data.csv", "risk,ill", *lines)
+    with pytest.raises(InputError, match=message):
+        own_rows(task("auc", score="risk", label="ill", **fields), data)
+
+
+def test_missing_rows_are_dropped_where_that_is_asked_for(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.csv", "risk,ill", "1,no", ",yes", "3,")
+    x = own_rows(task("auc", score="risk", drop_missing=True, **CLASSES), data)
+    assert x.tolist() == [[1.0, -1.0]]
+
+
+def test_a_site_may_have_nothing_but_zeros(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.csv", "income", "0")
+    assert own_rows(task("gini-index"), data).tolist() == [[0.0]]
+    with pytest.raises(InputError, match="not all zero"):
+        gosta.exact({"income": [0.0, 0.0]}, "gini-index")
+
+
+def test_encoded_files_are_taken_as_they_are(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.csv", "x1,x2", "0.1,-1.0", "1e-300,1.0")
+    assert own_rows(task("auc", encoded=True), data).tolist() == [[0.1, -1.0], [1e-300, 1.0]]
+
+
+def test_own_statistics_and_files_of_options_lie_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import gosta\n@gosta.statistic(name='site-own')\ndef f(x, y): return max(x[0], y[0])\n"
+    )
+    write(tmp_path / "centres.csv", "a,b", "0,0", "9,9")
+    data = write(tmp_path / "data.csv", "a,b", "1,2", "8,8")
+    assert own_rows(task("own.py:site-own"), data).tolist() == [[1, 2], [8, 8]]
+    celled = task("within-cluster-scatter", options={"centroids": "centres.csv"})
+    assert own_rows(celled, data).tolist() == [[1, 2, 0], [8, 8, 1]]
+
+
+def test_the_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
+    data = tmp_path / "big"
+    data.write_bytes(bytes(range(256)) * 10_000)
+    assert data_digest(data) == hashlib.sha256(data.read_bytes()).hexdigest()
+    with pytest.raises(InputError, match="cannot read"):
+        data_digest(tmp_path / "none")
