@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from world import Fault, World
 
-import gosta
 from gosta.net import audit
 from gosta.simulation.sites import Sites
 

@@ -95,7 +95,7 @@ class Wire:
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name, self.life = world, name, world.lives[name]
 
-    def dial(self, neighbour: str, address: str) -> None:
+    def dial(self, neighbour: str, address: str) -> None:  # noqa: ARG002
         self.world.clock.call_later(0.01, self.world.connect, self, neighbour)
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gosta.cli import exact, graph, lists, network, reproduce, run, sweep, theory
+from gosta.cli import exact, graph, lists, network, node, replay, reproduce, run, sweep, theory
 from gosta.errors import InputError
 
 app = typer.Typer(
@@ -52,6 +52,8 @@ app.add_typer(networks, name="network", epilog="Begin with: gosta network init m
 networks.command("init", epilog=network.INIT_EXAMPLES)(_interruptible(network.init))
 networks.command("add", epilog=network.ADD_EXAMPLES)(_interruptible(network.add))
 networks.command("forget", epilog=network.FORGET_EXAMPLES)(_interruptible(network.forget))
+app.command("node", epilog=node.EXAMPLES)(_interruptible(node.node))
+app.command("replay", epilog=replay.EXAMPLES)(_interruptible(replay.replay))
 app.command("protocols")(lists.protocols)
 app.command("statistics")(lists.statistics)
 app.command("datasets")(lists.datasets)
