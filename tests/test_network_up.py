@@ -238,9 +238,9 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
         assert folder.name == "node-2"
         return msgspec.structs.replace(found, node="node-2", state="stopped", uptime=None, doubt=None)
 
-    module = types.ModuleType("gosta.net.node")
+    module = types.ModuleType("gosta.net.service")
     module.status_from_journal = from_journal  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "gosta.net.node", module)
+    monkeypatch.setitem(sys.modules, "gosta.net.service", module)
     pages = [folders.overview(network).nodes[f"node-{k}"] for k in range(2)]
     nodes = [subprocess.Popen(pretend(network / f"node-{k}")) for k in range(2)]
     try:

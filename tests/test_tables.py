@@ -13,7 +13,7 @@ from gosta import graphs
 from gosta.datasets import deal
 from gosta.problem import SAMPLE, settle
 from gosta.protocols import Protocol
-from gosta.simulation.reference import Reference
+from gosta.simulation.sites import Sites
 from gosta.simulation.tables import Tables
 
 RNG = np.random.default_rng(7)
@@ -77,7 +77,7 @@ def test_engines_agree_to_the_last_bit(name: str, protocol: str, nodes: int | No
     assert isinstance(setting.protocol, Protocol)
     edges = graphs.make("watts-strogatz", setting.problem.nodes).draw(np.random.default_rng(1), 300)
     means = []
-    for engine in (Reference(setting.problem, setting.protocol), Tables(setting.problem, setting.protocol)):
+    for engine in (Sites(setting.problem, setting.protocol), Tables(setting.problem, setting.protocol)):
         arrays = engine.start()
         engine.advance(arrays, edges[:100], 0)
         engine.advance(arrays, edges[100:], 100)

@@ -25,6 +25,45 @@ SAMPLE = 8  # rows of a node that travel together at most, as one visitor
 
 
 @dataclass(frozen=True)
+class Whole:
+    """All rows together, as far as values depend on them: how many, and their mean kernel with themselves."""
+
+    statistic: Statistic
+    n: int
+    mean_diagonal: Floats
+    options: Mapping[str, Any]  # of the statistic's `final`
+
+    def value(self, means: Floats) -> Floats:
+        """From means over all pairs, or of `local`, to values in the textbook's normalisation: r × k to r × p."""
+        statistic, n = self.statistic, self.n
+        if statistic.normalisation == "U" and statistic.local is None:
+            means = normal(means, self.mean_diagonal, n)
+        if statistic.total:
+            return means * (n * (n - 1 if statistic.normalisation == "U" else n) / 2)
+        return finish(statistic, means, dict(self.options))
+
+    def gradients(self, means: Floats) -> Floats:
+        """How fast each value changes with each mean, at each row of means: r × p × k."""
+        largest = np.abs(means).max(axis=1, keepdims=True)
+        steps = np.maximum(np.abs(means), largest * 1e-3) * 6e-6 + 1e-300
+        changes = []
+        for c in range(means.shape[1]):
+            step = np.where(np.arange(means.shape[1]) == c, steps, 0.0)
+            with np.errstate(invalid="ignore"):  # where there is no value
+                changes.append((self.value(means + step) - self.value(means - step)) / (2 * steps[:, c : c + 1]))
+        return np.stack(changes, axis=2)
+
+    def standard_errors(self, means: Floats, width: int) -> Floats:
+        """What nodes take for the standard error of their values, from their means and products of `width` means."""
+        return standard_errors(means, self.gradients(means)[:, 0, :width], self.n)
+
+
+def normal(means: Floats, diagonal: Floats, n: int) -> Floats:
+    """From means over all pairs to those over pairs of different rows."""
+    return (n * means - diagonal) / (n - 1)
+
+
+@dataclass(frozen=True)
 class Problem:
     """A statistic over encoded rows, dealt to nodes in their order: one each, or as many as `sizes` say.
 
@@ -137,7 +176,7 @@ class Problem:
         """The exact value, 1 × p; for protocols that estimate row means those of each node, n × k."""
         if protocol.of_rows:
             return self.of_rows(self.row_means)
-        target = self._value(self.means)
+        target = self.whole.value(self.means)
         finite(self.statistic, self.means, target[0])
         return target
 
@@ -157,20 +196,9 @@ class Problem:
             scale = n / (n - 1) if statistic.normalisation == "U" else 1.0
             pairs_counted = n * n / scale / 2 if statistic.total and not protocol.of_rows else 1.0
             return scale * pairs_counted * np.eye(self.width)
-        slopes: Floats = self.gradients(self.means)[0]
+        slopes: Floats = self.whole.gradients(self.means)[0]
         finite(statistic, self.means, slopes.ravel())
         return slopes
-
-    def gradients(self, means: Floats) -> Floats:
-        """How fast each value changes with each mean, at each row of means: r × p × k."""
-        largest = np.abs(means).max(axis=1, keepdims=True)
-        steps = np.maximum(np.abs(means), largest * 1e-3) * 6e-6 + 1e-300
-        changes = []
-        for c in range(means.shape[1]):
-            step = np.where(np.arange(means.shape[1]) == c, steps, 0.0)
-            with np.errstate(invalid="ignore"):  # where there is no value
-                changes.append((self._value(means + step) - self._value(means - step)) / (2 * steps[:, c : c + 1]))
-        return np.stack(changes, axis=2)
 
     def scatter(self, slopes: Floats) -> float:
         """The mean over all pairs of the squared deviation of kernel values times slopes, computed once."""
@@ -190,18 +218,20 @@ class Problem:
         if interval is None:
             return self
         level = level_of(self.statistic, interval, self.x)
-        if self._value(self.means).shape[1] > 1:
+        if self.whole.value(self.means).shape[1] > 1:
             raise InputError(f"{self.statistic.name} gives several numbers; an interval is for one")
         return replace(self, statistic=with_products(self.statistic, self.width), level=level)
 
     def standard_errors(self, means: Floats) -> Floats:
         """What each node takes for the standard error of its value, from its means."""
-        return standard_errors(means, self.gradients(means)[:, 0, : self.width], self.n)
+        return self.whole.standard_errors(means, self.width)
 
     def pooled_interval(self) -> tuple[float, float]:
         """The interval from all rows in one place."""
         assert self.level is not None
-        low, high = ends(self.statistic, self._value(self.means)[0, 0], self.standard_errors(self.means)[0], self.level)
+        low, high = ends(
+            self.statistic, self.whole.value(self.means)[0, 0], self.standard_errors(self.means)[0], self.level
+        )
         return float(low), float(high)
 
     def first_states(self, protocol: Protocol) -> Floats:
@@ -229,12 +259,12 @@ class Problem:
             means = apply(self.statistic.moments[1], means)
         elif isinstance(protocol, Protocol) and protocol.cross and not self.tables:
             means = ((self.n - 1) * means + self.mean_diagonal) / self.n  # of different rows, until now
-        values = self.of_rows(means) if protocol.of_rows else self._value(means)
+        values = self.of_rows(means) if protocol.of_rows else self.whole.value(means)
         return np.where(np.isfinite(values), values, 0.0)
 
     def of_rows(self, means: Floats) -> Floats:
         """From means over all rows, the row itself among them, to those in the textbook's normalisation."""
-        return self._normal(means, self.diagonal) if self.statistic.normalisation == "U" else means
+        return normal(means, self.diagonal, self.n) if self.statistic.normalisation == "U" else means
 
     @property
     def row_scale(self) -> tuple[float, Floats]:
@@ -243,20 +273,15 @@ class Problem:
             return 1.0, np.zeros((self.n, self.width))
         return self.n / (self.n - 1), self.diagonal / (self.n - 1)
 
-    def _normal(self, means: Floats, diagonal: Floats) -> Floats:
-        return (self.n * means - diagonal) / (self.n - 1)
-
-    def _value(self, means: Floats) -> Floats:
-        """From means over all pairs, or of `local`, to values in the textbook's normalisation."""
-        statistic, n = self.statistic, self.n
-        if statistic.normalisation == "U" and statistic.local is None:
-            means = self._normal(means, self.mean_diagonal)
-        if statistic.total:
-            return means * (n * (n - 1 if statistic.normalisation == "U" else n) / 2)
-        return finish(statistic, means, self.parts.get("final", {}))
+    @cached_property
+    def whole(self) -> Whole:
+        """All rows together."""
+        needed = self.statistic.normalisation == "U" and self.statistic.local is None
+        diagonal = self.mean_diagonal if needed else np.zeros(self.width)
+        return Whole(self.statistic, self.n, diagonal, self.parts.get("final", {}))
 
     @cached_property
-    def _at_nodes(self) -> list[Problem]:
+    def at_nodes(self) -> list[Problem]:
         """The same statistic over each node's own rows."""
         return [replace(self, x=x, sizes=None) for x in np.split(self.x, np.cumsum(self.rows)[:-1])]
 
@@ -266,12 +291,12 @@ class Problem:
         if self.sizes is None:
             return np.zeros((self.nodes, self.width))
         nothing = np.zeros(self.width)
-        return np.array([own.row_means.mean(axis=0) if own.n > SAMPLE else nothing for own in self._at_nodes])
+        return np.array([own.row_means.mean(axis=0) if own.n > SAMPLE else nothing for own in self.at_nodes])
 
     def alone(self) -> Floats:
         """What each node would find from its own rows only: nodes × p, NaN where that is nothing."""
-        nothing = np.full(self._value(self.means).shape[1], np.nan)
-        return np.array([own._value(own.means)[0] if own.n > 1 else nothing for own in self._at_nodes])
+        nothing = np.full(self.whole.value(self.means).shape[1], np.nan)
+        return np.array([own.whole.value(own.means)[0] if own.n > 1 else nothing for own in self.at_nodes])
 
     def check(self, protocol: Protocol | Collecting) -> None:
         """Refuse what a protocol cannot estimate."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gosta.cli import exact, graph, lists, network, reproduce, run, status, sweep, theory, up
+from gosta.cli import exact, graph, lists, network, node, replay, reproduce, run, status, sweep, theory, up
 from gosta.errors import InputError
 
 app = typer.Typer(
@@ -53,7 +53,9 @@ networks.command("init", epilog=network.INIT_EXAMPLES)(_interruptible(network.in
 networks.command("up", epilog=up.EXAMPLES)(_interruptible(up.up))
 networks.command("add", epilog=network.ADD_EXAMPLES)(_interruptible(network.add))
 networks.command("forget", epilog=network.FORGET_EXAMPLES)(_interruptible(network.forget))
+app.command("node", epilog=node.EXAMPLES)(_interruptible(node.node))
 app.command("status", epilog=status.EXAMPLES)(_interruptible(status.status))
+app.command("replay", epilog=replay.EXAMPLES)(_interruptible(replay.replay))
 app.command("protocols")(lists.protocols)
 app.command("statistics")(lists.statistics)
 app.command("datasets")(lists.datasets)

@@ -68,7 +68,7 @@ def _ask(folder: Path) -> Status:
     found = ask(page) if page else None
     if found is not None:
         return found
-    from gosta.net.node import status_from_journal
+    from gosta.net.service import status_from_journal
 
     return status_from_journal(folder)
 

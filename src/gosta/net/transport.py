@@ -7,7 +7,13 @@ connection; nothing that a node does relies on more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+LARGEST: Final = 256 * 1024  # bytes of a message
+
+# Why somebody is turned away: no certificate, or not even TLS; a certificate of another authority; one that is not
+# valid yet or no more; somebody who is no neighbour; all else that keeps two ends from understanding each other.
+REASONS: Final = ("stranger", "authority", "expired", "not a neighbour", "handshake")
 
 
 class Loop(Protocol):
@@ -28,7 +34,7 @@ class Link(Protocol):
         """Who is at the other end."""
 
     def send(self, message: bytes) -> bool:
-        """Send a message; False, and nothing is sent, where too much is waiting to be sent already."""
+        """Send a message of 1 to LARGEST bytes; False, and nothing is sent, where too much is waiting already."""
 
     def close(self) -> None:
         """Close the connection; the ear hears of it."""
@@ -53,7 +59,7 @@ class Ear(Protocol):
         """A call did not come to a connection."""
 
     def refused(self, reason: str, detail: str) -> None:
-        """Somebody was turned away before there was a connection, for one of REASONS below."""
+        """Somebody was turned away before there was a connection, for one of REASONS."""
 
 
 class Transport(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 Function = Callable[..., Any]
@@ -73,23 +74,23 @@ class Protocol:
         """Edges drawn in an iteration."""
         return max(1, self.visitors)
 
-    @property
+    @cached_property
     def fields(self) -> int:
         """Numbers a node keeps for each number that is estimated."""
         return len(self.state._fields)  # type: ignore[attr-defined]
 
-    @property
+    @cached_property
     def samples(self) -> tuple[str, ...]:
         """What a meeting needs besides the two states."""
         return tuple(inspect.signature(self.meet).parameters)[2:]
 
-    @property
+    @cached_property
     def begins(self) -> str:
         """What the first state is made from."""
         (name,) = inspect.signature(self.init).parameters
         return name
 
-    @property
+    @cached_property
     def counts(self) -> bool:
         """Whether nodes count their meetings."""
         return not {"known", "meetings", "fewest", "weight"}.isdisjoint(self.samples)

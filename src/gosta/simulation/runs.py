@@ -21,6 +21,7 @@ from gosta.schedule import BLOCK, Schedule
 from gosta.simulation.collecting import CollectingEngine
 from gosta.simulation.compiled import Compiled
 from gosta.simulation.reference import Arrays, Reference
+from gosta.simulation.sites import Sites
 from gosta.simulation.tables import Tables
 from gosta.simulation.trace import Trace, errors
 from gosta.stopping import READINGS, remaining
@@ -65,7 +66,8 @@ class Simulation:
         if isinstance(self.protocol, Collecting):
             self.engine = CollectingEngine(self.problem, self.protocol, plain)
         elif plain:
-            self.engine = Reference(self.problem, self.protocol)
+            several = self.problem.tables
+            self.engine = (Sites if several else Reference)(self.problem, self.protocol)
         else:
             self.engine = (Tables if self.problem.tables else Compiled)(self.problem, self.protocol)
         self.results = self._room(old)

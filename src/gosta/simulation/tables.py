@@ -1,18 +1,6 @@
 """The engine for nodes that hold tables of rows, and for statistics that need each row's own mean.
 
-A node's visitor is a sample of its rows, all of them if they are few. At a meeting visitors are swapped as ever, and
-each side evaluates the one it got against all its own rows. With it travels what the sample misses: the mean kernel
-value over pairs of all rows at home, less that of the sample with them. Where nodes have similar rows, adding it takes
-away most of the sample's chance; where they have not, it does no harm to the mean. A visitor that is at home when it is
-to leave becomes the next sample.
-
-A node keeps the mean of what came from each home apart, and knows their mean by the rows that homes have: who came
-often does not count for more.
-
-Where a statistic has a `local` part, a node keeps the mean kernel values of each of its rows instead, in two halves, of
-every other pair of meetings (of two nodes, each sees itself and the other by turns). A curved function of a noisy mean
-is off by a multiple of 1/meetings, the same function of half as many meetings by twice that; so twice the whole less
-the mean of the halves is not.
+What nodes do at a meeting is said in `gosta.site`; this is the same, compiled for all nodes at once.
 """
 
 from __future__ import annotations
@@ -28,7 +16,7 @@ from gosta.datasets.data import Floats
 from gosta.problem import Problem
 from gosta.protocols import Protocol
 from gosta.simulation.layout import Kept
-from gosta.simulation.reference import ALIKE, Arrays, offsets
+from gosta.simulation.reference import ALIKE, Arrays
 from gosta.statistics import pairs
 
 ARRAYS = ("table", "visitors", "upcoming", "missing", "seen", "met")
@@ -46,7 +34,8 @@ class Tables:
         if statistic.local is not None:
             functions["local"] = statistic.local
         scale, shift = problem.row_scale
-        self.fixed = problem.x, offsets(problem.rows), problem.samples, problem.own_means, scale, shift
+        offsets = np.concatenate([[0], np.cumsum(problem.rows)])
+        self.fixed = problem.x, offsets, problem.samples, problem.own_means, scale, shift
         self.options = tuple(problem.parts["kernel"].values())
         self.loop = compiled.specialise(self._text(), functions, self._trial).advance
 

@@ -1,0 +1,35 @@
+"""``gosta replay``: the meetings of a real network, in the simulator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gosta.cli import options
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+gosta replay my-network/
+"""
+
+
+def replay(
+    folder: Annotated[Path, typer.Argument(help="The network's folder; its nodes must not run.")],
+    as_json: options.Json = False,
+) -> None:
+    """Replay the recorded meetings of a network in the simulator, and compare all states bit for bit."""
+    from gosta.experiments.replay import replay as again
+    from gosta.net.verify import collect
+
+    found = again(collect(folder))
+    if as_json:
+        print(json.dumps(found._asdict()))
+    else:
+        print(f"{found.meetings:,} meetings of {found.nodes} nodes replayed in the simulator")
+        print(f"states differ at {', '.join(found.differ)}" if found.differ else "all states are the same, bit for bit")
+    if found.differ:
+        raise typer.Exit(1)

@@ -1,0 +1,180 @@
+"""What a node must not forget: its records in order, and now and then all that follows from them, in SQLite.
+
+A record is written before anything that follows from it is said. What a node keeps in memory follows from its records
+alone, so a node that was killed reads them and goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from gosta.errors import InputError
+from gosta.net.report import Report
+from gosta.site import Side
+
+KEPT = 1_000_000  # meetings of an epoch that can be replayed; older ones are forgotten
+FORMAT = 1  # of the tables and records
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """Something that happened to a node."""
+
+
+class Began(Record, frozen=True, tag="began"):
+    """An epoch, over rows with this digest; what was reported until then."""
+
+    epoch: Count
+    digest: str
+    why: str
+    report: Report | None
+
+
+class Offered(Record, frozen=True, tag="offered"):
+    """It will offer a meeting, and do nothing else until there is an answer."""
+
+    id: Count
+    to: str
+
+
+class Withdrawn(Record, frozen=True, tag="withdrawn"):
+    """The answer was no."""
+
+    id: Count
+
+
+class Met(Record, frozen=True, tag="met"):
+    """A meeting: with whom, in whose words, and what was answered if the other began it."""
+
+    partner: str
+    birth: Count
+    id: Count
+    begun: bool
+    theirs: Side
+    reply: bytes
+
+
+class Refused(Record, frozen=True, tag="refused"):
+    """An offer that was answered with no, for good."""
+
+    partner: str
+    birth: Count
+    id: Count
+    reply: bytes
+
+
+AnyRecord = Began | Offered | Withdrawn | Met | Refused
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(AnyRecord).decode
+
+TABLES = """
+CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);
+CREATE TABLE memory (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE node (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, birth INTEGER NOT NULL);
+"""
+
+
+class Journal:
+    """The file of a node's records."""
+
+    def __init__(self, path: Path | str, durable: bool = False, read_only: bool = False) -> None:
+        self.path = path
+        self._durable, self._read_only = durable, read_only
+        try:
+            self._open()
+        except (sqlite3.DatabaseError, OSError) as error:
+            raise self._damaged(error) from error
+
+    def _open(self) -> None:
+        where = f"file:{Path(self.path).absolute()}?mode=ro" if self._read_only else str(self.path)
+        self._db = sqlite3.connect(where, isolation_level=None, uri=self._read_only, timeout=1.0)
+        if not self._read_only:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0 and not self._read_only:
+            self._db.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
+        elif version != FORMAT:
+            raise sqlite3.DatabaseError(f"its format is {version}, not {FORMAT}")
+        counts = "SELECT max(number) FROM (SELECT number FROM records UNION ALL SELECT number FROM memory)"
+        self.last: int = self._db.execute(counts).fetchone()[0] or 0
+
+    def _damaged(self, error: Exception) -> InputError:
+        return InputError(
+            f"journal {self.path} cannot be used: {error}; if it is damaged, move it away: "
+            "the node then begins anew, and the network a new epoch"
+        )
+
+    def birth(self, name: str, now: int) -> int:
+        """When this journal was made: now, if it is new. It must be that node's."""
+        known = self._db.execute("SELECT name, birth FROM node").fetchone()
+        if known is None:
+            self._db.execute("INSERT INTO node VALUES (1, ?, ?)", (name, now))
+            return now
+        if known[0] != name:
+            raise InputError(
+                f"journal {self.path} is that of {known[0]}, not of {name}; give {name} a folder of its own"
+            )
+        return int(known[1])
+
+    def append(self, records: Sequence[AnyRecord]) -> None:
+        """Write records, all or none."""
+        with self._together():
+            for number, record in enumerate(records, self.last + 1):
+                kind = type(record).__struct_config__.tag
+                self._db.execute("INSERT INTO records VALUES (?, ?, ?)", (number, kind, _encode(record)))
+        self.last += len(records)
+
+    def remember(self, memory: bytes) -> None:
+        """Keep all that follows from the records so far; of these, only the meetings of this epoch are kept."""
+        with self._together():
+            self._db.execute("INSERT OR REPLACE INTO memory VALUES (1, ?, ?)", (self.last, memory))
+            self._db.execute("DELETE FROM records WHERE number <= ? AND kind NOT IN ('met', 'began')", (self.last,))
+            self._db.execute(
+                "DELETE FROM records WHERE number < (SELECT max(number) FROM records WHERE kind = 'began') "
+                "OR (kind = 'met' AND number <= ?)",
+                (self.last - KEPT,),
+            )
+
+    @contextlib.contextmanager
+    def _together(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def load(self) -> tuple[bytes | None, list[AnyRecord]]:
+        """What was remembered last, and the records after that."""
+        try:
+            row = self._db.execute("SELECT number, body FROM memory").fetchone()
+            number, memory = (0, None) if row is None else row
+            return memory, self._records("number > ?", number)
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from error
+
+    def epoch(self) -> tuple[Began | None, list[Met]]:
+        """The beginning of the last epoch, and its meetings as far as they are kept."""
+        began = self._records("number = (SELECT max(number) FROM records WHERE kind = 'began')")
+        since = "number > coalesce((SELECT max(number) FROM records WHERE kind = 'began'), 0) AND kind = 'met'"
+        return (began[0] if began else None), self._records(since)  # type: ignore[return-value]
+
+    def _records(self, where: str, *values: int) -> list[AnyRecord]:
+        rows = self._db.execute(f"SELECT body FROM records WHERE {where} ORDER BY number", values)
+        try:
+            return [_decode(body) for (body,) in rows]
+        except (msgspec.DecodeError, sqlite3.DatabaseError) as error:
+            raise self._damaged(error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()

@@ -1,0 +1,174 @@
+"""A node as a process: its files, its sockets, its signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+
+from gosta.errors import InputError
+from gosta.net import pages
+from gosta.net.files import NodeFile, read_node
+from gosta.net.journal import Journal
+from gosta.net.node import Log, Node, status_of
+from gosta.net.peer import Identity, Peer
+from gosta.net.source import Source, fingerprint, read_source
+from gosta.net.status import Doubt, Neighbour, Status
+from gosta.net.streams import Streams
+from gosta.net.tls import Tls
+
+JOURNAL, LOCK, SETTINGS = "journal.sqlite", "node.lock", "node.toml"
+WATCH = 1.0  # seconds between looks at the node's files
+FAREWELL = 2.0  # seconds that a node that is to stop waits for an answer
+
+
+def run(folder: Path) -> None:
+    """Run a node until it is told to stop."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(_run(folder))
+    else:
+        uvloop.run(_run(folder))
+
+
+async def _run(folder: Path) -> None:
+    file = read_node(folder / SETTINGS)
+    log = logger(file.node.name, sys.stderr)
+    with _alone(folder):
+        source = read_source(file, folder)
+        identity = _identity(file, folder, journal := Journal(folder / JOURNAL, file.node.durable))
+        node = Node(file, identity, source, journal, asyncio.get_running_loop(), random.Random(), log)
+        tls = Tls(folder / "cert.pem", folder / "key.pem", folder / "ca.pem") if file.node.tls else None
+        transport = Streams(file.node.name, file.network.id, node, tls)
+        await transport.start(file.node.listen)
+        page = await pages.serve(file.node.status, node.status) if file.node.status else None
+        log("started", listen=transport.address, status=file.node.status, rows=source.own.n, epoch=node.peer.epoch)
+        node.start(transport)
+        try:
+            await _until_told(node, folder, log)
+        finally:
+            node.stop()
+            await transport.stop()
+            if page is not None:
+                page.close()
+            log("stopped", epoch=node.peer.epoch, exchanges=node.peer.site.meetings)
+
+
+def _identity(file: NodeFile, folder: Path, journal: Journal) -> Identity:
+    name = file.node.name
+    return Identity(
+        name, file.network.id, fingerprint(file.network, folder), journal.birth(name, time.time_ns() // 1000)
+    )
+
+
+async def _until_told(node: Node, folder: Path, log: Log) -> None:
+    """Watch the node's files until a signal comes; then give a pending offer time to be answered."""
+    told = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, told.set)
+    seen = _marks(node.file, folder)
+    while not told.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(told.wait(), WATCH)
+        marks = _marks(node.file, folder)
+        if marks != seen and not told.is_set():
+            seen = marks
+            _reload(node, folder, log)
+    node.pause()
+    end = time.monotonic() + FAREWELL
+    while node.peer.pending is not None and node.links and time.monotonic() < end:
+        await asyncio.sleep(0.01)
+
+
+def _reload(node: Node, folder: Path, log: Log) -> None:
+    """Go by changed files; by the old ones as long as the new ones cannot be used."""
+    try:
+        file = read_node(folder / SETTINGS)
+        fixed = ("name", "listen", "status", "tls", "durable")
+        if file.network != node.file.network or any(getattr(file.node, f) != getattr(node.file.node, f) for f in fixed):
+            log("restart it to change this", settings=["network", *fixed])
+            return
+        node.change(file, read_source(file, folder))
+        log("changed", neighbours=sorted(file.neighbours), rows=node.source.own.n)
+    except InputError as error:
+        log("cannot use the changed files", why=str(error))
+
+
+def _marks(file: NodeFile, folder: Path) -> list[tuple[int, int] | None]:
+    """What changes when the node's files do."""
+    marks: list[tuple[int, int] | None] = []
+    for path in (folder / SETTINGS, folder / file.node.data):
+        try:
+            found = path.stat()
+            marks.append((found.st_mtime_ns, found.st_size))
+        except OSError:
+            marks.append(None)
+    return marks
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Make sure that no other process runs this node."""
+    try:
+        lock = (folder / LOCK).open("a+")
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror}; a node keeps its journal there") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"{folder} is run by another process already; stop that one first") from None
+        lock.seek(0)
+        lock.truncate()
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
+def logger(name: str, stream: TextIO) -> Log:
+    """Events as lines: JSON, or words where a person reads along."""
+    person = stream.isatty()
+
+    def log(event: str, **more: Any) -> None:
+        now = datetime.now(UTC)
+        if person:
+            told = "  ".join(f"{key} {value}" for key, value in more.items())
+            print(f"{now.astimezone():%H:%M:%S}  {event}  {told}", file=stream, flush=True)
+        else:
+            line = {"time": now.isoformat(timespec="milliseconds"), "node": name, "event": event, **more}
+            print(msgspec.json.encode(line).decode(), file=stream, flush=True)
+
+    return log
+
+
+def stopped_peer(folder: Path) -> tuple[NodeFile, Source, Peer, Journal]:
+    """A node that does not run, as its journal has it."""
+    file = read_node(folder / SETTINGS)
+    source = read_source(file, folder)
+    if not (folder / JOURNAL).is_file():
+        raise InputError(f"{folder} has no journal yet: the node was never started; start it with: gosta node {folder}")
+    journal = Journal(folder / JOURNAL, read_only=True)
+    peer = Peer(_identity(file, folder, journal), source, file.neighbours, file.network.interval)
+    peer.restore(*journal.load())
+    return file, source, peer, journal
+
+
+def status_from_journal(folder: Path) -> Status:
+    """What can be said of a node that does not run."""
+    file, _, peer, journal = stopped_peer(folder)
+    journal.close()
+    neighbours = tuple(Neighbour(name, False, peer.meetings.get(name, 0), None, None) for name in file.neighbours)
+    doubt = None if peer.pending is None else Doubt(peer.pending.to, 0.0)
+    return status_of(file, peer, state="stopped", doubt=doubt, neighbours=neighbours, counts={}, uptime=None)

@@ -1,0 +1,123 @@
+"""All nodes of a network after the fact: what their journals say together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from gosta.datasets.data import Floats
+from gosta.errors import InputError
+from gosta.net import audit
+from gosta.net.audit import Meeting
+from gosta.net.files import NetworkFile, read_network
+from gosta.net.folders import running
+from gosta.net.journal import Met
+from gosta.net.peer import Peer
+from gosta.net.service import stopped_peer
+from gosta.net.source import problem_of, protocol_of
+from gosta.problem import Problem
+from gosta.protocols import Protocol
+
+
+class Journals(NamedTuple):
+    """What all nodes of a network kept, and their rows together."""
+
+    network: NetworkFile
+    folder: Path
+    peers: dict[str, Peer]
+    records: dict[str, list[Met]]
+
+    @property
+    def problem(self) -> Problem:
+        """What was to be computed, over all rows in the order of the nodes."""
+        own = [peer.site.table.x for peer in self.peers.values()]
+        problem = problem_of(self.network.network, np.concatenate(own), self.folder / next(iter(self.peers)))
+        return Problem(
+            problem.statistic, problem.x, problem.options, sizes=np.array([len(x) for x in own]), level=problem.level
+        )
+
+    @property
+    def protocol(self) -> Protocol:
+        """By which rule."""
+        return protocol_of(self.network.network, self.problem)
+
+    def meetings(self) -> list[Meeting]:
+        """All meetings of the epoch, in an order in which each node had them."""
+        return audit.meetings(self.records, self.peers)
+
+
+class Finding(NamedTuple):
+    """Something that must hold, whether it does, and how it was seen."""
+
+    claim: str
+    holds: bool
+    seen: str
+
+
+def collect(folder: Path) -> Journals:
+    """The journals of a network that does not run."""
+    network = read_network(folder / "network.toml")
+    peers, records = {}, {}
+    for name in network.nodes:
+        if running(folder / name):
+            raise InputError(f"{name} is running, and its journal changes; stop the network first")
+        _, _, peers[name], journal = stopped_peer(folder / name)
+        records[name] = journal.epoch()[1]
+        journal.close()
+    return Journals(network, folder, peers, records)
+
+
+def verify(journals: Journals) -> list[Finding]:
+    """What must hold, and whether it does."""
+    epochs = sorted({peer.epoch for peer in journals.peers.values()})
+    same = Finding("all nodes are in one epoch", len(epochs) == 1, f"epoch {', '.join(map(str, epochs))}")
+    if not same.holds:
+        return [same]
+    return [same, _visitors(journals), _pairs(journals), *_values(journals)]
+
+
+def _visitors(journals: Journals) -> Finding:
+    wrong = audit.lost_or_doubled(journals.peers)
+    on_the_way = [name for name in journals.peers if audit.answer_to(journals.peers, name) is not None]
+    seen = f"{len(journals.peers) - len(wrong)} of {len(journals.peers)}, {len(on_the_way)} of them on their way"
+    return Finding(
+        "every visitor exists exactly once", not wrong, seen + (f"; wrong: {', '.join(wrong)}" * bool(wrong))
+    )
+
+
+def _pairs(journals: Journals) -> Finding:
+    claim = "both sides tell the same meetings, in an order that both can have had"
+    for name, records in journals.records.items():
+        if len(records) < journals.peers[name].site.meetings:
+            return Finding(claim, True, f"not checked: {name} has forgotten its first meetings")
+    try:
+        return Finding(claim, True, f"{len(journals.meetings()):,} meetings")
+    except AssertionError as error:
+        return Finding(claim, False, str(error))
+
+
+def _values(journals: Journals) -> list[Finding]:
+    problem, protocol = journals.problem, journals.protocol
+    exact = problem.targets(protocol)[0]
+    reports = {name: peer.report() for name, peer in journals.peers.items()}
+    missing = [name for name, found in reports.items() if found is None]
+    if missing:
+        return [Finding("every node has an estimate", False, f"none at {', '.join(missing)}")]
+    values = np.array([found.value for found in reports.values() if found is not None])
+    expected = [found.expected_error for found in reports.values() if found is not None]
+    errors: Floats = np.linalg.norm(values - exact, axis=1) / (np.linalg.norm(exact) or 1.0)
+    if None in expected:
+        tolerance, told = 0.5, "after few meetings, 50 % are allowed"
+    else:
+        tolerance = max(0.01, 3 * max(e for e in expected if e is not None))
+        told = f"{100 * tolerance:.2g} % are allowed by what the nodes expect"
+    seen = (
+        f"exact {_shown(exact)}; nodes off by {100 * errors.mean():.2g} %, at most {100 * errors.max():.2g} %; {told}"
+    )
+    return [Finding("estimates agree with the value over all rows", bool(errors.max() <= tolerance), seen)]
+
+
+def _shown(values: Floats) -> str:
+    return ", ".join(f"{value:.6g}" for value in values)

@@ -1,0 +1,113 @@
+"""What neighbours say to each other: MessagePack arrays, described with examples in docs/wire.md."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Annotated
+
+import msgspec
+
+from gosta.site import Side
+
+VERSION = 1
+LARGEST_ROW = 1e50  # in size: products of kernel values of such rows are still finite
+LARGEST = 1e250
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Text = Annotated[str, msgspec.Meta(max_length=200)]
+
+
+class Refusal(Exception):  # noqa: N818 - not an error of this program
+    """A message that cannot be used, and why: one of the reasons in docs/wire.md."""
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True):
+    """What every message begins with, after its kind."""
+
+    version: Count
+    network: Text
+    statistic: Text  # what is computed and how, as a fingerprint: see `gosta.net.task`
+    epoch: Count
+    birth: Count  # when the sender's journal was made, in microseconds: a node that lost it is another one
+
+
+class Offer(Message, frozen=True, tag="offer"):
+    """Let us meet; until I know your answer I do nothing else."""
+
+    id: Count
+    side: Side
+
+
+class Accept(Message, frozen=True, tag="accept"):
+    """We have met: this is what I had."""
+
+    id: Count
+    side: Side
+
+
+class Busy(Message, frozen=True, tag="busy"):
+    """Not now: I wait for an answer myself."""
+
+    id: Count
+
+
+class Decline(Message, frozen=True, tag="decline"):
+    """No, and why."""
+
+    id: Count
+    reason: Text
+
+
+class Ping(Message, frozen=True, tag="ping"):
+    """Are you there?"""
+
+
+class Pong(Message, frozen=True, tag="pong"):
+    """Yes."""
+
+
+class _Head(msgspec.Struct, array_like=True):
+    kind: str
+    version: int
+
+
+AnyMessage = Offer | Accept | Busy | Decline | Ping | Pong
+encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(AnyMessage)
+_head = msgspec.msgpack.Decoder(_Head)
+
+
+def decode(raw: bytes) -> AnyMessage:
+    """A message, if it is one."""
+    try:
+        message: AnyMessage = _decoder.decode(raw)
+        return message
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        pass
+    try:
+        version = _head.decode(raw).version
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        version = VERSION
+    raise Refusal("garbage" if version == VERSION else "version")
+
+
+def fits(side: Side, told: int, columns: int, sample: int, values: int) -> bool:
+    """Whether all parts of a side have the lengths they must have, and all numbers are finite and not too large."""
+    visitor = side.visitor
+    numbers = [*side.told, *visitor.missing, *visitor.diagonal]
+    return (
+        len(side.told) == told
+        and 0.0 < side.pace <= 1.0
+        and 0 <= side.meetings < 2**53
+        and 0 < side.rows < 2**40
+        and 0 < visitor.rows < 2**40
+        and 0 < len(visitor.home) <= 64
+        and len(visitor.sample) == min(visitor.rows, sample)
+        and len(visitor.missing) in (0, values)
+        and bool(visitor.missing) == bool(visitor.sample)
+        and len(visitor.diagonal) == values
+        and all(isfinite(number) and abs(number) <= LARGEST for number in numbers)
+        and all(
+            len(row) == columns and all(isfinite(number) and abs(number) <= LARGEST_ROW for number in row)
+            for row in visitor.sample
+        )
+    )

@@ -1,0 +1,99 @@
+"""Certificates: what is in them, and what is said of files that are none."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa, x25519
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from gosta.errors import InputError
+from gosta.net import certificates
+from gosta.net.certificates import Pair
+
+NETWORK = "0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def authority() -> Pair:
+    return certificates.authority(NETWORK)
+
+
+def test_an_authority_signs_nodes_and_nothing_below_them(authority: Pair) -> None:
+    cert = x509.load_pem_x509_certificate(authority.cert)
+    basic = cert.extensions.get_extension_for_class(x509.BasicConstraints)
+    usage = cert.extensions.get_extension_for_class(x509.KeyUsage).value
+    assert basic.critical
+    assert (basic.value.ca, basic.value.path_length) == (True, 0)
+    assert (usage.key_cert_sign, usage.digital_signature) == (True, False)
+    cert.verify_directly_issued_by(cert)
+    assert authority.key.startswith(b"-----BEGIN PRIVATE KEY-----")
+
+
+def test_a_node_is_named_with_its_network(authority: Pair) -> None:
+    pair = certificates.issue(authority, NETWORK, "node-3")
+    cert, signer = x509.load_pem_x509_certificate(pair.cert), x509.load_pem_x509_certificate(authority.cert)
+    names = cert.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [f"node-3.{NETWORK}"]
+    cert.verify_directly_issued_by(signer)
+    mine = cert.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier
+    assert mine == signer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+    key = load_pem_private_key(pair.key, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    assert key.public_key() == cert.public_key()
+
+
+def test_when_certificates_end(authority: Pair) -> None:
+    now, day = datetime.now(UTC), timedelta(days=1)
+    assert 824 * day < certificates.expires(certificates.issue(authority, NETWORK, "a").cert) - now < 826 * day
+    assert 3649 * day < certificates.expires(authority.cert) - now < 3651 * day
+    early = certificates.issue(authority, NETWORK, "a", not_before=now - 2 * day, not_after=now - day)
+    assert certificates.expires(early.cert) == (now - day).replace(microsecond=0)
+
+
+def test_an_own_authority_may_have_an_rsa_key() -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    start = datetime.now(UTC) - timedelta(days=1)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, "Hospital")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, start, start + timedelta(days=30))
+    signer = builder.add_extension(x509.BasicConstraints(True, None), True).sign(key, hashes.SHA256())
+    own = Pair(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), signer.public_bytes(Encoding.PEM))
+    pair = certificates.issue(own, NETWORK, "a")
+    x509.load_pem_x509_certificate(pair.cert).verify_directly_issued_by(signer)
+    assert certificates.expires(pair.cert) == signer.not_valid_after_utc, "no longer than its authority"
+
+
+def test_what_is_no_authority(authority: Pair) -> None:
+    other = certificates.authority(NETWORK)
+    node = certificates.issue(authority, NETWORK, "a")
+    key = load_pem_private_key(authority.key, None)
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    strange = x25519.X25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    wrong = {
+        "key is encrypted": authority._replace(key=secret),
+        "key cannot be read": authority._replace(key=b"nothing"),
+        "kind that does not sign": authority._replace(key=strange),
+        "not that of its certificate": authority._replace(key=other.key),
+        "certificate cannot be read": authority._replace(cert=b"nothing"),
+        "may not sign others": node,
+    }
+    for text, pair in wrong.items():
+        with pytest.raises(InputError, match=text):
+            certificates.issue(pair, NETWORK, "a")
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "*", "a b", "-a", "é", "a" * 64, "a\n", "a\x00"])
+def test_names_that_could_be_taken_for_another(authority: Pair, name: str) -> None:
+    with pytest.raises(InputError, match="letters"):
+        certificates.issue(authority, NETWORK, name)
+    with pytest.raises(InputError, match="letters"):
+        certificates.identity("a", name)

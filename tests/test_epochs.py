@@ -1,0 +1,101 @@
+"""Rows that change, nodes that leave, journals that are lost: a new epoch, and the right number in the end."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from world import Fault, World
+
+import gosta
+
+RNG = np.random.default_rng(11)
+PARTS = [RNG.gamma(2.0, 1.0, (rows, 1)) for rows in (4, 20, 1, 9, 15)]
+RING = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2), (1, 3)]
+
+
+def settled(world: World, seconds: float = 60.0) -> float:
+    """Let it run on in peace, and give the largest error of a node against the value over all rows there are."""
+    world.clock.run(world.clock.now + seconds)
+    world.check()
+    assert len({peer.epoch for peer in world.peers.values()}) == 1
+    exact = gosta.exact(np.concatenate([world.parts[name] for name in world.names]), "gini-mean-difference")
+    return float(np.abs(world.estimates() / exact - 1.0).max())
+
+
+def test_changed_rows_begin_an_epoch_and_the_old_estimate_stands_until_the_new_one_is_better() -> None:
+    world = World(PARTS, RING)
+    assert settled(world) < 0.02
+    old = world.estimates()
+    world.change("node-1", PARTS[1] * 3.0)
+    world.clock.run(world.clock.now + 1.0)
+    reports = [peer.report() for peer in world.peers.values()]
+    assert {peer.epoch for peer in world.peers.values()} == {2}
+    assert [report.epoch for report in reports if report is not None] == [1] * 5
+    np.testing.assert_allclose(world.estimates(), old, rtol=1e-3)
+    assert settled(world) < 0.02
+    reports = [peer.report() for peer in world.peers.values()]
+    assert [report.epoch for report in reports if report is not None] == [2] * 5
+
+
+def test_rows_that_changed_while_the_node_was_down() -> None:
+    world = World(PARTS, RING)
+    world.clock.run(20.0)
+    world.crash("node-4", 5.0)
+    world.change("node-4", PARTS[4] + 1.0)
+    assert settled(world) < 0.02
+    assert world.peers["node-0"].epoch == 2
+
+
+def test_a_node_that_lost_its_journal_begins_an_epoch() -> None:
+    """Otherwise its visitor would exist twice."""
+    world = World(PARTS, RING)
+    world.clock.run(20.0)
+    world.lose_journal("node-3")
+    assert settled(world) < 0.02
+    assert world.peers["node-0"].epoch >= 2
+
+
+def test_a_node_that_leaves_for_good() -> None:
+    world = World(PARTS, RING)
+    world.clock.run(20.0)
+    world.forget("node-1")
+    assert settled(world) < 0.02
+    assert world.peers["node-0"].epoch >= 2
+    assert all("node-1" not in peer.site.homes for peer in world.peers.values())
+
+
+def test_epochs_by_the_clock() -> None:
+    world = World(PARTS, RING, renew=15.0)
+    world.clock.run(50.0)
+    assert {peer.epoch for peer in world.peers.values()} == {4}
+    world.change("node-1", PARTS[1] * 3.0)
+    world.clock.run(52.0)
+    assert world.peers["node-1"].epoch == 4  # not before it is time
+    world.clock.run(75.0)
+    world.check()
+    assert world.peers["node-1"].site.table.x[0, 0] == 3.0 * PARTS[1][0, 0]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_epochs_in_the_midst_of_faults(seed: int) -> None:
+    """Nothing is lost or doubled in whatever epoch all arrive at."""
+    chance = Random(seed)
+    faults = [
+        Fault(chance.choice(["lose", "repeat", "delay", "crash after message"]), chance.randrange(1, 300), "", 0.5)
+        for _ in range(30)
+    ]
+    faults += [Fault("crash after write", chance.randrange(1, 60), f"node-{k}") for k in range(5)]
+    world = World(PARTS, RING, faults, seed, loss=0.1)
+    for _ in range(4):
+        world.clock.run(world.clock.now + 3.0)
+        name = chance.choice(world.names)
+        if chance.random() < 0.5:
+            world.change(name, world.parts[name] * 2.0)
+        else:
+            world.lose_journal(name)
+    world.faults.clear()
+    world.loss = 0.0
+    assert settled(world) < 0.03
+    assert world.peers["node-0"].epoch >= 3
