@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gosta.cli import exact, graph, lists, network, node, replay, reproduce, run, status, sweep, theory, up
+from gosta.cli import exact, graph, lists, network, node, replay, reproduce, run, status, sweep, theory, up, verify
 from gosta.errors import InputError
 
 app = typer.Typer(
@@ -51,6 +51,7 @@ networks = typer.Typer(
 app.add_typer(networks, name="network", epilog="Begin with: gosta network init my-network/ --data breast-cancer")
 networks.command("init", epilog=network.INIT_EXAMPLES)(_interruptible(network.init))
 networks.command("up", epilog=up.EXAMPLES)(_interruptible(up.up))
+networks.command("verify", epilog=verify.EXAMPLES)(_interruptible(verify.verify))
 networks.command("add", epilog=network.ADD_EXAMPLES)(_interruptible(network.add))
 networks.command("forget", epilog=network.FORGET_EXAMPLES)(_interruptible(network.forget))
 app.command("node", epilog=node.EXAMPLES)(_interruptible(node.node))

@@ -1,0 +1,36 @@
+"""``gosta network verify``: whether a network did what it should."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gosta.cli import options
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+gosta network verify my-network/
+"""
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(help="The network's folder; its nodes must not run.")],
+    as_json: options.Json = False,
+) -> None:
+    """Collect the journals of all nodes: does every visitor exist once, do estimates agree with all rows pooled?
+
+    Ends with code 1 where something does not hold.
+    """
+    from gosta.net.verify import collect
+    from gosta.net.verify import verify as check
+
+    findings = check(collect(folder))
+    for finding in findings:
+        mark = "yes" if finding.holds else "NO "
+        print(json.dumps(finding._asdict()) if as_json else f"{mark}  {finding.claim}\n     {finding.seen}")
+    if not all(finding.holds for finding in findings):
+        raise typer.Exit(1)
