@@ -200,9 +200,8 @@ def many(folder: Path) -> None:
     repeated = sum(s["counts"].get("repeated", 0) for s in statuses) / sum(s["counts"]["offers"] for s in statuses)
     states = ", ".join(sorted({s["state"] for s in statuses}))
     print(f"{MANY} nodes, rate 2 a node: all met somebody {up:.0f} s after the first was started; states: {states}")
-    print(
-        f"  {done / 2 / elapsed:.0f} exchanges a second, {100 * busy:.0f} % of all cores, {100 * repeated:.1f} % repeated"
-    )
+    rate = done / 2 / elapsed
+    print(f"  {rate:.0f} exchanges a second, {100 * busy:.0f} % of all cores, {100 * repeated:.1f} % repeated")
     print(f"  estimates off by at most {100 * off.max():.2g} %")
     print(f"  memory of a node: {np.median(memory):.0f} MiB, {np.median(unique):.0f} MiB of them its own")
     assert {s["state"] for s in statuses} == {"running"}
