@@ -2,8 +2,8 @@
 
 Run with: python benchmarks/faults.py [PICTURE]
 
-Sixteen nodes hold the patients of breast-cancer, by the size of their tumours, and gossip the AUC. Then the same with a fifth of all messages lost,
-both ways, and one node down at any time, each for three seconds in its turn.
+Sixteen nodes hold the patients of breast-cancer, by the size of their tumours, and gossip the AUC. Then the same with a
+fifth of all messages lost, both ways, and one node down at any time, each for three seconds in its turn.
 """
 
 from __future__ import annotations
