@@ -415,7 +415,7 @@ def test_a_running_node_is_not_forgotten(tmp_path: Path, port: int) -> None:
         lock.write("4711\n")
         lock.flush()
         assert folders.running(folder / "node-1")
-        with pytest.raises(InputError, match=r"node-1 is running \(process 4711\); stop it first"):
+        with pytest.raises(InputError, match="node-1 is running; stop it first: kill 4711"):
             folders.forget(folder, "node-1")
     assert not folders.running(folder / "node-1")
     assert "node-1" in folders.overview(folder).nodes

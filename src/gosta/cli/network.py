@@ -141,6 +141,7 @@ def _made(folder: Path, plan: Plan, network: NetworkFile) -> list[str]:
         f"  puts its table there as data.csv ({'; '.join(filter(None, wanted)) or 'rows of numbers'}),",
         "  or names another file in node.toml, where its addresses can be changed too",
         f"  starts it: gosta node {folder / first}",
+        f"or, to try it on this machine, with a data.csv in each node's folder: gosta network up {folder}",
     ]
 
 

@@ -130,7 +130,7 @@ def forget(folder: Path, name: str, delete: bool = False) -> Change:
     if len(network.nodes) <= 2:
         raise InputError(f"{folder} has {len(network.nodes)} nodes; without {name} there would be nobody to talk to")
     if running(folder / name):
-        raise InputError(f"{name} is running{process_of(folder / name)}; stop it first")
+        raise InputError(f"{name} is running; {how_to_stop(folder / name)}")
     kept = tuple(edge for edge in network.edges if name not in edge)
     former = [a if b == name else b for a, b in network.edges if name in (a, b)]
     parts = _parts([n for n in network.nodes if n != name], kept)
@@ -165,11 +165,11 @@ def running(folder: Path) -> bool:
     return False
 
 
-def process_of(folder: Path) -> str:
-    """The process of a running node, for a message, where its lock tells it."""
+def how_to_stop(folder: Path) -> str:
+    """What to do about a node that runs, for a message: its lock tells the process."""
     with contextlib.suppress(OSError, ValueError):
-        return f" (process {int((folder / 'node.lock').read_text()[:20])})"
-    return ""
+        return f"stop it first: kill {int((folder / 'node.lock').read_text()[:20])}"
+    return "stop it first"
 
 
 def csv(x: Floats) -> str:

@@ -136,8 +136,7 @@ class Crew:
         self._read = 0  # when network.toml was written that was read last, and nobody of it has to be waited for
         for name in _here(folder):
             if folders.running(folder / name):
-                process = folders.process_of(folder / name)
-                raise InputError(f"{name} of {folder} is running already{process}; stop it first")
+                raise InputError(f"{name} of {folder} is running already; {folders.how_to_stop(folder / name)}")
             if not _has_data(folder / name):
                 raise InputError(f"{name} has no rows: put its table at {_data(folder / name)} first")
 
