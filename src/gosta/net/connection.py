@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 from gosta.net.frames import FrameError, Frames, frame
 from gosta.net.tls import describe
@@ -56,9 +57,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: there is a stream, with TLS done."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.set_write_buffer_limits(WAITING)
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's are no subclass of it
+        self.transport.set_write_buffer_limits(WAITING)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """asyncio: where to put what is read."""

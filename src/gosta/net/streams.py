@@ -104,12 +104,11 @@ class Streams:
                 await asyncio.sleep(0)  # others have their turn, however many call
 
     async def _answer(self, caller: socket.socket, place: str) -> None:
-        connection = None
+        loop, fresh, connection = asyncio.get_running_loop(), Connection(), None
         try:
             async with asyncio.timeout(PATIENCE):
-                _, connection = await asyncio.get_running_loop().connect_accepted_socket(
-                    Connection, caller, ssl=self._answering
-                )
+                await loop.connect_accepted_socket(lambda: fresh, caller, ssl=self._answering)
+                connection = fresh
                 name = await self._introduced(connection)
             connection.send(self._identity.encode())
             self._open(connection, name)
@@ -123,16 +122,12 @@ class Streams:
             self._drop_unless_open(connection)
 
     async def _call(self, neighbour: str, host: str, port: int) -> None:
-        connection = None
+        loop, fresh, connection = asyncio.get_running_loop(), Connection(), None
+        expected = identity(neighbour, self._network) if self._secure else None
         try:
             async with asyncio.timeout(PATIENCE):
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    Connection,
-                    host,
-                    port,
-                    ssl=self._calling,
-                    server_hostname=identity(neighbour, self._network) if self._secure else None,
-                )
+                await loop.create_connection(lambda: fresh, host, port, ssl=self._calling, server_hostname=expected)
+                connection = fresh
                 connection.send(self._identity.encode())
                 name = await self._introduced(connection)
             if name != neighbour:
