@@ -83,6 +83,7 @@ def test_an_offer_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
+        ("epoch", 2**40, "epoch"),
         ("version", 2, "version"),
         ("network", "f" * 16, "network"),
         ("statistic", "f" * 16, "statistic"),
@@ -112,14 +113,14 @@ def wrong_sides(offer: wire.Offer) -> list[wire.Offer]:
         changed(offer, pace=2.0),
         changed(offer, rows=0),
     ]
-    for name, value in {
+    parts: dict[str, Any] = {
         "home": "",
         "rows": 0,
         "sample": (*visitor.sample, visitor.sample[0]),
         "missing": (0.0,),
         "diagonal": (math.nan, 0.0),
-    }.items():
-        wrong.append(changed(offer, visitor=visitor._replace(**{name: value})))
+    }
+    wrong += [changed(offer, visitor=visitor._replace(**{name: value})) for name, value in parts.items()]
     rows = ((1.0,), (1.0, 1.0, 1.0), (math.nan, 1.0), (math.inf, 1.0), (-1e60, 1.0))
     wrong += [changed(offer, visitor=visitor._replace(sample=(row, *visitor.sample[1:]))) for row in rows]
     wrong.append(changed(offer, visitor=visitor._replace(home="h" * 65)))

@@ -92,8 +92,11 @@ class Journal:
             raise self._damaged(error) from error
 
     def _open(self) -> None:
-        where = f"file:{Path(self.path).absolute()}?mode=ro" if self._read_only else str(self.path)
-        self._db = sqlite3.connect(where, isolation_level=None, uri=self._read_only, timeout=1.0)
+        unfinished = Path(f"{self.path}-wal").exists()
+        only = f"{Path(self.path).absolute().as_uri()}?mode=ro{'' if unfinished else '&immutable=1'}"
+        self._db = sqlite3.connect(
+            only if self._read_only else str(self.path), isolation_level=None, uri=self._read_only, timeout=1.0
+        )
         if not self._read_only:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
@@ -114,8 +117,9 @@ class Journal:
     def birth(self, name: str, now: int) -> int:
         """When this journal was made: now, if it is new. It must be that node's."""
         known = self._db.execute("SELECT name, birth FROM node").fetchone()
-        if known is None:
+        if known is None and not self._read_only:
             self._db.execute("INSERT INTO node VALUES (1, ?, ?)", (name, now))
+        if known is None:
             return now
         if known[0] != name:
             raise InputError(

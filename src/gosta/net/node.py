@@ -77,6 +77,7 @@ class Node:
             self._cancel(name)
         if self.transport is not None:
             self.transport.close()
+            self.transport = None
         self._remember()
         self.journal.close()
 
@@ -113,6 +114,8 @@ class Node:
     def received(self, link: Link, message: bytes) -> None:
         """A message: what it leads to is written down, then said."""
         self._heard[link.neighbour] = self.loop.time()
+        if self.transport is None:
+            return
         try:
             for step in self.peer.receive(link.neighbour, message):
                 if not self._do(step):
@@ -206,7 +209,7 @@ class Node:
             self.transport.dial(neighbour, address)
 
     def _call_again(self, neighbour: str) -> None:
-        if neighbour in self.file.neighbours:
+        if neighbour in self.file.neighbours and self.transport is not None:
             wait = backoff(*CALL, self._calls[neighbour], self.chance.random())
             self._later(f"call {neighbour}", wait + self._first_call(neighbour), self._call, neighbour)
 

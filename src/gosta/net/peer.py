@@ -194,7 +194,9 @@ class Peer:
             return "version"
         if message.network != me.network:
             return "network"
-        return "statistic" if message.statistic != me.statistic else None
+        if message.statistic != me.statistic:
+            return "statistic"
+        return "epoch" if message.epoch > self.epoch + wire.FURTHEST else None
 
     def _answer(self, sender: str, offer: wire.Offer, wrong: str | None) -> Step:
         last = self.answers.get(sender)
@@ -225,7 +227,9 @@ class Peer:
         if pending is None or (sender, message.id, message.epoch) != (pending.to, pending.id, self.epoch):
             raise wire.Refusal("stale")
         if not isinstance(message, wire.Accept):
-            return Step((Withdrawn(pending.id),), (), "offers refused")
+            reason = "" if isinstance(message, wire.Busy) else message.reason
+            note = f"declined: {reason}" if reason in wire.REASONS else "offers refused"
+            return Step((Withdrawn(pending.id),), (), note)
         if not self._fits(message.side):
             raise wire.Refusal("visitor")
         return Step((Met(sender, message.birth, pending.id, True, message.side, b""),), (), "meetings begun")

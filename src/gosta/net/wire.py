@@ -12,12 +12,14 @@ from gosta.site import Side
 VERSION = 1
 LARGEST_ROW = 1e50  # in size: products of kernel values of such rows are still finite
 LARGEST = 1e250
+FURTHEST = 2**32  # epochs that one can be behind: more is a mistake that would leave no epochs to begin
+REASONS = ("garbage", "version", "network", "statistic", "epoch", "stale", "visitor")
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]
 
 
 class Refusal(Exception):  # noqa: N818 - not an error of this program
-    """A message that cannot be used, and why: one of the reasons in docs/wire.md."""
+    """A message that cannot be used, and why: one of REASONS."""
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
