@@ -274,19 +274,21 @@ class Site:
         self.halves[half] += weight * (self.table.visit(visitor) - self.halves[half])
         first, second = self.halves
         share = self.totals[1] / (self.totals[0] + self.totals[1])
-        found = self._local(first)
         if share > 0.0:
-            whole = self._local(first + share * (second - first))
-            found = 2.0 * whole - 0.5 * (found + self._local(second))
+            a, b, whole = self._local(first, second, first + share * (second - first))
+            found = 2.0 * whole - 0.5 * (a + b)
+        else:
+            (found,) = self._local(first)
         return list(_tuple(_total(found) / self.table.count))
 
-    def _local(self, means: Floats) -> Floats:
+    def _local(self, *means: Floats) -> Floats:
         """`local` of each row's means, in the textbook's normalisation."""
         assert self.local is not None
-        n = self.rows_met if self.population is None else self.population
+        stacked, n = np.stack(means), self.rows_met if self.population is None else self.population
         if self.table.own.statistic.normalisation == "U" and n > 1:
-            means = n / (n - 1) * means - self.table.diagonal / (n - 1)
-        return apply(self.local, means)
+            stacked = n / (n - 1) * stacked - self.table.diagonal / (n - 1)
+        found = apply(self.local, stacked.reshape(-1, self.table.width))
+        return found.reshape(len(means), self.table.count, -1)
 
     def estimates(self, now: float = 0.0) -> list[float]:
         """The means that it estimates."""

@@ -231,7 +231,10 @@ def apply(function: Function, rows: Floats, **options: Any) -> Floats:
     with np.errstate(all="ignore"):
         try:
             parts = as_tuple(function(tuple(rows.T), **options))
-            return np.column_stack([np.broadcast_to(np.asarray(part, dtype=np.float64), len(rows)) for part in parts])
+            columns = np.empty((len(rows), len(parts)))
+            for c, part in enumerate(parts):
+                columns[:, c] = part
+            return columns
         except InputError:
             raise
         except (TypeError, ValueError):
