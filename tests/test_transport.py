@@ -133,10 +133,10 @@ def test_a_link_closed_from_within_a_message_hears_no_more(inside: Inside) -> No
     async def body(world: World) -> None:
         a, b, to_b, _ = await joined(world)
         b.answer = lambda link, message: link.close()
-        for _ in range(3):
-            to_b.send(b"enough")
+        for _ in range(60):  # more than is read at once
+            to_b.send(b"enough" * 1000)
         await world.until(lambda: not a.links and not b.links)
-        assert b.messages == [b"enough"]
+        assert b.messages == [b"enough" * 1000]
 
     inside(body)
 
