@@ -118,11 +118,19 @@ def old_tls(town: Town) -> ssl.SSLContext:
 def signed_by_a_node(town: Town) -> Pair:
     """A certificate signed by a node, which calls itself an authority."""
     node = issue(town.authority, "a")
-    key, subject = load_pem_private_key(node.key, None), x509.load_pem_x509_certificate(node.cert).subject
-    assert isinstance(key, ec.EllipticCurvePrivateKey)
-    builder = x509.CertificateBuilder(subject, subject, key.public_key(), 1, YESTERDAY, TOMORROW)
+    subject = x509.load_pem_x509_certificate(node.cert).subject
+    return issue(signed(node.key, subject, node.key), "a")
+
+
+def signed(key: bytes, issuer: x509.Name, signing: bytes) -> Pair:
+    """An authority that somebody vouches for who may or may not."""
+    own, other = load_pem_private_key(key, None), load_pem_private_key(signing, None)
+    assert isinstance(own, ec.EllipticCurvePrivateKey)
+    assert isinstance(other, ec.EllipticCurvePrivateKey)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "an authority")])
+    builder = x509.CertificateBuilder(issuer, subject, own.public_key(), 1, YESTERDAY, TOMORROW)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    return issue(Pair(node.key, builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)), "a")
+    return Pair(key, builder.sign(other, hashes.SHA256()).public_bytes(Encoding.PEM))
 
 
 # Who, whether with TLS and how, what they say, and the reason for which they are turned away.
@@ -340,6 +348,28 @@ def test_plain_callers_must_be_neighbours_too(monkeypatch: pytest.MonkeyPatch) -
         finally:
             await world.stop()
         assert ear.refusals == list(wrong.values())
+
+    asyncio.run(whole())
+
+
+def test_an_authority_below_another_is_enough(tmp_path: Path) -> None:
+    root = certificates.authority(NETWORK)
+    key = certificates.authority(NETWORK).key
+    below = signed(key, x509.load_pem_x509_certificate(root.cert).subject, root.key)
+
+    async def whole() -> None:
+        world = StreamsWorld(tmp_path)
+        world.authority = below
+        a, b = Listener("b"), Listener("a")
+        world.build("a", a)
+        world.build("b", b)
+        await world.start()
+        try:
+            async with asyncio.timeout(20):
+                world.nodes["a"].dial("b", world.address("b"))
+                await until(lambda: bool(a.links and b.links))
+        finally:
+            await world.stop()
 
     asyncio.run(whole())
 

@@ -52,9 +52,9 @@ def bind(address: str, setting: str) -> socket.socket:
         both = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
         listening = socket.create_server(place[:2], family=family, backlog=128, dualstack_ipv6=both)
     except OSError as error:
-        why = "is there another node, or another program, on it?" if "in use" in str(error) else "is it this machine's?"
         raise InputError(
-            f"{setting} = {address!r} in node.toml: cannot listen there ({error.strerror}); {why}"
+            f"{setting} = {address!r} in node.toml: cannot listen there ({error.strerror}); "
+            "give an address of this machine and a port that is free"
         ) from None
     listening.setblocking(False)
     return listening

@@ -28,7 +28,7 @@ class Connection(asyncio.BufferedProtocol):
         loop = asyncio.get_running_loop()
         self.greeting: asyncio.Future[bytes] = loop.create_future()  # empty: there will be none
         self.lost: asyncio.Future[None] = loop.create_future()
-        self.why = ""  # it was closed from this end
+        self.why = ""  # for which it was closed from this end
         self._ear: Ear | None = None
         self._frames = Frames(GREETING)
         self._full = False

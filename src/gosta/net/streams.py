@@ -23,6 +23,7 @@ PATIENCE = 5.0  # seconds for a connection to come about
 HANDSHAKES = 64  # callers at a time who have not said who they are; the one who took longest makes room
 PER_NEIGHBOUR = 4  # links; the oldest makes room
 
+# A neighbour that is gone without a word is noticed after a minute; so are two ends that wait for each other to read.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
 
 
@@ -55,7 +56,7 @@ class Streams:
         """Call a neighbour; the ear will hear `opened` or `failed`."""
         host, port = self._place(address)
         if not self._closed:
-            self._begin(self._call(neighbour, host, port))
+            self._begin(self._call(neighbour, identity(neighbour, self._network), host, port))
 
     def close(self) -> None:
         """Close all connections, and take no more."""
@@ -121,12 +122,13 @@ class Streams:
         finally:
             self._drop_unless_open(connection)
 
-    async def _call(self, neighbour: str, host: str, port: int) -> None:
+    async def _call(self, neighbour: str, expected: str, host: str, port: int) -> None:
         loop, fresh, connection = asyncio.get_running_loop(), Connection(), None
-        expected = identity(neighbour, self._network) if self._secure else None
         try:
             async with asyncio.timeout(PATIENCE):
-                await loop.create_connection(lambda: fresh, host, port, ssl=self._calling, server_hostname=expected)
+                await loop.create_connection(
+                    lambda: fresh, host, port, ssl=self._calling, server_hostname=expected if self._secure else None
+                )
                 connection = fresh
                 connection.send(self._identity.encode())
                 name = await self._introduced(connection)
@@ -155,15 +157,15 @@ class Streams:
         return name
 
     def _open(self, connection: Connection, name: str) -> None:
-        if connection.lost.done():
-            raise ConnectionResetError("it hung up after its greeting")
+        if connection.transport.is_closing():
+            raise ConnectionResetError
         shared = connection.transport.get_extra_info("socket")
         shared.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for option, value in KEEPALIVE.items():
             if hasattr(socket, option):
                 shared.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-        links = [link for link in self._connections if link.neighbour == name]
+        links = [link for link in self._connections if link.neighbour == name and not link.transport.is_closing()]
         if len(links) >= PER_NEIGHBOUR:
             links[0].close("too many connections")
         self._connections[connection] = None

@@ -44,7 +44,7 @@ def _summary(now: Status) -> list[tuple[str, str]]:
         estimate += f" (of epoch {now.estimate_epoch})"
     rows = [("state", now.state), (now.statistic, estimate)]
     if now.low is not None and now.high is not None and now.level is not None:
-        rows.append((f"{now.level:.0%} interval", f"{now.low:.6g} to {now.high:.6g}"))
+        rows.append((f"{100 * now.level:g} % interval", f"{now.low:.6g} to {now.high:.6g}"))
     if now.doubt:
         rows.append(("waits for", f"{now.doubt.to}, {_time(now.doubt.since)}"))
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from asyncio import BaseTransport
 from pathlib import Path
@@ -45,14 +46,14 @@ def reason(error: OSError) -> tuple[str, str]:
         return error.reason, str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         dated = error.verify_code in (NOT_YET_VALID, EXPIRED)
-        return "expired" if dated else "authority", f"its certificate: {error.verify_message}"
+        return "expired" if dated else "authority", describe(error)
     if isinstance(error, ssl.SSLError):
         understood = isinstance(error, ssl.SSLEOFError) or "ALERT" in (error.reason or "")
         return "handshake" if understood else "stranger", describe(error)
     return "handshake", describe(error)
 
 
-def describe(error: BaseException) -> str:
+def describe(error: Exception) -> str:
     """What went wrong, in a few words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate: {error.verify_message}"
@@ -60,6 +61,8 @@ def describe(error: BaseException) -> str:
         return error.reason.lower().replace("_", " ")
     if isinstance(error, ConnectionResetError):
         return "it hung up"
+    if isinstance(error, OSError) and error.errno and error.errno > 0:  # below 0: of the resolver
+        return os.strerror(error.errno)
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
