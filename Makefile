@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check format benchmark gallery clean
+.PHONY: run test check format benchmark chaos gallery clean
 
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
@@ -23,6 +23,11 @@ benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/simulate.py
 	$(BIN)/python benchmarks/theory.py
+	$(BIN)/python benchmarks/network.py
+
+chaos: .venv/installed  ## more faults than the tests have time for: half an hour
+	GOSTA_SCHEDULES=30000 $(BIN)/python -m pytest tests/test_faults.py
+	$(BIN)/python tests/chaos.py --nodes 16 --seconds 90
 
 gallery: .venv/installed  ## the paper in full, into docs/gallery.md
 	rm -rf docs/gallery

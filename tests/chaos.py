@@ -38,7 +38,9 @@ class Storm:
             self.running[name] = subprocess.Popen([*GOSTA, "node", str(self.folder / name)], stdout=log, stderr=log)
 
     def kill(self, name: str) -> None:
-        self.running.pop(name).kill()
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
         self.kills += 1
 
     def rage(self, seconds: float) -> None:

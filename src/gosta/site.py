@@ -18,6 +18,7 @@ the mean of the halves is not.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import repeat
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -32,7 +33,9 @@ from gosta.statistics import pairs
 from gosta.statistics.definition import apply, as_floats
 
 PLAIN = 512  # rows up to which compiling takes longer than it saves
-REMEMBERED = 1 << 21  # kernel values of own rows with visitors that are kept, since visitors come again: 16 MiB
+REMEMBERED = 1 << 21  # means of own rows with visitors that are kept, since visitors come again: 16 MiB
+MOST_LEAVING = 256  # samples of its own that are kept for the same reason
+Sample = tuple[tuple[float, ...], ...]
 
 
 class Visitor(NamedTuple):
@@ -40,7 +43,7 @@ class Visitor(NamedTuple):
 
     home: str
     rows: int  # at home
-    sample: tuple[tuple[float, ...], ...]
+    sample: Sample
     missing: tuple[float, ...]  # what the sample misses of its home
     diagonal: tuple[float, ...]  # the mean kernel of rows at home with themselves
 
@@ -81,7 +84,7 @@ class Table:
         self.mean_diagonal = _tuple(_total(self.diagonal) / self.count)
         self.sample = min(self.count, SAMPLE)
         self.mean = own.row_means.mean(axis=0) if self.count > SAMPLE else np.zeros(self.width)
-        self._remembered: dict[tuple[float, ...], Floats] = {}
+        self._seen: dict[Sample, Floats] = {}
         self._leaving: dict[int, Visitor] = {}
 
     def _diagonal(self) -> Floats:
@@ -95,16 +98,21 @@ class Table:
             ) from error
         return values
 
-    def against(self, guest: tuple[float, ...]) -> Floats:
-        """The kernel of each own row with a visitor's row: rows × k."""
-        found = self._remembered.get(guest)
+    def seen(self, sample: Sample) -> Floats:
+        """The mean kernel value of each own row with the rows of a sample: rows × k."""
+        found = self._seen.get(sample)
         if found is None:
-            if (len(self._remembered) + 1) * self.count * self.width > REMEMBERED:
-                self._remembered.clear()
-            found = self._remembered[guest] = self._evaluated(guest)
+            if (len(self._seen) + 1) * self.count * self.width > REMEMBERED:
+                self._seen.clear()
+            found = np.zeros((self.count, self.width))
+            for guest in sample:
+                found += self._evaluated(guest)
+            found /= len(sample)
+            self._seen[sample] = found
         return found
 
     def _evaluated(self, guest: tuple[float, ...]) -> Floats:
+        """The kernel of each own row with another."""
         statistic, out = self.own.statistic, np.empty((self.count, self.width))
         try:
             if self.count <= PLAIN:
@@ -139,10 +147,7 @@ def against(x, guest, options, out):
 
     def visit(self, visitor: Visitor) -> Floats:
         """The mean kernel value of each own row with a visitor, and with what it misses: rows × k."""
-        total = np.zeros((self.count, self.width))
-        for guest in visitor.sample:
-            total += self.against(guest)
-        return total / len(visitor.sample) + visitor.missing
+        return self.seen(visitor.sample) + visitor.missing
 
     def over(self, visitor: Visitor) -> list[float]:
         """The mean of that over own rows."""
@@ -155,7 +160,9 @@ def against(x, guest, options, out):
             made = Visitor(home, self.count, sample, (0.0,) * self.width, self.mean_diagonal)
             if self.sample < self.count:
                 made = made._replace(missing=tuple((self.mean - self.over(made)).tolist()))
-            self._leaving = {upcoming: made}  # it is asked for again when an offer is repeated
+            if len(self._leaving) >= MOST_LEAVING:
+                self._leaving.clear()
+            self._leaving[upcoming] = made
         return self._leaving[upcoming]
 
 
@@ -227,11 +234,12 @@ class Site:
             given["held"], given["weight"] = self.table.over(going), self._weight(going, 0)
         if "known" in samples:
             given["known"] = self._rows_known(coming) if self.local is not None else self._known(coming)
-        told = len(theirs.told) // len(self.states)
-        for c, state in enumerate(self.states):
-            values = [given[name] for name in samples]
-            values = [value[c] if isinstance(value, list) else value for value in values]
-            self.states[c] = self.protocol.meet(state, theirs.told[c * told : (c + 1) * told], *values)
+        told, several = len(theirs.told) // len(self.states), len(self.states)
+        values = zip(*(v if isinstance(v, list) else repeat(v, several) for v in map(given.get, samples)), strict=True)
+        self.states = [
+            self.protocol.meet(state, theirs.told[c * told : (c + 1) * told], *own)
+            for c, (state, own) in enumerate(zip(self.states, values, strict=True))
+        ]
 
     def memory(self) -> Memory:
         """All that it keeps."""
@@ -271,23 +279,24 @@ class Site:
         """The same for each row, with `local`: the mean over visitors, in two halves."""
         half = self.meetings // 2 % 2
         weight = self._weight(visitor, half)
-        self.halves[half] += weight * (self.table.visit(visitor) - self.halves[half])
         first, second = self.halves
+        mine = self.halves[half]
+        mine += weight * (self.table.visit(visitor) - mine)
         share = self.totals[1] / (self.totals[0] + self.totals[1])
         if share > 0.0:
-            a, b, whole = self._local(first, second, first + share * (second - first))
+            a, b, whole = self._local(np.array([first, second, first + share * (second - first)]))
             found = 2.0 * whole - 0.5 * (a + b)
         else:
-            (found,) = self._local(first)
+            (found,) = self._local(self.halves[:1])
         return list(_tuple(_total(found) / self.table.count))
 
-    def _local(self, *means: Floats) -> Floats:
-        """`local` of each row's means, in the textbook's normalisation."""
+    def _local(self, means: Floats) -> Floats:
+        """`local` of each row's means, in the textbook's normalisation, once or several times over."""
         assert self.local is not None
-        stacked, n = np.stack(means), self.rows_met if self.population is None else self.population
+        n = self.rows_met if self.population is None else self.population
         if self.table.own.statistic.normalisation == "U" and n > 1:
-            stacked = n / (n - 1) * stacked - self.table.diagonal / (n - 1)
-        found = apply(self.local, stacked.reshape(-1, self.table.width))
+            means = n / (n - 1) * means - self.table.diagonal / (n - 1)
+        found = apply(self.local, means.reshape(-1, self.table.width))
         return found.reshape(len(means), self.table.count, -1)
 
     def estimates(self, now: float = 0.0) -> list[float]:

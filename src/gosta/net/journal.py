@@ -98,6 +98,7 @@ class Journal:
             only if self._read_only else str(self.path), isolation_level=None, uri=self._read_only, timeout=1.0
         )
         if not self._read_only:
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")  # nobody else writes, or reads while the node runs
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -129,11 +130,11 @@ class Journal:
 
     def append(self, records: Sequence[AnyRecord]) -> None:
         """Write records, all or none."""
-        with self._together():
-            for number, record in enumerate(records, self.last + 1):
-                kind = type(record).__struct_config__.tag
-                self._db.execute("INSERT INTO records VALUES (?, ?, ?)", (number, kind, _encode(record)))
-        self.last += len(records)
+        rows = [(self.last + k, type(r).__struct_config__.tag, _encode(r)) for k, r in enumerate(records, 1)]
+        with self._together() if len(rows) > 1 else contextlib.nullcontext():  # a statement is a transaction by itself
+            for row in rows:
+                self._db.execute("INSERT INTO records VALUES (?, ?, ?)", row)
+        self.last += len(rows)
 
     def remember(self, memory: bytes) -> None:
         """Keep all that follows from the records so far; of these, only the meetings of this epoch are kept."""

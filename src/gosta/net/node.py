@@ -178,7 +178,8 @@ class Node:
             self._cancel("answer")
             if "tick" not in self._timers and self.file.node.rate > 0:
                 wait = self.chance.expovariate(self.file.node.rate)
-                self._later("tick", max(wait, 1.0) if self.trouble else wait, self._tick)
+                least = 1.0 if self.trouble else 0.0 if self.links else 0.05
+                self._later("tick", max(wait, least), self._tick)
 
     def _tick(self) -> None:
         """Offer somebody a meeting."""

@@ -101,6 +101,7 @@ class Peer:
     def _restart(self) -> None:
         """As at the beginning of an epoch."""
         self.site, self.readings, self.pending = self.source.site(), Readings(), None
+        self._told = len(self.site.side(1.0).told) // len(self.site.states)
         self.births: dict[str, int] = {}
         self.meetings: dict[str, int] = {}
         self.told: dict[str, tuple[float, ...]] = {}
@@ -237,15 +238,19 @@ class Peer:
     def _fits(self, side: Side) -> bool:
         """Whether a side can be met with: the right lengths, finite numbers, and no other rows at a known home."""
         site, table, visitor = self.site, self.site.table, side.visitor
-        told = len(site.side(1.0).told)
+        told = len(site.states) * self._told
         columns, sample = (table.x.shape[1], SAMPLE) if site.protocol.visitors else (0, 0)
         home = visitor.rows, visitor.diagonal
         if not wire.fits(side, told, columns, sample, table.width) or site.homes.get(visitor.home, home) != home:
             return False
         try:
-            return all(len(table.against(row)) for row in visitor.sample)  # remembered: the meeting will need it
+            if visitor.sample:
+                table.seen(
+                    visitor.sample
+                )  # what the kernel cannot do with it shows now; the meeting finds it remembered
         except InputError:
             return False
+        return True
 
     def memory(self) -> bytes:
         """All that it keeps, for a file."""

@@ -95,7 +95,6 @@ def decode(raw: bytes) -> AnyMessage:
 def fits(side: Side, told: int, columns: int, sample: int, values: int) -> bool:
     """Whether all parts of a side have the lengths they must have, and all numbers are finite and not too large."""
     visitor = side.visitor
-    numbers = [*side.told, *visitor.missing, *visitor.diagonal]
     return (
         len(side.told) == told
         and 0.0 < side.pace <= 1.0
@@ -104,12 +103,13 @@ def fits(side: Side, told: int, columns: int, sample: int, values: int) -> bool:
         and 0 < visitor.rows < 2**40
         and 0 < len(visitor.home) <= 64
         and len(visitor.sample) == min(visitor.rows, sample)
-        and len(visitor.missing) in (0, values)
-        and bool(visitor.missing) == bool(visitor.sample)
+        and all(len(row) == columns for row in visitor.sample)
+        and len(visitor.missing) == (values if visitor.sample else 0)
         and len(visitor.diagonal) == values
-        and all(isfinite(number) and abs(number) <= LARGEST for number in numbers)
-        and all(
-            len(row) == columns and all(isfinite(number) and abs(number) <= LARGEST_ROW for number in row)
-            for row in visitor.sample
-        )
+        and _moderate([*side.told, *visitor.missing, *visitor.diagonal], LARGEST)
+        and _moderate([number for row in visitor.sample for number in row], LARGEST_ROW)
     )
+
+
+def _moderate(numbers: list[float], largest: float) -> bool:
+    return all(map(isfinite, numbers)) and max(map(abs, numbers), default=0.0) <= largest

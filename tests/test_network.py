@@ -1,0 +1,132 @@
+"""The real thing: processes, sockets, TLS, journals; from nothing to a verified network, and through a storm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chaos import gosta, storm
+from ports import free
+
+import gosta as package
+
+
+def statuses(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network of eight nodes that ran until all thought they were within 1 %."""
+    folder = tmp_path_factory.mktemp("network") / "my-network"
+    made = gosta("network", "init", "--nodes", 8, "--graph", "watts-strogatz", "--statistic", "auc", "--data",
+                 "breast-cancer", "--rate", 40, "--port", free(16), folder)  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    run = gosta("network", "up", folder, "--until", "1%", "--json")
+    assert run.returncode == 0, run.stderr
+    (folder / "seen.json").write_text(run.stdout)
+    return folder
+
+
+def test_all_nodes_know_the_value_over_all_rows(finished: Path) -> None:
+    exact = package.exact("breast-cancer", "auc", interval=0.95)
+    found = statuses((finished / "seen.json").read_text())
+    assert len(found) == 8
+    for status in found:
+        assert status["estimate"][0] == pytest.approx(exact.value, rel=0.02)
+        assert status["low"] == pytest.approx(exact.low, abs=0.02)
+        assert status["high"] == pytest.approx(exact.high, abs=0.02)
+        assert (status["state"], status["epoch"], status["restarts"]) == ("running", 1, 0)
+
+
+def test_the_journals_agree(finished: Path) -> None:
+    verified = gosta("network", "verify", finished)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert verified.stdout.count("yes  ") == 4
+    assert "NO" not in verified.stdout
+
+
+def test_the_simulator_gets_to_the_same_states_bit_for_bit(finished: Path) -> None:
+    replayed = gosta("replay", finished, "--json")
+    found = json.loads(replayed.stdout)
+    assert found["differ"] == []
+    assert found["nodes"] == 8
+    assert found["meetings"] > 100
+
+
+def test_status_of_nodes_that_do_not_run(finished: Path) -> None:
+    (one,) = statuses(gosta("status", finished / "node-3", "--json").stdout)
+    assert one["state"] == "stopped"
+    assert one["exchanges"] > 10
+    assert len(statuses(gosta("status", finished, "--json").stdout)) == 8
+
+
+def test_verify_sees_what_was_changed(finished: Path, tmp_path: Path) -> None:
+    """A journal of the past, a node that was left out, and other rows."""
+    copy = tmp_path / "copy"
+    shutil.copytree(finished, copy)
+    shutil.copy(copy / "node-1" / "journal.sqlite", copy / "node-2" / "journal.sqlite")
+    wrong = gosta("network", "verify", copy)
+    assert wrong.returncode == 2
+    assert "that of node-1, not of node-2" in wrong.stderr
+    shutil.copytree(finished, again := tmp_path / "again")
+    table = again / "node-5" / "data.csv"
+    table.write_text(table.read_text() + "1.5,-1.0\n")
+    wrong = gosta("network", "verify", again)
+    assert wrong.returncode == 1
+    assert "NO " in wrong.stdout
+
+
+def test_a_storm_of_kills(tmp_path: Path) -> None:
+    """Killed without warning, in the midst of whatever they do: nothing is lost or doubled."""
+    *findings, replayed = storm(tmp_path / "network", nodes=5, seconds=8.0, seed=1)
+    assert [finding["claim"] for finding in findings if not finding["holds"]] == []
+    assert replayed["differ"] == []
+
+
+def test_a_node_changes_with_its_files_and_stops_when_told(tmp_path: Path) -> None:
+    """New rows at one node, one node forgotten: everyone gets to the value over the rows that are left."""
+    folder = tmp_path / "network"
+    gosta("network", "init", folder, "--nodes", 4, "--graph", "complete", "--data", "breast-cancer", "--rate", 40,
+          "--port", free(8))  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-m", "gosta", "network", "up", str(folder)], stdout=subprocess.PIPE, text=True
+    ) as up:
+        wait_for(folder, lambda found: all(status["exchanges"] > 30 for status in found))
+        table = folder / "node-0" / "data.csv"
+        lines = table.read_text().splitlines()
+        table.write_text("\n".join(lines[: len(lines) // 2]) + "\n")
+        wait_for(folder, lambda found: all(status["epoch"] == 2 and status["exchanges"] > 30 for status in found))
+        (other,) = [s for s in statuses(gosta("status", folder, "--json").stdout) if s["node"] == "node-1"]
+        assert other["rows_met"] == 569 - (len(lines) - 1 - (len(lines) // 2 - 1))
+        up.send_signal(signal.SIGINT)
+        told = up.communicate(timeout=60)[0]
+    assert up.returncode == 0
+    assert "gosta network verify" in told
+    assert gosta("network", "verify", folder).returncode == 0
+    left = gosta("network", "forget", folder, "node-2")
+    assert left.returncode == 0, left.stderr
+    run = gosta("network", "up", folder, "--for", 12, "--json")
+    assert [(status["node"], status["epoch"]) for status in statuses(run.stdout)] == [
+        ("node-0", 3),
+        ("node-1", 3),
+        ("node-3", 3),
+    ]
+    assert gosta("network", "verify", folder).returncode == 0
+
+
+def wait_for(folder: Path, what: Any) -> None:
+    end = time.monotonic() + 60.0
+    while time.monotonic() < end:
+        found = statuses(gosta("status", folder, "--json").stdout)
+        if all("exchanges" in status for status in found) and what(found):
+            return
+        time.sleep(0.2)
+    pytest.fail(f"waited in vain: {found}")
