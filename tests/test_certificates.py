@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 from gosta.errors import InputError
 from gosta.net import certificates
 from gosta.net.certificates import Pair
+from gosta.net.names import identity
 
 NETWORK = "0123456789abcdef"
 
@@ -96,4 +97,4 @@ def test_names_that_could_be_taken_for_another(authority: Pair, name: str) -> No
     with pytest.raises(InputError, match="letters"):
         certificates.issue(authority, NETWORK, name)
     with pytest.raises(InputError, match="letters"):
-        certificates.identity("a", name)
+        identity("a", name)

@@ -361,7 +361,7 @@ def test_what_cannot_be_added(tmp_path: Path, port: int) -> None:
     rows.write_text("a\n1\n")
     with pytest.raises(InputError, match=r"has 1 numbers a row where .* has 2"):
         folders.add(folder, rows)
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="No such file"):
         folders.add(folder, tmp_path / "none.csv")
     (folder / "authority" / "key.pem").rename(folder / "key.pem")
     with pytest.raises(InputError, match=r"must hold cert.pem and key.pem"):

@@ -64,7 +64,7 @@ def asking(status: Status, ask: Callable[[str, int], Any]) -> Any:
         served = await pages.serve("127.0.0.1:0", lambda: status)
         try:
             async with asyncio.timeout(20):
-                return await asyncio.to_thread(ask, *addresses.split(served.address))
+                return await asyncio.to_thread(ask, *addresses.parse(served.address))
         finally:
             await served.stop()
 

@@ -95,7 +95,7 @@ InTown = Callable[[Callable[[Town], Awaitable[None]]], None]
 async def say(address: str, context: ssl.SSLContext | None, words: bytes, *, stay: bool = True) -> bytes:
     """Connect, say something, and hear what comes until the other end hangs up."""
     try:
-        reader, writer = await asyncio.open_connection(*addresses.split(address), ssl=context)
+        reader, writer = await asyncio.open_connection(*addresses.parse(address), ssl=context)
     except OSError:
         return b""
     try:
@@ -313,7 +313,7 @@ def test_a_neighbour_who_stops_in_the_middle_of_a_frame(town: InTown) -> None:
 
 def test_a_neighbour_who_breaks_off(town: InTown) -> None:
     async def body(town: Town) -> None:
-        address = addresses.split(town.address)
+        address = addresses.parse(town.address)
         reader, writer = await asyncio.open_connection(*address, ssl=town.context(issue(town.authority, "a")))
         writer.write(HELLO)
         await reader.readexactly(4)

@@ -252,9 +252,9 @@ def test_addresses_that_cannot_be_used(tmp_path: Path) -> None:
     async def body(world: StreamsWorld) -> None:
         streams = world.build("a", Listener("b"))
         for address in ("nowhere", "127.0.0.1:", "127.0.0.1:70000", ":7000", "::1:7000", "127.0.0.1:port"):
-            with pytest.raises(InputError, match="host:port is needed"):
+            with pytest.raises(InputError, match=r"host:port|a port"):
                 await streams.start(address)
-            with pytest.raises(InputError, match="host:port is needed"):
+            with pytest.raises(InputError, match=r"host:port|a port"):
                 streams.dial("b", address)
         for address in ("0.0.0.0:0", "192.0.2.1:7000", "[::]:0"):
             with pytest.raises(InputError, match="tls = false is for loopback only"):

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
+from typing import NamedTuple
 
 from gosta.errors import InputError
 
 
-def split(address: str) -> tuple[str, int]:
-    """The host and the port of an address.
+class Address(NamedTuple):
+    """Where somebody listens."""
 
-    >>> split("hospital.example:7000"), split("[::1]:7000")
-    (('hospital.example', 7000), ('::1', 7000))
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse(text: str) -> Address:
+    """A host and a port from host:port; IPv6 goes in brackets.
+
+    >>> parse("hospital.example:7400"), parse("[::1]:7400")
+    (Address(host='hospital.example', port=7400), Address(host='::1', port=7400))
     """
-    host, _, port = address.rpartition(":")
+    host, _, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     bracketed = host == f"[{bare}]"
-    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else -1
-    if not bare or number not in range(65536) or (":" in bare and not bracketed):
-        raise InputError(f"address {address!r}: host:port is needed, as in 192.0.2.1:7000 or [2001:db8::1]:7000")
-    return bare, number
-
-
-def join(host: str, port: int) -> str:
-    """An address from its host and port.
-
-    >>> join("::1", 7000)
-    '[::1]:7000'
-    """
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if not re.fullmatch(r"[0-9A-Za-z._:%-]+", bare) or bracketed != (":" in bare):
+        raise InputError(f"{text!r} must be host:port, such as 127.0.0.1:7400 or [::1]:7400")
+    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
+        raise InputError(f"{text!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400")
+    return Address(bare, int(port))
 
 
 def is_loopback(host: str) -> bool:
@@ -46,7 +50,7 @@ def is_loopback(host: str) -> bool:
 
 def bind(address: str, setting: str) -> socket.socket:
     """A socket that listens at an address, which a setting of node.toml gives."""
-    host, port = split(address)
+    host, port = parse(address)
     try:
         family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         both = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
@@ -62,4 +66,4 @@ def bind(address: str, setting: str) -> socket.socket:
 
 def bound(listening: socket.socket) -> str:
     """Where a socket listens, with the port that port 0 became."""
-    return join(*listening.getsockname()[:2])
+    return str(Address(*listening.getsockname()[:2]))

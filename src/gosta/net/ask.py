@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gosta.errors import InputError
-from gosta.net.files import address
+from gosta.net.addresses import parse
 from gosta.net.status import Status
 
 SECONDS = 2.0  # until an answer is not waited for any more
@@ -20,7 +20,7 @@ HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where to call a node that listen
 def ask(page: str, seconds: float = SECONDS) -> Status | None:
     """What a node says of itself on its status page, host:port; None where there is no answer, or none of a node."""
     try:
-        host, port = address(page)
+        host, port = parse(page)
         connection = http.client.HTTPConnection(HERE.get(host, host), port, timeout=seconds)
         try:
             connection.request("GET", "/status")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -18,12 +17,12 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gosta.errors import InputError
+from gosta.net.names import identity
 
 AUTHORITY_DAYS = 3650
 NODE_DAYS = 825  # the longest that all TLS libraries accept
 SLACK = timedelta(hours=1)  # clocks of sites differ
 
-NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")  # a label of a DNS name
 
 SigningKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
@@ -33,20 +32,6 @@ class Pair(NamedTuple):
 
     key: bytes
     cert: bytes
-
-
-def identity(name: str, network: str) -> str:
-    """What a node's certificate is for; with the network in it, as an authority may serve several networks.
-
-    >>> identity("node-3", "0123456789abcdef")
-    'node-3.0123456789abcdef'
-    """
-    if not (NAME.fullmatch(name) and NAME.fullmatch(network)):
-        raise InputError(
-            f"name {name!r} of a node of network {network!r}: at most 63 letters, digits, - and _, please, "
-            "a letter or digit first and last"
-        )
-    return f"{name}.{network}"
 
 
 def authority(network: str) -> Pair:

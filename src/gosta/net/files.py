@@ -11,15 +11,16 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
 from gosta.errors import InputError
+from gosta.net.addresses import parse
+from gosta.net.names import ALLOWED, NAME
 
 MOST_BYTES = 1 << 20  # of a node.toml
 MOST_NETWORK_BYTES = 1 << 26
-NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")  # as certificates can hold it
 MEND = "mend the line; 'gosta network init' writes such files"
 
 
@@ -71,32 +72,6 @@ class NetworkFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Kind = TypeVar("Kind", NodeFile, NetworkFile)
-
-
-class Address(NamedTuple):
-    """Where somebody listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-def address(text: str) -> Address:
-    """A host and a port from host:port; IPv6 goes in brackets.
-
-    >>> address("[::1]:7400")
-    Address(host='::1', port=7400)
-    """
-    host, _, port = text.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    bracketed = host == f"[{bare}]"
-    if not re.fullmatch(r"[0-9A-Za-z._:%-]+", bare) or bracketed != (":" in bare):
-        raise InputError(f"{text!r} must be host:port, such as 127.0.0.1:7400 or [::1]:7400")
-    if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
-        raise InputError(f"{text!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400")
-    return Address(bare, int(port))
 
 
 def read_node(path: Path) -> NodeFile:
@@ -214,17 +189,16 @@ def check_place(place: Place) -> None:
 def check_name(name: str, field: str) -> None:
     """Refuse what cannot be the name of a node, which is also that of a folder."""
     if not NAME.fullmatch(name):
-        raise InputError(
-            f"{field} = {name[:80]!r}: a node's name has at most 63 letters a-z, digits, '-' and '_', "
-            "a letter or digit first and last"
-        )
+        raise InputError(f"{field} = {name[:80]!r}: a node's name has {ALLOWED}")
 
 
-def _field(field: str, where: str) -> Address:
+def _field(field: str, where: str) -> None:
     try:
-        return address(where)
+        port = parse(where).port
     except InputError as error:
         raise InputError(f"{field} = {error}") from None
+    if port == 0:
+        raise InputError(f"{field} = {where!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400")
 
 
 NODE_HEAD = """\

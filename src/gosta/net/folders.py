@@ -18,7 +18,7 @@ import msgspec
 
 from gosta.datasets.data import Floats
 from gosta.errors import InputError, unknown
-from gosta.net import certificates, files
+from gosta.net import addresses, certificates, files
 from gosta.net.certificates import Pair
 from gosta.net.files import NetworkFile, NodeFile, Place
 from gosta.net.plan import Plan
@@ -178,16 +178,16 @@ def csv(x: Floats) -> str:
     return "\n".join([head, *(",".join(map(repr, row)) for row in x.tolist()), ""])
 
 
-def _places(nodes: int, hosts: Sequence[str], port: int) -> list[files.Address]:
+def _places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses.Address]:
     if len(hosts) not in (1, nodes):
         raise InputError(f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each node")
     ports = [port + 2 * k for k in range(nodes)] if len(hosts) == 1 else [port] * nodes
     if not 1 <= port <= max(ports) < 65535:
         raise InputError(f"port = {port}: {nodes} nodes need ports up to {max(ports) + 1}; ports go from 1 to 65535")
     where = list(hosts) * (nodes // len(hosts))
-    places = [files.Address(host, p) for host, p in zip(where, ports, strict=True)]
+    places = [addresses.Address(host, p) for host, p in zip(where, ports, strict=True)]
     for place in places:
-        files.address(str(place))
+        addresses.parse(str(place))
         for p in (place.port, place.port + 1):
             if not _free(place.host, p):
                 raise InputError(
@@ -207,13 +207,13 @@ def _free(host: str, port: int) -> bool:
     return True
 
 
-def _free_place(network: NetworkFile, host: str, port: int | None) -> files.Address:
+def _free_place(network: NetworkFile, host: str, port: int | None) -> addresses.Address:
     if port is not None:
         return _places(1, [host], port)[0]
-    taken = {files.address(where) for where in network.nodes.values()}
+    taken = {addresses.parse(where) for where in network.nodes.values()}
     for p in range(max(where.port for where in taken) + 2, 65534, 2):
         if _free(host, p) and _free(host, p + 1):
-            return files.Address(host, p)
+            return addresses.Address(host, p)
     raise InputError(f"no port of {host} is free; name one with --port")
 
 
@@ -249,7 +249,7 @@ def _authority(folder: Path) -> Pair:
         raise InputError(f"authority = {str(folder)!r} must hold cert.pem and key.pem: {error.strerror}") from None
 
 
-def _place(name: str, where: files.Address, rate: float) -> Place:
+def _place(name: str, where: addresses.Address, rate: float) -> Place:
     return Place(name, str(where), str(where._replace(port=where.port + 1)), rate=rate)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gosta import datasets
+from gosta import datasets, machine
 from gosta.datasets.data import Data, Floats
 from gosta.errors import InputError
 from gosta.net.files import Task
@@ -25,12 +26,30 @@ def own_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
 
     Files that the task names (a statistic's own, say) lie in a folder, by default beside the data.
     """
-    if task.encoded:
-        table = datasets.load(data)
-        x = table.numbers(list(table.columns))
-    else:
-        x = _encoded(task, data, data.parent if folder is None else folder)
+    x = _plain(data) if task.encoded else _encoded(task, data, data.parent if folder is None else folder)
     check_sizes(x, data)
+    return x
+
+
+def _plain(path: Path) -> Floats:
+    """A table of numbers as `gosta network init` writes it; without the libraries that read any table."""
+    if path.suffix != ".csv":
+        table = datasets.load(path)
+        return table.numbers(list(table.columns))
+    try:
+        machine.require_memory(8 * path.stat().st_size, f"reading {path}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there are no rows is said below
+            x = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        why = str(error).partition(";")[0].rstrip(".")
+        raise InputError(f"{path}: {why}; a line of names and then lines of numbers are needed") from None
+    if not x.size:
+        raise InputError(f"{path} has no rows; a node needs at least one")
+    if not np.isfinite(x).all():
+        raise InputError(f"{path} has missing or infinite values; mend or leave out those rows")
     return x
 
 

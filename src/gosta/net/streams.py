@@ -14,8 +14,8 @@ from collections.abc import Coroutine
 
 from gosta.errors import InputError, shorten
 from gosta.net import addresses
-from gosta.net.certificates import identity
 from gosta.net.connection import Connection
+from gosta.net.names import identity
 from gosta.net.tls import RefusedError, Tls, contexts, describe, names, reason
 from gosta.net.transport import Ear
 
@@ -74,7 +74,7 @@ class Streams:
             await asyncio.wait(waiting)
 
     def _place(self, address: str) -> tuple[str, int]:
-        host, port = addresses.split(address)
+        host, port = addresses.parse(address)
         if not self._secure and not addresses.is_loopback(host):
             raise InputError(f"address {address!r}: tls = false is for loopback only, as in 127.0.0.1:{port}")
         return host, port
@@ -99,7 +99,7 @@ class Streams:
                     del self._handshakes[oldest]
                     oldest.cancel()
                     self._ear.refused("stranger", "too many callers at a time: the one who took longest makes room")
-                task = self._begin(self._answer(caller, addresses.join(*place[:2])))
+                task = self._begin(self._answer(caller, str(addresses.Address(*place[:2]))))
                 self._handshakes[task] = None
                 task.add_done_callback(lambda done: self._handshakes.pop(done, None))
                 await asyncio.sleep(0)  # others have their turn, however many call
