@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from chaos import gosta, storm
 from ports import free
 
 import gosta as package
+from gosta.net import certificates
 
 
 def statuses(text: str) -> list[dict[str, Any]]:
@@ -120,6 +122,23 @@ def test_a_node_changes_with_its_files_and_stops_when_told(tmp_path: Path) -> No
         ("node-3", 3),
     ]
     assert gosta("network", "verify", folder).returncode == 0
+
+
+def test_new_certificates_and_old_ones(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, folder := tmp_path / "network")
+    old = (folder / "node-1" / "cert.pem").read_bytes()
+    assert "node-1" in gosta("network", "certify", folder, "node-1").stdout
+    assert (folder / "node-1" / "cert.pem").read_bytes() != old
+    authority = certificates.Pair(*((folder / "authority" / name).read_bytes() for name in ("key.pem", "cert.pem")))
+    network = json.loads((finished / "seen.json").read_text().splitlines()[0])["network"]
+    then = datetime.now(UTC) - timedelta(days=9)
+    ended = certificates.issue(authority, network, "node-1", not_before=then, not_after=then + timedelta(days=1))
+    (folder / "node-1" / "cert.pem").write_bytes(ended.cert)
+    (folder / "node-1" / "key.pem").write_bytes(ended.key)
+    refused = gosta("node", folder / "node-1")
+    assert refused.returncode == 2
+    assert "ended on" in refused.stderr
+    assert "gosta network certify" in refused.stderr
 
 
 def wait_for(folder: Path, what: Any) -> None:

@@ -53,6 +53,7 @@ networks.command("init", epilog=network.INIT_EXAMPLES)(_interruptible(network.in
 networks.command("up", epilog=up.EXAMPLES)(_interruptible(up.up))
 networks.command("verify", epilog=verify.EXAMPLES)(_interruptible(verify.verify))
 networks.command("add", epilog=network.ADD_EXAMPLES)(_interruptible(network.add))
+networks.command("certify", epilog=network.CERTIFY_EXAMPLES)(_interruptible(network.certify))
 networks.command("forget", epilog=network.FORGET_EXAMPLES)(_interruptible(network.forget))
 app.command("node", epilog=node.EXAMPLES)(_interruptible(node.node))
 app.command("status", epilog=status.EXAMPLES)(_interruptible(status.status))

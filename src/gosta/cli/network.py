@@ -31,6 +31,13 @@ gosta network add my-network/
 
 gosta network add my-network/ --data rows.csv --neighbours node-1,node-2
 """
+CERTIFY_EXAMPLES = """
+[bold]Examples[/bold]
+
+gosta network certify my-network/
+
+gosta network certify my-network/ node-3
+"""
 FORGET_EXAMPLES = """
 [bold]Examples[/bold]
 
@@ -184,6 +191,17 @@ def forget(
     _tell_away(folder, change)
     if not delete and (folder / f"{name}.forgotten").is_dir():
         print(f"  its folder is {folder / name}.forgotten now")
+
+
+def certify(
+    folder: Folder,
+    names: Annotated[list[str] | None, typer.Argument(help="The nodes; by default all.")] = None,
+) -> None:
+    """Make new keys and certificates for nodes, before the old ones end; restart the nodes then."""
+    from gosta.net import folders
+
+    made = folders.certify(folder, names or [])
+    print(f"{folder}: new keys and certificates for {shorten(made, 12) or 'nobody'}; restart these nodes")
 
 
 def _tell_away(folder: Path, change: Change) -> None:

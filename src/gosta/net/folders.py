@@ -153,6 +153,17 @@ def _check_there(folder: Path, network: NetworkFile, name: str) -> None:
         raise unknown(f"node of {folder}", name, network.nodes)
 
 
+def certify(folder: Path, names: Sequence[str]) -> list[str]:
+    """New keys and certificates for nodes whose folders are here, by default for all; they count from a restart on."""
+    network, trusted = overview(folder), _authority(folder / "authority")
+    for name in names:
+        _check_there(folder, network, name)
+    here = [name for name in names or network.nodes if (folder / name).is_dir()]
+    for name in here:
+        _write_pair(folder / name, certificates.issue(trusted, network.network.id, name))
+    return here
+
+
 def running(folder: Path) -> bool:
     """Whether a node runs from this folder: it holds a lock on node.lock."""
     try:

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -50,7 +50,7 @@ async def _run(folder: Path) -> None:
         source = read_source(file, folder)
         identity = _identity(file, folder, journal := Journal(folder / JOURNAL, file.node.durable))
         node = Node(file, identity, source, journal, asyncio.get_running_loop(), random.Random(), log)
-        tls = Tls(folder / "cert.pem", folder / "key.pem", folder / "ca.pem") if file.node.tls else None
+        tls = _credentials(folder, log) if file.node.tls else None
         transport = Streams(file.node.name, file.network.id, node, tls)
         await transport.start(file.node.listen)
         page = await pages.serve(file.node.status, node.status) if file.node.status else None
@@ -64,6 +64,23 @@ async def _run(folder: Path) -> None:
             if page is not None:
                 page.close()
             log("stopped", epoch=node.peer.epoch, exchanges=node.peer.site.meetings)
+
+
+def _credentials(folder: Path, log: Log) -> Tls:
+    """The node's key and certificate, which must still be good."""
+    from gosta.net.certificates import expires
+
+    tls = Tls(folder / "cert.pem", folder / "key.pem", folder / "ca.pem")
+    try:
+        until = expires(tls.cert.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {tls.cert}: {error.strerror}; 'gosta network certify' makes a new one") from None
+    left = until - datetime.now(UTC)
+    if left < timedelta(0):
+        raise InputError(f"{tls.cert} ended on {until:%Y-%m-%d}; make a new one with: gosta network certify NETWORK")
+    if left < timedelta(days=30):
+        log("the certificate ends soon", until=f"{until:%Y-%m-%d}")
+    return tls
 
 
 def _identity(file: NodeFile, folder: Path, journal: Journal) -> Identity:
