@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from gosta.errors import InputError
 from gosta.net import wire
 from gosta.net.journal import Met
 from gosta.net.peer import Peer
@@ -58,7 +59,7 @@ def lost_or_doubled(peers: Mapping[str, Peer]) -> list[str]:
 
 
 def meetings(records: Mapping[str, Sequence[Met]], peers: Mapping[str, Peer]) -> list[Meeting]:
-    """All meetings of an epoch in an order in which each node had them; AssertionError where there is none."""
+    """All meetings of an epoch in an order in which each node had them; InputError where there is none."""
     left = {name: list(reversed(own)) for name, own in records.items()}
     ordered: list[Meeting] = []
     waiting = list(left)
@@ -80,6 +81,7 @@ def meetings(records: Mapping[str, Sequence[Met]], peers: Mapping[str, Peer]) ->
         left[name].pop()
         ordered.append(Meeting(begun_by, name, second.id, first, second))
         waiting += [name, begun_by]
-    rest = {name: len(own) for name, own in left.items() if own}
-    assert not rest, f"meetings that only one side has: {rest}"
+    rest = ", ".join(f"{len(own)} of {name}" for name, own in left.items() if own)
+    if rest:
+        raise InputError(f"the journals do not go together: the other side does not have {rest} in that order")
     return ordered

@@ -18,7 +18,7 @@ from gosta.errors import InputError
 from gosta.net.report import Report
 from gosta.site import Side
 
-KEPT = 1_000_000  # meetings of an epoch that can be replayed; older ones are forgotten
+KEPT = 100_000  # meetings that can be replayed, some 60 MB; older ones are forgotten
 FORMAT = 1  # of the tables and records
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
