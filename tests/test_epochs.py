@@ -57,6 +57,16 @@ def test_a_node_that_lost_its_journal_begins_an_epoch() -> None:
     assert world.peers["node-0"].epoch >= 2
 
 
+@pytest.mark.parametrize("records", [1, 2, 5, 20])
+def test_a_machine_that_lost_power_and_the_end_of_its_journal_begins_an_epoch(records: int) -> None:
+    """Its neighbours remember meetings that it does not: going on as if nothing had happened would be wrong."""
+    world = World(PARTS, RING)
+    world.clock.run(20.0)
+    world.lose_power("node-1", records)
+    assert settled(world) < 0.02
+    assert world.peers["node-0"].epoch >= 2
+
+
 def test_a_node_that_leaves_for_good() -> None:
     world = World(PARTS, RING)
     world.clock.run(20.0)
@@ -91,10 +101,13 @@ def test_epochs_in_the_midst_of_faults(seed: int) -> None:
     for _ in range(4):
         world.clock.run(world.clock.now + 3.0)
         name = chance.choice(world.names)
-        if chance.random() < 0.5:
+        what = chance.randrange(3)
+        if what == 0:
             world.change(name, world.parts[name] * 2.0)
-        else:
+        elif what == 1:
             world.lose_journal(name)
+        else:
+            world.lose_power(name, chance.randrange(4))
     world.faults.clear()
     world.loss = 0.0
     assert settled(world) < 0.03

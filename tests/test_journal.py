@@ -92,6 +92,15 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
     assert journal.birth("node-0", 9) == 7
     with pytest.raises(InputError, match=r"that of node-0, not of node-1"):
         journal.birth("node-1", 7)
+    assert journal.birth("node-0", 9, "this boot") == 7
+    assert journal.birth("node-0", 9, "this boot") == 7
+    assert journal.birth("node-0", 9, "another boot") == 9
+    journal.close()
+    journal = Journal(path)
+    assert journal.birth("node-0", 11, "a third boot") == 9  # it was closed in order
+    durable = Journal(tmp_path / "durable.sqlite", durable=True)
+    assert [durable.birth("node-0", 5, boot) for boot in ("one", "two")] == [5, 5]
+    durable.close()
     journal._db.execute("INSERT INTO records VALUES (1, 'met', x'00ff00')")
     with pytest.raises(InputError, match="damaged"):
         journal.load()

@@ -162,6 +162,7 @@ class World:
         self.nodes: dict[str, Node] = {}
         self.parts = dict(zip(self.names, parts, strict=True))
         self.births = dict.fromkeys(self.names, 1)
+        self.boots = dict.fromkeys(self.names, "first boot")
         self.log: list[str] = []
         for name in self.names:
             self.disks[name].fate = self._fate(name)
@@ -187,7 +188,7 @@ class World:
         """A life of a node begins."""
         place = Place(name, "here", rate=self.rate, renew=self.renew)
         disk = self.disks[name]
-        birth = disk.birth(name, self.births[name])
+        birth = disk.birth(name, self.births[name], self.boots[name])
         identity = Identity(name, self.task.id, self.fingerprint, birth)
         file = NodeFile(self.task, place, self.neighbours[name])
         seed = Random(f"{self.chance.random()} {name}")
@@ -282,6 +283,15 @@ class World:
         self.disks[name] = Disk()
         self.births[name] += 1
 
+    def lose_power(self, name: str, records: int) -> None:
+        """A node's machine goes off, and with it the last records that were not on the disk yet."""
+        self.crash(name, 1.0)
+        disk = self.disks[name]
+        disk._db.execute("DELETE FROM records WHERE number > ?", (disk.last - records,))
+        disk.last -= records
+        self.births[name] += 1
+        self.boots[name] += " and another"
+
     def forget(self, name: str) -> None:
         """A node leaves for good."""
         self.crash(name, float("inf"))
@@ -295,7 +305,10 @@ class World:
         found = {name: node.peer for name, node in self.nodes.items()}
         for name in self.names:
             if name not in found:
-                identity = Identity(name, self.task.id, self.fingerprint, self.disks[name].birth(name, 0))
+                disk = self.disks[name]
+                identity = Identity(
+                    name, self.task.id, self.fingerprint, disk.birth(name, self.births[name], self.boots[name])
+                )
                 found[name] = Peer(identity, self.source(name), self.neighbours[name], self.task.interval)
                 found[name].restore(*self.disks[name].load())
         return {name: found[name] for name in self.names}

@@ -76,7 +76,7 @@ _decode = msgspec.msgpack.Decoder(AnyRecord).decode
 TABLES = """
 CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);
 CREATE TABLE memory (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, body BLOB NOT NULL);
-CREATE TABLE node (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, birth INTEGER NOT NULL);
+CREATE TABLE node (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, birth INTEGER NOT NULL, boot TEXT);
 """
 
 
@@ -115,18 +115,23 @@ class Journal:
             "the node then begins anew, and the network a new epoch"
         )
 
-    def birth(self, name: str, now: int) -> int:
-        """When this journal was made: now, if it is new. It must be that node's."""
-        known = self._db.execute("SELECT name, birth FROM node").fetchone()
-        if known is None and not self._read_only:
-            self._db.execute("INSERT INTO node VALUES (1, ?, ?)", (name, now))
-        if known is None:
-            return now
-        if known[0] != name:
+    def birth(self, name: str, now: int, boot: str = "") -> int:
+        """When this journal was made, by the clock; it must be that node's.
+
+        A journal that is not durable may have lost its end if the machine was started anew (`boot`) since it was
+        written and not closed. It counts as made now: neighbours will see that this is not the node they met.
+        """
+        known = self._db.execute("SELECT name, birth, boot FROM node").fetchone()
+        if known is not None and known[0] != name:
             raise InputError(
                 f"journal {self.path} is that of {known[0]}, not of {name}; give {name} a folder of its own"
             )
-        return int(known[1])
+        whole = known is not None and (self._durable or known[2] in ("", boot))
+        if self._read_only:
+            return now if known is None else int(known[1])
+        made = int(known[1]) if whole else now
+        self._db.execute("INSERT OR REPLACE INTO node VALUES (1, ?, ?, ?)", (name, made, boot))
+        return made
 
     def append(self, records: Sequence[AnyRecord]) -> None:
         """Write records, all or none."""
@@ -181,5 +186,8 @@ class Journal:
             raise self._damaged(error) from error
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, in order."""
+        if not self._read_only:
+            with contextlib.suppress(sqlite3.Error):  # a full disk: it will look as after a crash
+                self._db.execute("UPDATE node SET boot = ''")
         self._db.close()

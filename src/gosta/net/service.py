@@ -84,10 +84,18 @@ def _credentials(folder: Path, log: Log) -> Tls:
 
 
 def _identity(file: NodeFile, folder: Path, journal: Journal) -> Identity:
-    name = file.node.name
-    return Identity(
-        name, file.network.id, fingerprint(file.network, folder), journal.birth(name, time.time_ns() // 1000)
-    )
+    birth = journal.birth(file.node.name, time.time_ns() // 1000, _boot())
+    return Identity(file.node.name, file.network.id, fingerprint(file.network, folder), birth)
+
+
+def _boot() -> str:
+    """What changes when this machine is started anew."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        import psutil
+
+        return f"{psutil.boot_time() // 60:.0f}"
 
 
 async def _until_told(node: Node, folder: Path, log: Log) -> None:
