@@ -288,8 +288,8 @@ def _tell_neighbours(folder: Path, network: NetworkFile, names: Sequence[str]) -
 
 def neighbours_of(network: NetworkFile, name: str) -> dict[str, str]:
     """A node's neighbours, and where to call them."""
-    others = [a if b == name else b for a, b in network.edges if name in (a, b)]
-    return {other: network.nodes[other] for other in others}
+    others = {a if b == name else b for a, b in network.edges if name in (a, b)}
+    return {other: where for other, where in network.nodes.items() if other in others}
 
 
 def _shared(network: NetworkFile, folder: Path) -> list[str]:

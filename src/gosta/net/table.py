@@ -81,4 +81,4 @@ def _time(seconds: float | None) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2g}"
+    return "-" if value is None else f"{100 * value:.2g} %"
