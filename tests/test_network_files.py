@@ -7,16 +7,15 @@ import os
 import signal
 import socket
 import stat
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import ports
 import pytest
+from commands import command
 
 import gosta
-from gosta.cli.main import main
 from gosta.errors import InputError
 from gosta.net import certificates, folders, plan
 from gosta.net.files import (
@@ -46,16 +45,7 @@ FILE = NodeFile(TASK, Place("node-0", "127.0.0.1:7400", "[::1]:7401", rate=3.5),
 
 @pytest.fixture
 def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["gosta", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as exit_:
-            code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
-        return code, *capsys.readouterr()
-
-    return call
+    return command(capsys, monkeypatch)
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 import ports
 import pytest
+from commands import command
 from terminal import read_rest, read_until
 
-from gosta.cli.main import main
 from gosta.errors import InputError
 from gosta.net import ask, folders, plan, supervise
 from gosta.net.status import Status
@@ -46,16 +46,7 @@ def network(tmp_path: Path) -> Iterator[Path]:
 def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(supervise, "node_command", pretend)
 
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["gosta", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as exit_:
-            code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
-        return code, *capsys.readouterr()
-
-    return call
+    return command(capsys, monkeypatch)
 
 
 class Enough(Exception):  # noqa: N818

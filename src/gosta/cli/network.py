@@ -61,17 +61,12 @@ def init(
     ] = None,
     statistic: options.StatisticName = "auc",
     graph: options.GraphName = "watts-strogatz",
-    protocol: Annotated[str, typer.Option("--protocol", "-p", help="tracking, gosta-async or averaging.")] = "tracking",
+    protocol: Annotated[str, typer.Option("--protocol", "-p", help="tracking or gosta-async.")] = "tracking",
     nodes: Annotated[
         int | None, typer.Option(help="How many nodes; by default 8, or as many as the edge-list file or --by has.")
     ] = None,
-    deal: Annotated[
-        str | None, typer.Option(help="zipf (the default): a few nodes get many rows; even: all get as many.")
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(help="A column: rows with the same value are at one node; with --nodes, those with close values."),
-    ] = None,
+    deal: options.Deal = None,
+    by: options.By = None,
     seed: Annotated[int, typer.Option(help="Seed of graph and deal.")] = 0,
     interval: Annotated[
         str | None,

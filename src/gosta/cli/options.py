@@ -44,6 +44,11 @@ Scheduler = Annotated[
     str | None, typer.Option(help="The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray).")
 ]
 Workers = Annotated[int | None, typer.Option(help="Processes on this machine; by default one a core.")]
+Deal = Annotated[str | None, typer.Option(help="zipf (the default): a few nodes get many rows; even: all get as many.")]
+By = Annotated[
+    str | None,
+    typer.Option(help="A column: rows with the same value are at one node; with --nodes, those with close values."),
+]
 Interval = Annotated[str | None, typer.Option(help="Confidence level of an interval: 95% or 0.95.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 

@@ -62,13 +62,8 @@ def run(
     nodes: Annotated[
         int | None, typer.Option(help="Deal the rows to so many nodes, instead of one to each of as many nodes.")
     ] = None,
-    deal: Annotated[
-        str | None, typer.Option(help="zipf (the default): a few nodes get many rows; even: all get as many.")
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(help="A column: rows with the same value are at one node; with --nodes, those with close values."),
-    ] = None,
+    deal: options.Deal = None,
+    by: options.By = None,
     until: Annotated[
         str | None,
         typer.Option(help="Stop when most nodes, by what they see, think they are within this error: 1%."),

@@ -154,7 +154,7 @@ def _explained(error: str, given: Mapping[str, Any], kind: type) -> str:
 
 def check_task(task: Task) -> None:
     """Refuse a task that no node could work on."""
-    from gosta import protocols, statistics
+    from gosta import statistics
     from gosta.statistics import own
 
     if not re.fullmatch(r"[0-9a-f]{16}", task.id):
@@ -164,11 +164,20 @@ def check_task(task: Task) -> None:
         statistics.find(task.statistic)
     elif file[0].name != str(file[0]):
         raise InputError(f"network.statistic = {task.statistic!r}: the file must lie beside node.toml; name no folder")
-    protocols.find(task.protocol)
+    check_protocol(task.protocol)
     if task.interval is not None and not 0 < task.interval < 1:
         raise InputError(f"network.interval = {task.interval!r} must lie between 0 and 1, such as 0.95")
     if len({str(name) for name in task.classes}) < len(task.classes):
         raise InputError(f"network.classes = {list(task.classes)!r}: each class may stand there once")
+
+
+def check_protocol(name: str) -> None:
+    """Refuse protocols that need what nodes of a network do not have: a shared clock, two visitors, all rows."""
+    from gosta import protocols
+
+    rule = protocols.find(name)
+    if not isinstance(rule, protocols.Protocol) or "share" not in rule.samples or rule.begins == "row":
+        raise InputError(f"protocol = {name!r} is for simulations; nodes of a network go by tracking or gosta-async")
 
 
 def check_place(place: Place) -> None:

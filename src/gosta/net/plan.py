@@ -17,7 +17,7 @@ from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.graphs.graph import Graph
 from gosta.net import rows
-from gosta.net.files import Task
+from gosta.net.files import Task, check_protocol
 from gosta.problem import Problem, rule_for, settle
 from gosta.statistics import own
 from gosta.statistics.definition import Statistic
@@ -53,6 +53,7 @@ class Plan:
 
 def dealt(goal: Goal, data: Data, graph: str, nodes: int | None, deal: str | None, by: str | None, seed: int) -> Plan:
     """A network that gets data which is in one place now."""
+    check_protocol(goal.protocol)
     nodes = _size(graph, nodes, seed) if by is None else nodes
     statistic, options = own.from_text(goal.statistic), dict(goal.options or {})
     setting = settle(goal.protocol, data, statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
@@ -89,6 +90,7 @@ def apart(
     drop_missing: bool = False,
 ) -> Plan:
     """A network whose sites bring their own data."""
+    check_protocol(goal.protocol)
     statistic, options = own.from_text(goal.statistic), dict(goal.options or {})
     statistic.split(options)
     if len(classes) < 2 and (classes or label is not None or statistic.sample is not None):

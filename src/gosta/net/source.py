@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from gosta.datasets.data import Floats
-from gosta.errors import InputError
 from gosta.net.files import NodeFile, Task
 from gosta.net.rows import in_folder, own_rows, statistic_of
 from gosta.problem import SAMPLE, Problem, rule_for
@@ -52,10 +51,7 @@ def protocol_of(task: Task, problem: Problem) -> Protocol:
     """The rule by which it is computed, if nodes on a network can keep it."""
     rule = rule_for(task.protocol, problem.statistic)
     problem.check(rule)
-    if not isinstance(rule, Protocol) or rule.begins not in ("nothing", "moments"):
-        raise InputError(
-            f"protocol = {task.protocol!r} needs what nodes of a network do not have; take tracking or gosta-async"
-        )
+    assert isinstance(rule, Protocol)
     return rule
 
 
