@@ -210,7 +210,7 @@ def test_an_authority_of_ones_own(gosta_: Any, tmp_path: Path, port: int) -> Non
     [
         (["--data", "breast-cancer", "--nodes", "600"], "nodes = 600 must be a whole number from 2"),
         (["--data", "breast-cancer", "--graph", "nosuch"], "unknown graph or file 'nosuch'"),
-        (["--data", "breast-cancer", "--protocol", "u2"], "u2 goes with one row a node"),
+        (["--data", "breast-cancer", "--protocol", "u2"], "protocol = 'u2' is for simulations"),
         (["--data", "breast-cancer", "-s", "mann-whitney", "--interval", "95%"], "is a count"),
         (["--data", "breast-cancer", "--interval", "most"], "interval = 'most' must be none, or a level"),
         (["--data", "breast-cancer", "--classes", "a,b"], "classes goes with sites' own files"),
@@ -223,7 +223,7 @@ def test_an_authority_of_ones_own(gosta_: Any, tmp_path: Path, port: int) -> Non
         (["-s", "mmd", "--columns", "a", "--classes", "x,y"], "depends on other rows"),
         (["-s", "kendall-tau", "--columns", "a"], "needs columns for first, second"),
         (["-s", "spearman-rho", "--interval", "95%"], "nodes cannot tell its interval"),
-        (["-s", "kendall-tau", "--protocol", "flooding"], "flooding goes with one row a node"),
+        (["-s", "kendall-tau", "--protocol", "flooding"], "is for simulations"),
         (["-s", "kendall-tau", "--by", "site"], "by goes with --data"),
         (["-s", "kendall-tau", "-o", "nosuch=1"], "has no option 'nosuch'"),
         (["-s", "none.py:mine"], "no such file: none.py"),
