@@ -22,9 +22,9 @@ from gosta import graphs
 from gosta.datasets.data import Floats
 from gosta.problem import settle
 
-NODES, RUNS, SECONDS, DOWN, LOSS = 16, 10, 90, 3.0, 0.2
+NODES, RUNS, SECONDS, DOWN, LOSS = 16, 40, 60, 3.0, 0.2
 BY = "mean radius"  # each hospital sees tumours of about one size
-LATE = 30  # seconds before the end over which final errors are averaged
+LATE = 20  # seconds before the end over which final errors are averaged
 
 
 def errors(faulty: bool, run: int) -> tuple[Floats, Floats]:
