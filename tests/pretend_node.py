@@ -77,7 +77,7 @@ def main() -> None:
         sys.exit(2)
     signal.signal(signal.SIGTERM, stop)
     with (FOLDER / "node.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         host, _, port = FILE["node"]["status"].rpartition(":")

@@ -65,8 +65,11 @@ def meetings(records: Mapping[str, Sequence[Met]], peers: Mapping[str, Peer]) ->
     waiting = list(left)
     while waiting:
         name = waiting.pop()
+        pending = peers[name].pending
         if left[name] and left[name][-1].begun:
             name = left[name][-1].partner
+        elif not left[name] and pending is not None:
+            name = pending.to
         if not left.get(name) or left[name][-1].begun:
             continue
         second = left[name][-1]

@@ -151,10 +151,14 @@ def _alone(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror}; a node keeps its journal there") from None
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{folder} is run by another process already; stop that one first") from None
+        for left in reversed(range(10)):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if not left:
+                    raise InputError(f"{folder} is run by another process already; stop that one first") from None
+                time.sleep(0.05)  # somebody may only be looking whether the node runs
         lock.seek(0)
         lock.truncate()
         lock.write(f"{os.getpid()}\n")
