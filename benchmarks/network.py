@@ -173,7 +173,7 @@ def parts(folder: Path, message: bytes) -> dict[str, float]:
             found["a write" + " that survives a loss of power" * durable] = microseconds(write)
             journal.close()
     found["the meeting, one side"] = microseconds(lambda: peer.apply(met))
-    found["checking what came"] = microseconds(lambda: peer._fits(offer.side))
+    found["checking what came"] = microseconds(lambda: peer._fits(offer))
     found["encode and decode"] = microseconds(lambda: wire.decode(wire.encode(offer)))
     return found
 

@@ -67,6 +67,34 @@ def test_a_machine_that_lost_power_and_the_end_of_its_journal_begins_an_epoch(re
     assert world.peers["node-0"].epoch >= 2
 
 
+@pytest.mark.parametrize("records", [1, 2, 7, 30])
+@pytest.mark.parametrize("name", ["node-0", "node-1"])
+def test_a_journal_from_a_backup_is_noticed_by_neighbours(name: str, records: int) -> None:
+    """Unless it only lost the answer to an offer, which it gets again."""
+    world = World(PARTS, RING)
+    world.clock.run(20.0)
+    world.restore_backup(name, records)
+    assert settled(world) < 0.02
+    assert world.peers["node-2"].epoch >= (1 if records == 1 else 2)
+
+
+def test_a_node_that_computes_something_else_does_not_hold_up_the_others() -> None:
+    world = World(PARTS, RING)
+    world.clock.run(5.0)
+    world.fingerprint = "another"
+    world.crash("node-4", 0.5)
+    world.clock.run(15.0)
+    before = {name: node.peer.site.meetings for name, node in world.nodes.items()}
+    world.clock.run(25.0)
+    met = [node.peer.site.meetings - before[name] for name, node in world.nodes.items()]
+    assert min(met[:4]) > 10
+    assert met[4] == 0
+    assert world.nodes["node-0"].counts["declined: statistic"] > 0
+    world.fingerprint = world.nodes["node-0"].peer.identity.statistic
+    world.crash("node-4", 0.5)
+    assert settled(world) < 0.02
+
+
 def test_a_node_that_leaves_for_good() -> None:
     world = World(PARTS, RING)
     world.clock.run(20.0)

@@ -50,7 +50,7 @@ def test_a_full_disk_changes_nothing_and_is_over_when_it_is_over(tmp_path: Path)
     journal = Journal(tmp_path / "journal.sqlite")
     pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
     journal._db.execute(f"PRAGMA max_page_count = {pages}")
-    big: list[AnyRecord] = [Began(1, "", "x" * 100_000, None), Offered(1, "node-1")]
+    big: list[AnyRecord] = [Began(1, "", "x" * 100_000, 1, None), Offered(1, "node-1")]
     with pytest.raises(sqlite3.OperationalError, match="full"):
         journal.append(big)
     assert journal.load() == (None, [])
@@ -65,11 +65,11 @@ def test_remembering_keeps_the_meetings_of_the_epoch_only(tmp_path: Path) -> Non
     journal = Journal(tmp_path / "journal.sqlite")
     side = Source("node-1", Task("0" * 16, "auc", encoded=True), np.array([[1.0, 1.0]]), [], tmp_path).site().side(1.0)
     met = Met("node-1", 1, 1, False, side, b"reply")
-    journal.append([Began(1, "", "", None), met, Offered(1, "node-1"), Withdrawn(1)])
-    journal.append([Began(2, "", "", None), met, Offered(2, "node-1")])
+    journal.append([Began(1, "", "", 1, None), met, Offered(1, "node-1"), Withdrawn(1)])
+    journal.append([Began(2, "", "", 1, None), met, Offered(2, "node-1")])
     journal.remember(b"all")
     assert journal.load() == (b"all", [])
-    assert journal.epoch() == (Began(2, "", "", None), [met])
+    assert journal.epoch() == (Began(2, "", "", 1, None), [met])
     journal.append([Withdrawn(2)])
     assert journal.last == 8
     journal.close()

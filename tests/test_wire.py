@@ -17,7 +17,7 @@ from world import World
 
 from gosta.net import wire
 from gosta.net.files import Task
-from gosta.net.journal import Met
+from gosta.net.journal import Began, Met
 from gosta.net.peer import Peer
 from gosta.net.source import fingerprint
 
@@ -66,7 +66,7 @@ def kept(peer: Peer) -> tuple[Any, ...]:
 
 def answered(peer: Peer, message: wire.AnyMessage) -> wire.AnyMessage:
     (step,) = peer.receive("node-0", wire.encode(message))
-    assert not any(isinstance(record, Met) for record in step.records)
+    assert not any(isinstance(record, Met | Began) for record in step.records)
     return wire.decode(step.sends[0][1])
 
 
@@ -132,10 +132,14 @@ def test_wrong_visitors_and_numbers_are_declined_and_change_nothing() -> None:
     peer, offer = pair()
     before = kept(peer)
     for wrong in wrong_sides(offer):
-        answer = answered(peer, wrong)
-        assert isinstance(answer, wire.Decline), wrong
-        assert answer.reason == "visitor"
-        assert kept(peer) == before
+        for more in ({}, {"epoch": offer.epoch + 1}, {"birth": offer.birth + 1}):
+            answer = answered(peer, msgspec.structs.replace(wrong, **more))
+            if more and wrong.side.visitor.home == "node-1":
+                continue  # in another epoch it might have other rows
+            assert isinstance(answer, wire.Decline), wrong
+            assert answer.reason == "visitor"
+            assert kept(peer) == before
+            assert peer.answers == {}
 
 
 def test_a_wrong_accept_leaves_the_offer_pending() -> None:
@@ -166,13 +170,38 @@ def test_a_replayed_offer_gets_the_old_answer_or_none() -> None:
     after = kept(peer)
     (again,) = peer.receive("node-0", wire.encode(offer))
     assert (again.records, again.sends) == ((), step.sends)
-    newer = msgspec.structs.replace(offer, id=offer.id + 5, side=offer.side._replace(told=(math.nan,) * 2))
+    newer = msgspec.structs.replace(offer, id=offer.id + 5, statistic="another")
     (refused,) = peer.receive("node-0", wire.encode(newer))
     for record in refused.records:
         peer.apply(record)
-    with pytest.raises(wire.Refusal, match="stale"):
-        list(peer.receive("node-0", wire.encode(offer)))
+    for late in (offer, changed(offer, meetings=7), changed(newer, meetings=7)):
+        answer = answered(peer, late)
+        assert isinstance(answer, wire.Decline)
+        assert answer.reason == "stale"
     assert kept(peer) == after
+
+
+def test_answers_nobody_waits_for_begin_no_epoch() -> None:
+    peer, offer = pair()
+    before = kept(peer)
+    head = (offer.version, offer.network, offer.statistic, offer.epoch + 5, offer.birth + 1)
+    for answer in (wire.Accept(*head, 1, offer.side), wire.Busy(*head, 1), wire.Decline(*head, 1, "epoch")):
+        with pytest.raises(wire.Refusal, match="stale"):
+            list(peer.receive("node-0", wire.encode(answer)))
+    assert kept(peer) == before
+
+
+def test_a_no_of_one_who_computes_something_else_is_a_no() -> None:
+    """Otherwise the offer would be pending for ever."""
+    peer, offer = pair()
+    for record in peer.offer("node-0").records:
+        peer.apply(record)
+    head = (offer.version, offer.network, "another", offer.epoch, offer.birth)
+    (step,) = peer.receive("node-0", wire.encode(wire.Decline(*head, 1, "statistic")))
+    assert step.note == "declined: statistic"
+    for record in step.records:
+        peer.apply(record)
+    assert peer.pending is None
 
 
 @settings(max_examples=300, deadline=None)

@@ -283,6 +283,12 @@ class World:
         self.disks[name] = Disk()
         self.births[name] += 1
 
+    def restore_backup(self, name: str, records: int) -> None:
+        """Somebody puts an older copy of a node's journal back, of which nobody could know."""
+        self.lose_power(name, records)
+        self.births[name] -= 1
+        self.boots[name] = "first boot"
+
     def lose_power(self, name: str, records: int) -> None:
         """A node's machine goes off, and with it the last records that were not on the disk yet."""
         self.crash(name, 1.0)

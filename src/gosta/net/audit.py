@@ -46,7 +46,7 @@ def answer_to(peers: Mapping[str, Peer], name: str) -> wire.Accept | None:
     if me.pending is None or me.pending.to not in peers:
         return None
     last = peers[me.pending.to].answers.get(name)
-    if last is None or (last.birth, last.id) != (me.identity.birth, me.pending.id):
+    if last is None or (last.birth, last.id) != (me.birth, me.pending.id):
         return None
     answer = wire.decode(last.reply)
     return answer if isinstance(answer, wire.Accept) else None

@@ -33,6 +33,7 @@ class Began(Record, frozen=True, tag="began"):
     epoch: Count
     digest: str
     why: str
+    birth: Count  # of the node, from now on
     report: Report | None
 
 
@@ -66,6 +67,7 @@ class Refused(Record, frozen=True, tag="refused"):
     partner: str
     birth: Count
     id: Count
+    mark: bytes  # of what was offered
     reply: bytes
 
 

@@ -14,6 +14,7 @@ What a node keeps follows from its records: `apply` is the only place that chang
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -26,6 +27,8 @@ from gosta.net.journal import AnyRecord, Began, Met, Offered, Refused, Withdrawn
 from gosta.net.report import Readings, Report, report
 from gosta.problem import SAMPLE
 from gosta.site import Side, Site
+
+MOST_HOMES = 100_000  # whose visitors a node keeps apart
 
 
 class Identity(NamedTuple):
@@ -57,10 +60,11 @@ class Source(Protocol):
 
 
 class Answer(NamedTuple):
-    """The last answer given to a neighbour: to which offer, and how."""
+    """The last answer given to a neighbour: to which offer, a mark of what that said, and how."""
 
     birth: int
     id: int
+    mark: bytes
     reply: bytes
 
 
@@ -69,11 +73,13 @@ class Memory(msgspec.Struct, array_like=True):
 
     epoch: int
     digest: str
+    birth: int
     next_id: int
     pending: Offered | None
     answers: dict[str, Answer]
     births: dict[str, int]
     meetings: dict[str, int]
+    counts: dict[str, int]
     finished: Report | None
     current: Report | None
     times: tuple[int, ...]
@@ -92,7 +98,7 @@ class Peer:
         self, identity: Identity, source: Source, neighbours: Collection[str], level: float | None = None
     ) -> None:
         self.identity, self.source, self.neighbours, self.level = identity, source, neighbours, level
-        self.epoch, self.digest, self.next_id = 0, "", 1
+        self.epoch, self.digest, self.birth, self.next_id = 0, "", identity.birth, 1
         self.pending: Offered | None = None
         self.answers: dict[str, Answer] = {}
         self.finished: Report | None = None
@@ -104,6 +110,7 @@ class Peer:
         self._told = len(self.site.side(1.0).told) // len(self.site.states)
         self.births: dict[str, int] = {}
         self.meetings: dict[str, int] = {}
+        self.counts: dict[str, int] = {}  # how many meetings neighbours said that they had had
         self.told: dict[str, tuple[float, ...]] = {}
 
     def apply(self, record: AnyRecord) -> None:
@@ -111,13 +118,14 @@ class Peer:
         match record:
             case Began():
                 self.epoch, self.digest, self.finished = record.epoch, record.digest, record.report
+                self.birth = max(self.birth, record.birth)
                 self._restart()
             case Offered():
                 self.pending, self.next_id = record, record.id + 1
             case Withdrawn():
                 self.pending = None
             case Refused():
-                self.answers[record.partner] = Answer(record.birth, record.id, record.reply)
+                self.answers[record.partner] = Answer(record.birth, record.id, record.mark, record.reply)
             case Met():
                 self._met(record)
 
@@ -125,10 +133,11 @@ class Peer:
         if record.begun:
             self.pending = None
         else:
-            self.answers[record.partner] = Answer(record.birth, record.id, record.reply)
+            self.answers[record.partner] = _answer_of(record)
         self.site.meet(record.theirs, self.pace(record.partner))
         self.births[record.partner] = record.birth
         self.meetings[record.partner] = self.meetings.get(record.partner, 0) + 1
+        self.counts[record.partner] = record.theirs.meetings
         self.told[record.partner] = record.theirs.told
         self.readings.note(self.site)
 
@@ -141,10 +150,10 @@ class Peer:
         current = report(self.site, self.readings, self.epoch, self.level)
         return current if current is not None and current.better(self.finished) else self.finished
 
-    def begin(self, why: str, epoch: int | None = None) -> Step:
-        """Begin an epoch, the next one unless said otherwise."""
+    def begin(self, why: str, epoch: int | None = None, reborn: bool = False) -> Step:
+        """Begin an epoch, the next one unless said otherwise; reborn, as a node that others have not met."""
         epoch = self.epoch + 1 if epoch is None else epoch
-        return Step((Began(epoch, self.source.digest, why, self.report()),), (), "epochs")
+        return Step((Began(epoch, self.source.digest, why, self.birth + reborn, self.report()),), (), "epochs")
 
     def offer(self, to: str) -> Step:
         """Offer a neighbour to meet; only where no other offer is pending."""
@@ -161,7 +170,7 @@ class Peer:
 
     def _head(self) -> tuple[int, str, str, int, int]:
         me = self.identity
-        return wire.VERSION, me.network, me.statistic, self.epoch, me.birth
+        return wire.VERSION, me.network, me.statistic, self.epoch, self.birth
 
     def ping(self, neighbour: str) -> Step:
         """Ask whether a neighbour is there."""
@@ -174,20 +183,30 @@ class Peer:
         """
         message = wire.decode(raw)
         wrong = self._differs(message)
-        if wrong is None and message.epoch > self.epoch:
-            yield self.begin(f"{sender} is in epoch {message.epoch}", message.epoch)
-        known = self.births.get(sender, message.birth)
-        if wrong is None and message.birth > known:
-            yield self.begin(f"{sender} has a new journal")
         match message:
             case wire.Offer():
-                yield self._answer(sender, message, wrong)
-            case _ if wrong is not None or message.birth < known:
-                raise wire.Refusal(wrong or "stale")
-            case wire.Ping():
-                yield Step((), ((sender, wire.encode(wire.Pong(*self._head()))),))
+                yield from self._offered(sender, message, wrong)
             case wire.Accept() | wire.Busy() | wire.Decline():
-                yield self._answered(sender, message)
+                yield from self._answered(sender, message, wrong)
+            case _ if wrong is not None or message.birth < self.births.get(sender, 0):
+                raise wire.Refusal(wrong or "stale")
+            case wire.Ping() | wire.Pong():
+                yield from self._heard(sender, message)
+                if isinstance(message, wire.Ping):
+                    yield Step((), ((sender, wire.encode(wire.Pong(*self._head()))),))
+
+    def _heard(self, sender: str, message: wire.AnyMessage) -> Iterator[Step]:
+        """What a message that is right in itself tells of epochs."""
+        if message.epoch > self.epoch:
+            yield self.begin(f"{sender} is in epoch {message.epoch}", message.epoch)
+        if message.birth > self.births.get(sender, message.birth):
+            yield self.begin(f"{sender} has a new journal")
+        if (
+            isinstance(message, wire.Offer | wire.Accept)
+            and message.epoch == self.epoch
+            and message.side.meetings <= self.counts.get(sender, -1)
+        ):
+            yield self.begin(f"{sender} has forgotten meetings")
 
     def _differs(self, message: wire.AnyMessage) -> str | None:
         me = self.identity
@@ -199,64 +218,106 @@ class Peer:
             return "statistic"
         return "epoch" if message.epoch > self.epoch + wire.FURTHEST else None
 
-    def _answer(self, sender: str, offer: wire.Offer, wrong: str | None) -> Step:
-        last = self.answers.get(sender)
-        if last is not None and (offer.birth, offer.id) <= (last.birth, last.id):
-            if (offer.birth, offer.id) < (last.birth, last.id):
-                raise wire.Refusal("stale")
-            return Step((), ((sender, last.reply),), "answered again")
-        if wrong is None and offer.epoch < self.epoch:  # no need to remember: it will always be so
-            return Step((), ((sender, self._decline(offer, "epoch")),), "refused: epoch")
-        if wrong is None and not self._fits(offer.side):
-            wrong = "visitor"
+    def _offered(self, sender: str, offer: wire.Offer, wrong: str | None) -> Iterator[Step]:
+        last, place = self.answers.get(sender), (offer.birth, offer.id)
+        if last is not None and place == (last.birth, last.id) and _mark(offer.side) == last.mark:
+            yield Step((), ((sender, last.reply),), "answered again")
+            return
+        if last is not None and place <= (last.birth, last.id):
+            yield self._decline(sender, offer, "stale")  # late; or the sender has forgotten what it offered since
+            return
         if wrong is not None:
-            return self._refuse(sender, offer, self._decline(offer, wrong), f"refused: {wrong}")
-        if self.pending is not None:
-            return self._refuse(sender, offer, wire.encode(wire.Busy(*self._head(), offer.id)), "busy")
-        reply = wire.encode(wire.Accept(*self._head(), offer.id, self.site.side(self.pace(sender))))
-        met = Met(sender, offer.birth, offer.id, False, offer.side, reply)
-        return Step((met,), ((sender, reply),), "meetings others began")
+            yield self._refuse(sender, offer, wire.encode(wire.Decline(*self._head(), offer.id, wrong)), wrong)
+            return
+        if not self._fits(offer):
+            yield self._decline(sender, offer, "visitor")
+            return
+        yield from self._heard(sender, offer)
+        if offer.epoch < self.epoch:
+            yield self._decline(sender, offer, "epoch")
+        elif self.pending is not None:
+            yield self._refuse(sender, offer, wire.encode(wire.Busy(*self._head(), offer.id)), "")
+        else:
+            reply = wire.encode(wire.Accept(*self._head(), offer.id, self.site.side(self.pace(sender))))
+            met = Met(sender, offer.birth, offer.id, False, offer.side, reply)
+            yield Step((met,), ((sender, reply),), "meetings others began")
 
-    def _decline(self, offer: wire.Offer, reason: str) -> bytes:
-        return wire.encode(wire.Decline(*self._head(), offer.id, reason))
+    def _decline(self, sender: str, offer: wire.Offer, reason: str) -> Step:
+        """A no that need not be written down: as long as the offer could be taken, it would get the same again."""
+        return Step((), ((sender, wire.encode(wire.Decline(*self._head(), offer.id, reason))),), f"refused: {reason}")
 
-    def _refuse(self, sender: str, offer: wire.Offer, reply: bytes, count: str) -> Step:
-        return Step((Refused(sender, offer.birth, offer.id, reply),), ((sender, reply),), count)
+    def _refuse(self, sender: str, offer: wire.Offer, reply: bytes, reason: str) -> Step:
+        note = f"refused: {reason}" if reason else "busy"
+        return Step((Refused(sender, offer.birth, offer.id, _mark(offer.side), reply),), ((sender, reply),), note)
 
-    def _answered(self, sender: str, message: wire.Accept | wire.Busy | wire.Decline) -> Step:
-        pending = self.pending
-        if pending is None or (sender, message.id, message.epoch) != (pending.to, pending.id, self.epoch):
-            raise wire.Refusal("stale")
-        if not isinstance(message, wire.Accept):
-            reason = "" if isinstance(message, wire.Busy) else message.reason
-            note = f"declined: {reason}" if reason in wire.REASONS else "offers refused"
-            return Step((Withdrawn(pending.id),), (), note)
-        if not self._fits(message.side):
-            raise wire.Refusal("visitor")
-        return Step((Met(sender, message.birth, pending.id, True, message.side, b""),), (), "meetings begun")
+    def _answered(
+        self, sender: str, message: wire.Accept | wire.Busy | wire.Decline, wrong: str | None
+    ) -> Iterator[Step]:
+        pending, known = self.pending, self.births.get(sender, message.birth)
+        if pending is None or (sender, message.id) != (pending.to, pending.id) or message.birth < known:
+            raise wire.Refusal(wrong or "stale")
+        reason = message.reason if isinstance(message, wire.Decline) else ""
+        if isinstance(message, wire.Accept):
+            if wrong is not None or message.epoch != self.epoch or not self._fits(message):
+                raise wire.Refusal(wrong or ("stale" if message.epoch != self.epoch else "visitor"))
+        elif wrong is not None:  # a no is a no, also of one who computes something else
+            yield self._withdraw(reason)
+            return
+        elif reason == "stale":
+            why = "its journal has gone back in time, or the node runs twice"
+            yield self.begin(why, max(self.epoch, message.epoch) + 1, reborn=True)
+            return
+        yield from self._heard(sender, message)
+        if self.pending is not pending:
+            return
+        if isinstance(message, wire.Accept):
+            yield Step((Met(sender, message.birth, pending.id, True, message.side, b""),), (), "meetings begun")
+        else:
+            yield self._withdraw(reason)
 
-    def _fits(self, side: Side) -> bool:
-        """Whether a side can be met with: the right lengths, finite numbers, and no other rows at a known home."""
-        site, table, visitor = self.site, self.site.table, side.visitor
+    def _withdraw(self, reason: str) -> Step:
+        assert self.pending is not None
+        note = f"declined: {reason}" if reason in wire.REASONS else "offers refused"
+        return Step((Withdrawn(self.pending.id),), (), note)
+
+    def _fits(self, message: wire.Offer | wire.Accept) -> bool:
+        """Whether a side can be met with: right lengths, finite numbers, known homes as known, and the kernel works."""
+        site, table, visitor = self.site, self.site.table, message.side.visitor
         told = len(site.states) * self._told
         columns, sample = (table.x.shape[1], SAMPLE) if site.protocol.visitors else (0, 0)
-        home = visitor.rows, visitor.diagonal
-        if not wire.fits(side, told, columns, sample, table.width) or site.homes.get(visitor.home, home) != home:
+        if not wire.fits(message.side, told, columns, sample, table.width):
             return False
+        if message.epoch == self.epoch:
+            home = visitor.rows, visitor.diagonal
+            if site.homes.get(visitor.home, home) != home or len(site.homes) > MOST_HOMES:
+                return False
         try:
             if visitor.sample:
-                table.seen(
-                    visitor.sample
-                )  # what the kernel cannot do with it shows now; the meeting finds it remembered
+                table.seen(visitor.sample)  # the meeting will find it remembered
         except InputError:
             return False
         return True
 
     def memory(self) -> bytes:
         """All that it keeps, for a file."""
-        times, values = tuple(self.readings.times), tuple(self.readings.values)
-        kept = (self.answers, self.births, self.meetings, self.finished, self.report(), times, values)
-        return _encode(Memory(self.epoch, self.digest, self.next_id, self.pending, *kept, self.site.memory()))
+        return _encode(
+            Memory(
+                self.epoch,
+                self.digest,
+                self.birth,
+                self.next_id,
+                self.pending,
+                self.answers,
+                self.births,
+                self.meetings,
+                self.counts,
+                self.finished,
+                self.report(),
+                tuple(self.readings.times),
+                tuple(self.readings.values),
+                self.site.memory(),
+            )
+        )
 
     def restore(self, memory: bytes | None, records: Sequence[AnyRecord]) -> None:
         """Take up what was kept, as far as it is about the rows there are now."""
@@ -266,14 +327,24 @@ class Peer:
             if not isinstance(record, Met) or self.digest == self.source.digest:
                 self.apply(record)
             elif not record.begun:
-                self.answers[record.partner] = Answer(record.birth, record.id, record.reply)
+                self.answers[record.partner] = _answer_of(record)
 
     def _remember(self, kept: Memory) -> None:
         self.epoch, self.digest, self.next_id = kept.epoch, kept.digest, kept.next_id
+        self.birth = max(self.birth, kept.birth)
         self.answers, self.finished, self.pending = kept.answers, kept.finished, kept.pending
         if self.digest != self.source.digest:
             self.finished = kept.current
             return
-        self.births, self.meetings = kept.births, kept.meetings
+        self.births, self.meetings, self.counts = kept.births, kept.meetings, kept.counts
         self.readings = Readings(kept.times, kept.values)
         self.site.remember(kept.site)
+
+
+def _mark(side: Side) -> bytes:
+    """What tells one side from another."""
+    return hashlib.blake2b(_encode(side), digest_size=8).digest()
+
+
+def _answer_of(record: Met) -> Answer:
+    return Answer(record.birth, record.id, _mark(record.theirs), record.reply)

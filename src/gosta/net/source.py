@@ -27,7 +27,7 @@ class Source:
         self.name = name
         self.own = problem_of(task, x, folder)
         self.protocol = protocol_of(task, self.own)
-        self.digest = _digest(x.tobytes(), *sorted(neighbours))
+        self.digest = _digest(x.tobytes(), fingerprint(task, folder), *sorted(neighbours))
         self._table: Table | None = None
 
     def site(self) -> Site:
