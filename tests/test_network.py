@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -82,6 +83,14 @@ def test_verify_sees_what_was_changed(finished: Path, tmp_path: Path) -> None:
     table = again / "node-5" / "data.csv"
     table.write_text(table.read_text() + "1.5,-1.0\n")
     wrong = gosta("network", "verify", again)
+    assert wrong.returncode == 2
+    assert "node-5 has other rows" in wrong.stderr
+    shutil.copytree(finished, third := tmp_path / "third")
+    with sqlite3.connect(third / "node-5" / "journal.sqlite") as journal:
+        journal.execute("DELETE FROM records WHERE number = (SELECT max(number) FROM records WHERE kind = 'met')")
+        journal.execute("DELETE FROM memory")
+    journal.close()
+    wrong = gosta("network", "verify", third)
     assert wrong.returncode == 1
     assert "NO " in wrong.stdout
 

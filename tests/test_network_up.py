@@ -20,8 +20,10 @@ import pytest
 from commands import command
 from terminal import read_rest, read_until
 
+from gosta.cli import tables
 from gosta.errors import InputError
 from gosta.net import ask, folders, plan, supervise
+from gosta.net.files import NodeFile, Place, Task, read_node
 from gosta.net.status import Status
 from gosta.net.supervise import View
 
@@ -232,16 +234,19 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
     module = types.ModuleType("gosta.net.service")
     module.status_from_journal = from_journal  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gosta.net.service", module)
-    pages = [folders.overview(network).nodes[f"node-{k}"] for k in range(2)]
+    files = [read_node(network / f"node-{k}" / "node.toml") for k in range(2)]
     nodes = [subprocess.Popen(pretend(network / f"node-{k}")) for k in range(2)]
     try:
         answers = []
-        for page in pages:
-            host, _, port = page.rpartition(":")
-            while (answer := ask.ask(f"{host}:{int(port) + 1}")) is None:
+        for file in files:
+            while (answer := ask.ask(file)) is None:
                 assert [node.poll() for node in nodes] == [None, None]
             answers.append(answer)
         found = answers[0]
+        other = msgspec.structs.replace(files[0], node=files[1].node)
+        assert ask.ask(other) is not None
+        assert ask.ask(msgspec.structs.replace(other, network=Task("f" * 16, "auc"))) is None
+        assert ask.ask(msgspec.structs.replace(files[0], node=msgspec.structs.replace(files[1].node, name="x"))) is None
         code, out, err = gosta_("status", network / "node-0")
         assert (code, err) == (0, "")
         assert out.startswith(f"node-0 of network {found.network}: running for ")
@@ -262,15 +267,19 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
 
 
 def test_pages_that_are_no_nodes(tmp_path: Path) -> None:
-    assert ask.ask(f"127.0.0.1:{ports.free(1)}") is None
-    assert ask.ask("nonsense") is None
+    def node(page: str) -> NodeFile:
+        return NodeFile(Task("f" * 16, "auc"), Place("node-3", "127.0.0.1:1", page), {})
+
+    assert ask.ask(node(f"127.0.0.1:{ports.free(1)}")) is None
+    assert ask.ask(node("nonsense")) is None
+    assert ask.ask(node("")) is None
     port = ports.free(1)
     server = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"]
     (tmp_path / "status").write_text('{"node": 3}')
     with subprocess.Popen(server, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as other:
         try:
             while not _asked(other):
-                assert ask.ask(f"127.0.0.1:{port}") is None
+                assert ask.ask(node(f"127.0.0.1:{port}")) is None
         finally:
             other.terminate()
 
@@ -312,3 +321,22 @@ def test_a_broken_network_file_does_not_stop_what_runs(network: Path) -> None:
         (network / f"node-{k}").rename(network / f"away-{k}")
     with pytest.raises(InputError, match="no node's folder"):
         supervise.up(network, lambda *_: None, command=pretend)
+
+
+def test_down_stops_what_runs_whoever_started_it(network: Path, gosta_: Any) -> None:
+    with subprocess.Popen(pretend(network / "node-1")) as other:
+        while not folders.running(network / "node-1"):
+            assert other.poll() is None
+        while not (network / "node-1" / "node.lock").read_text():
+            assert other.poll() is None
+        code, out, _ = gosta_("network", "down", network)
+        assert (code, out) == (0, f"{network}: stopped node-1\n")
+        assert other.wait(10) is not None
+    assert gosta_("network", "down", network)[1] == f"{network}: no node was running\n"
+
+
+def test_narrow_terminals_show_what_matters() -> None:
+    views = [View(f"node-{k}", "running", 0, None) for k in range(3)]
+    assert tables.fitting(views, 200)[0] == tables.HEAD
+    assert tables.fitting(views, 60)[0] == ("node", "state", "exchanges", "estimate", "interval")
+    assert tables.fitting(views, 10)[0] == ("node", "state", "exchanges", "estimate")

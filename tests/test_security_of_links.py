@@ -293,7 +293,7 @@ def test_a_neighbour_whose_frame_has_a_wrong_length_is_hung_up_on(town: InTown, 
         await until(lambda: bool(town.b.closures))
         assert f"{length} bytes" in town.b.closures[0]
         assert town.b.messages == [b"first"]
-        assert town.b.refusals == []
+        assert town.b.refusals == ["frame"]
 
     town(body)
 

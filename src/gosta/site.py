@@ -119,7 +119,7 @@ class Table:
                 out[:] = [as_floats(statistic.kernel(row, guest, **self.options)) for row in self.lists]
             else:
                 self._loop.against(self.x, np.array([guest]), tuple(self.options.values()), out)
-        except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+        except Exception as error:  # whatever a user's function may do
             raise InputError(f"{statistic.name}: the kernel fails with {type(error).__name__}: {error}") from error
         if not np.isfinite(out).all():
             raise InputError(f"{statistic.name}: the kernel gives values that are not finite")

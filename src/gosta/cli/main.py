@@ -51,6 +51,7 @@ networks = typer.Typer(
 app.add_typer(networks, name="network", epilog="Begin with: gosta network init my-network/ --data breast-cancer")
 networks.command("init", epilog=network.INIT_EXAMPLES)(_interruptible(network.init))
 networks.command("up", epilog=up.EXAMPLES)(_interruptible(up.up))
+networks.command("down", epilog=up.DOWN_EXAMPLES)(_interruptible(up.down))
 networks.command("verify", epilog=verify.EXAMPLES)(_interruptible(verify.verify))
 networks.command("add", epilog=network.ADD_EXAMPLES)(_interruptible(network.add))
 networks.command("certify", epilog=network.CERTIFY_EXAMPLES)(_interruptible(network.certify))

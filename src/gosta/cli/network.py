@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,7 +61,15 @@ def init(
         ),
     ] = None,
     statistic: options.StatisticName = "auc",
-    graph: options.GraphName = "watts-strogatz",
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            "--graph",
+            "-g",
+            help="A family of graphs ('gosta graph --help'), or an edge-list file; by default watts-strogatz, complete "
+            "for fewer than 6 nodes.",
+        ),
+    ] = None,
     protocol: Annotated[str, typer.Option("--protocol", "-p", help="tracking or gosta-async.")] = "tracking",
     nodes: Annotated[
         int | None, typer.Option(help="How many nodes; by default 8, or as many as the edge-list file or --by has.")
@@ -96,6 +105,7 @@ def init(
 
     none = interval is not None and interval.lower() == "none"
     level = None if none else options.fraction("interval", interval or "95%", "none, or a level such as 95% or 0.95")
+    graph = graph or ("complete" if nodes is not None and nodes < 6 else "watts-strogatz")
     goal = plan.Goal(statistic, protocol, options.values(option), level, insist=interval is not None)
     if data is None:
         given = {"deal": deal, "by": by, "n": n, "path": path}
@@ -127,10 +137,11 @@ def _made(folder: Path, plan: Plan, network: NetworkFile) -> list[str]:
         sizes = [f"{name} {len(table)}" for name, table in zip(network.nodes, plan.tables, strict=True)]
         lines.append(f"  rows        {sum(map(len, plan.tables))}: {shorten(sizes, 12)}")
     where = list(network.nodes.values())
-    lines.append(f"  addresses   {where[0]} to {where[-1]}; status pages one port above")
+    lines.append(f"  addresses   {where[0]} to {where[-1]}; status pages one port above, for the same machine only")
     lines.append(f"  keys        {folder / 'authority' / 'key.pem'} signs new nodes: keep it safe")
     if plan.tables:
-        return [*lines, "next:", f"  gosta network up {folder}", f"  gosta network verify {folder}"]
+        place = shlex.quote(str(folder))
+        return [*lines, "next:", f"  gosta network up {place}", f"  gosta network verify {place}"]
     wanted = [
         f"column{'s' * (len(task.columns) > 1)} {', '.join(task.columns)}" * bool(task.columns),
         f"scores in {task.score}" * (task.score is not None),

@@ -13,6 +13,7 @@ from gosta.errors import InputError
 
 if TYPE_CHECKING:
     from gosta.net.status import Status
+    from gosta.net.supervise import View
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -39,35 +40,42 @@ def status(
     if not (folder / "network.toml").exists():
         if not folder.is_dir():
             raise InputError(f"no such folder: {folder}")
-        found = _ask(folder)
+        found = _answer(folder) or _journal(folder)
         print(record(View(found.node, found.state, 0, found)) if as_json else "\n".join(_lines(found)))
         return
     names = list(overview(folder).nodes)
-
-    def view(name: str) -> View:
-        try:
-            found = _ask(folder / name)
-        except InputError:
-            return View(name, "no answer" if (folder / name).is_dir() else "not on this machine", 0, None)
-        return View(name, found.state, 0, found)
-
     with ThreadPoolExecutor(32) as pool:
-        views = list(pool.map(view, names))
+        answers = dict(zip(names, pool.map(_answer, [folder / name for name in names]), strict=True))
+    views = [_view(folder / name, found) for name, found in answers.items()]
     if as_json:
         print("\n".join(map(record, views)))
     else:
         print(tables.text(views), tables.summary(views, None), *tables.MEANING, sep="\n")
 
 
-def _ask(folder: Path) -> Status:
-    """A node's status from its page; where it does not answer, from its journal."""
+def _answer(folder: Path) -> Status | None:
+    """What a node says on its page."""
     from gosta.net.ask import ask
     from gosta.net.files import read_node
 
-    page = read_node(folder / "node.toml").node.status
-    found = ask(page) if page else None
-    if found is not None:
-        return found
+    try:
+        return ask(read_node(folder / "node.toml"))
+    except InputError:
+        return None
+
+
+def _view(folder: Path, found: Status | None) -> View:
+    """A node that answered, or as its journal has it."""
+    from gosta.net.supervise import View
+
+    try:
+        found = found or _journal(folder)
+    except InputError:
+        return View(folder.name, "no answer" if folder.is_dir() else "not on this machine", 0, None)
+    return View(folder.name, found.state, 0, found)
+
+
+def _journal(folder: Path) -> Status:
     from gosta.net.service import status_from_journal
 
     return status_from_journal(folder)
@@ -78,7 +86,7 @@ def _lines(status: Status) -> Iterator[str]:
     up = "" if status.uptime is None else f" for {options.count(status.uptime)} s"
     yield f"{status.node} of network {status.network}: {status.state}{up}"
     old = f", of epoch {status.estimate_epoch}" * (status.estimate_epoch != status.epoch)
-    yield f"  {status.statistic:<12}{tables.number(status.estimate)}{old}"
+    yield f"  {status.statistic:<11} {tables.number(status.estimate)}{old}"
     if status.low is not None and status.level is not None:
         yield f"  {f'{100 * status.level:g} %':<12}{tables.interval(status)}"
     if status.expected_error is not None:
@@ -90,8 +98,9 @@ def _lines(status: Status) -> Iterator[str]:
         yield f"  {'in doubt':<12}whether {status.doubt.to} took an offer, since {status.doubt.since:.1f} s"
     for neighbour in status.neighbours:
         state = "connected" if neighbour.connected else "not connected"
+        state += f", but they disagree about the {neighbour.disagrees}" * bool(neighbour.disagrees)
         silent = "" if neighbour.silent is None else f", heard {neighbour.silent:.1f} s ago"
         differs = "" if neighbour.differs is None else f", its estimate differs by {tables.share(neighbour.differs)}"
-        yield f"  {neighbour.name:<12}{state}, {neighbour.meetings:,} exchanges{silent}{differs}"
+        yield f"  {neighbour.name:<11} {state}, {neighbour.meetings:,} exchanges{silent}{differs}"
     for name, count in status.counts.items():
-        yield f"  {name:<24}{count:,}"
+        yield f"  {name:<23} {count:,}"

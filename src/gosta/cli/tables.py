@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gosta.net.supervise import View
 
 HEAD = ("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "agreement")
+LEAST = ("rows", "epoch", "agreement", "error", "interval")
 MEANING = (
     "estimate, interval: of the data of all nodes, by what the node knows now; exchanges: meetings in this epoch",
     "error: how far off the node itself thinks it is; agreement: how far its neighbours' estimates are from its own",
@@ -31,18 +32,34 @@ def row(view: View) -> tuple[str, ...]:
         f"{status.rows:,}",
         f"{status.exchanges:,}",
         str(status.epoch),
-        number(status.estimate),
+        number(status.estimate) + f" (epoch {status.estimate_epoch})" * (status.estimate_epoch != status.epoch),
         interval(status),
         share(status.expected_error),
         share(status.agreement),
     )
 
 
+def fitting(views: Sequence[View], width: int) -> list[tuple[str, ...]]:
+    """The head and a row a node; without the columns that matter least where there is no room for all."""
+    rows = [HEAD, *map(row, views)]
+    for name in LEAST:
+        if sum(widths(rows)) + 3 * len(rows[0]) + 1 <= width:
+            break
+        place = rows[0].index(name)
+        rows = [cells[:place] + cells[place + 1 :] for cells in rows]
+    return rows
+
+
+def widths(rows: Sequence[tuple[str, ...]]) -> list[int]:
+    """How wide each column is."""
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
 def text(views: Sequence[View]) -> str:
     """A plain table."""
     rows = [HEAD, *map(row, views)]
-    widths = [max(len(cells[k]) for cells in rows) for k in range(len(HEAD))]
-    return "\n".join("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in rows)
+    wide = widths(rows)
+    return "\n".join("  ".join(map(str.ljust, cells, wide)).rstrip() for cells in rows)
 
 
 def summary(views: Sequence[View], seconds: float | None) -> str:
@@ -58,6 +75,9 @@ def summary(views: Sequence[View], seconds: float | None) -> str:
     agree = "all agree within 1 %" if found[1] <= AGREED else "they do not all agree within 1 % yet"
     if len({status.estimate_epoch for status in statuses}) > 1:
         agree += ", but their estimates are of different epochs"
+    for state in ("in doubt", "alone", "cannot write"):
+        count = sum(view.state == state for view in views)
+        agree += f"; {count} of them {state}" * (count > 0)
     return f"mean estimate {number(found[0])}, nodes differ from it by at most {share(found[1])}{after}: {agree}"
 
 

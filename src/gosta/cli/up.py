@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gosta.cli import options, tables
-from gosta.errors import InputError
+from gosta.errors import InputError, shorten
 
 if TYPE_CHECKING:
     from gosta.net.supervise import View
@@ -24,6 +25,11 @@ gosta network up my-network/
 gosta network up my-network/ --until 1%
 
 gosta network up my-network/ --for 60 --json
+"""
+DOWN_EXAMPLES = """
+[bold]Examples[/bold]
+
+gosta network down my-network/
 """
 EVERY = 5.0  # seconds between two tables where there is no terminal
 
@@ -46,7 +52,15 @@ def up(
         print("\n".join(map(record, views)))
         return
     print(tables.text(views), tables.summary(views, screen.passed), *tables.MEANING, sep="\n")
-    print(f"all nodes are stopped; check what they did with: gosta network verify {folder}")
+    print(f"all nodes are stopped; check what they did with: gosta network verify {shlex.quote(str(folder))}")
+
+
+def down(folder: Annotated[Path, typer.Argument(help="The network's folder.")]) -> None:
+    """Stop all nodes of a network that run on this machine, whoever started them."""
+    from gosta.net import supervise
+
+    stopped = supervise.down(folder)
+    print(f"{folder}: stopped {shorten(stopped, 12)}" if stopped else f"{folder}: no node was running")
 
 
 def record(view: View) -> str:
@@ -80,19 +94,20 @@ class _Screen:
         """Show how the nodes are."""
         self.passed = passed
         if self._live is not None:
-            self._live.update(_drawn(views, passed), refresh=True)
+            self._live.update(_drawn(views, passed, self._live.console.width), refresh=True)
         elif not self.quiet and passed - self._printed >= EVERY:
             self._printed = passed
             print(tables.text(views), tables.summary(views, passed), sep="\n", flush=True)
 
 
-def _drawn(views: Sequence[View], passed: float) -> Any:
+def _drawn(views: Sequence[View], passed: float, width: int) -> Any:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*tables.HEAD)
-    for view in views:
-        table.add_row(*map(Text, tables.row(view)))
+    head, *rows = tables.fitting(views, width)
+    table = Table(*head)
+    for cells in rows:
+        table.add_row(*map(Text, cells))
     lines = [tables.summary(views, passed), *tables.MEANING, "Ctrl-C stops all nodes"]
     return Group(table, Text(lines[0], style="bold"), *(Text(line, style="dim") for line in lines[1:]))

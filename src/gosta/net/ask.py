@@ -10,6 +10,7 @@ import msgspec
 
 from gosta.errors import InputError
 from gosta.net.addresses import parse
+from gosta.net.files import NodeFile
 from gosta.net.status import Status
 
 SECONDS = 2.0  # until an answer is not waited for any more
@@ -17,15 +18,17 @@ MOST_BYTES = 1 << 22  # of an answer
 HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where to call a node that listens everywhere
 
 
-def ask(page: str, seconds: float = SECONDS) -> Status | None:
-    """What a node says of itself on its status page, host:port; None where there is no answer, or none of a node."""
+def ask(node: NodeFile, seconds: float = SECONDS) -> Status | None:
+    """What a node says of itself on its status page; None where nobody answers, or somebody else."""
+    if not node.node.status:
+        return None
     try:
-        host, port = parse(page)
+        host, port = parse(node.node.status)
         connection = http.client.HTTPConnection(HERE.get(host, host), port, timeout=seconds)
         try:
             connection.request("GET", "/status")
-            answer = connection.getresponse()
-            return msgspec.json.decode(answer.read(MOST_BYTES), type=Status) if answer.status == 200 else None
+            found = msgspec.json.decode(connection.getresponse().read(MOST_BYTES), type=Status)
+            return found if (found.network, found.node) == (node.network.id, node.node.name) else None
         finally:
             connection.close()
     except (OSError, http.client.HTTPException, msgspec.DecodeError, InputError):

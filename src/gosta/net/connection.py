@@ -98,6 +98,8 @@ class Connection(asyncio.BufferedProtocol):
                 message = self._frames.take()
             except FrameError as error:
                 self.close(f"it sent {error}")
+                if self._ear:
+                    self._ear.refused("frame", f"{self.neighbour} sent {error}")
                 break
             if message is None:
                 self.transport.resume_reading()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import math
 import shutil
 import socket
 import tempfile
@@ -130,7 +131,7 @@ def forget(folder: Path, name: str, delete: bool = False) -> Change:
     if len(network.nodes) <= 2:
         raise InputError(f"{folder} has {len(network.nodes)} nodes; without {name} there would be nobody to talk to")
     if running(folder / name):
-        raise InputError(f"{name} is running; {how_to_stop(folder / name)}")
+        raise InputError(f"{name} is running; stop it first: kill {process_of(folder / name)}")
     kept = tuple(edge for edge in network.edges if name not in edge)
     former = [a if b == name else b for a, b in network.edges if name in (a, b)]
     parts = _parts([n for n in network.nodes if n != name], kept)
@@ -176,11 +177,12 @@ def running(folder: Path) -> bool:
     return False
 
 
-def how_to_stop(folder: Path) -> str:
-    """What to do about a node that runs, for a message: its lock tells the process."""
-    with contextlib.suppress(OSError, ValueError):
-        return f"stop it first: kill {int((folder / 'node.lock').read_text()[:20])}"
-    return "stop it first"
+def process_of(folder: Path) -> int:
+    """The process of a node that runs, which its lock tells."""
+    try:
+        return int((folder / "node.lock").read_text()[:20])
+    except (OSError, ValueError):
+        raise InputError(f"{folder / 'node.lock'} does not tell the process of the node; stop it by hand") from None
 
 
 def csv(x: Floats) -> str:
@@ -261,7 +263,10 @@ def _authority(folder: Path) -> Pair:
 
 
 def _place(name: str, where: addresses.Address, rate: float) -> Place:
-    return Place(name, str(where), str(where._replace(port=where.port + 1)), rate=rate)
+    if not 0 < rate < math.inf:
+        raise InputError(f"rate = {rate!r} must be a positive number of meetings a second")
+    page = addresses.Address("127.0.0.1", where.port + 1)  # it has no password: for this machine only
+    return Place(name, str(where), str(page), rate=rate)
 
 
 def _write_node(folder: Path, shared: Path, network: NetworkFile, place: Place, trusted: Pair) -> None:

@@ -100,6 +100,8 @@ class Journal:
             only if self._read_only else str(self.path), isolation_level=None, uri=self._read_only, timeout=1.0
         )
         if not self._read_only:
+            if self.path != ":memory:":
+                Path(self.path).chmod(0o600)  # it holds rows of others
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")  # nobody else writes, or reads while the node runs
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
@@ -112,6 +114,8 @@ class Journal:
         self.last: int = self._db.execute(counts).fetchone()[0] or 0
 
     def _damaged(self, error: Exception) -> InputError:
+        if "locked" in str(error):
+            return InputError(f"journal {self.path} is in use by a process that runs this node; stop that one first")
         return InputError(
             f"journal {self.path} cannot be used: {error}; if it is damaged, move it away: "
             "the node then begins anew, and the network a new epoch"

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
+from gosta.errors import InputError
 from gosta.net import wire
 from gosta.net.files import NodeFile
-from gosta.net.journal import Began, Journal
+from gosta.net.journal import Began, Journal, Met
 from gosta.net.peer import Identity, Peer, Step
 from gosta.net.report import value_of
 from gosta.net.source import Source
@@ -27,6 +28,7 @@ DOUBT = 1.0  # seconds without an answer after which a node says so
 COURTESY = 3.0  # seconds that the one of two neighbours waits who is to be called
 ASK = 10.0  # seconds of silence after which a neighbour is asked whether it is there
 GIVE_UP = 3 * ASK  # and after which a connection is closed
+LASTING = ("network", "statistic", "version", "visitor")  # reasons for a no that will not pass by themselves
 REMEMBER = 512  # records after which all is remembered, so that a restart need not go through them again
 
 Log = Callable[..., None]  # of an event and what belongs to it
@@ -53,6 +55,7 @@ class Node:
         self.trouble = ""  # what keeps it from writing its journal
         self._heard: dict[str, float] = {}
         self._calls: Counter[str] = Counter()  # since there was a connection
+        self._disagrees: dict[str, str] = {}
         self._repeats, self._usual = 0, 0.05  # of the pending offer; seconds that answers take
         self._timers: dict[str, Any] = {}
         self._remembered = journal.last
@@ -118,6 +121,7 @@ class Node:
             return
         try:
             for step in self.peer.receive(link.neighbour, message):
+                self._note_disagreement(link.neighbour, step.note)
                 if not self._do(step):
                     break
         except wire.Refusal as refusal:
@@ -126,6 +130,13 @@ class Node:
                 self.log("refused", neighbour=link.neighbour, reason=str(refusal))
                 link.close()
         self._arrange()
+
+    def _note_disagreement(self, neighbour: str, note: str) -> None:
+        """Say once what keeps a neighbour and this node from meeting: somebody has to mend a file."""
+        what, _, reason = note.partition(": ")
+        if reason in LASTING and self._disagrees.get(neighbour) != reason:
+            self._disagrees[neighbour] = reason
+            self.log("disagreement", neighbour=neighbour, about=reason, offer=what)
 
     def closed(self, link: Link, why: str) -> None:
         """A connection is no more."""
@@ -207,7 +218,10 @@ class Node:
         address = self.file.neighbours.get(neighbour)
         if address and neighbour not in self.links and self.transport is not None:
             self._calls[neighbour] += 1
-            self.transport.dial(neighbour, address)
+            try:
+                self.transport.dial(neighbour, address)
+            except InputError as error:
+                self.failed(neighbour, str(error))
 
     def _call_again(self, neighbour: str) -> None:
         if neighbour in self.file.neighbours and self.transport is not None:
@@ -252,6 +266,8 @@ class Node:
                 self.counts["not sent"] += 1
         for record in step.records:
             self.peer.apply(record)
+            if isinstance(record, Met):
+                self._disagrees.pop(record.partner, None)
             if isinstance(record, Began):
                 self._began = self.loop.time()
                 self.log("epoch", epoch=record.epoch, why=record.why)
@@ -284,6 +300,7 @@ class Node:
                 peer.meetings.get(name, 0),
                 now - self._heard[name] if name in self._heard else None,
                 _differs(peer, name),
+                self._disagrees.get(name, ""),
             )
             for name in self.file.neighbours
         )

@@ -54,6 +54,7 @@ class Plan:
 def dealt(goal: Goal, data: Data, graph: str, nodes: int | None, deal: str | None, by: str | None, seed: int) -> Plan:
     """A network that gets data which is in one place now."""
     check_protocol(goal.protocol)
+    _check_seed(seed)
     nodes = _size(graph, nodes, seed) if by is None else nodes
     statistic, options = own.from_text(goal.statistic), dict(goal.options or {})
     setting = settle(goal.protocol, data, statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
@@ -91,6 +92,7 @@ def apart(
 ) -> Plan:
     """A network whose sites bring their own data."""
     check_protocol(goal.protocol)
+    _check_seed(seed)
     statistic, options = own.from_text(goal.statistic), dict(goal.options or {})
     statistic.split(options)
     if len(classes) < 2 and (classes or label is not None or statistic.sample is not None):
@@ -152,6 +154,11 @@ def _interval(goal: Goal, check: Callable[[float], None]) -> tuple[float | None,
             raise
         return None, str(error)
     return goal.interval, ""
+
+
+def _check_seed(seed: int) -> None:
+    if seed < 0:
+        raise InputError(f"seed = {seed} must be a whole number, not negative")
 
 
 def _size(graph: str, nodes: int | None, seed: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gosta import datasets, machine
-from gosta.datasets.data import Data, Floats
+from gosta.datasets.data import DROP_HINT, Data, Floats
 from gosta.errors import InputError
 from gosta.net.files import Task
 from gosta.statistics import own
@@ -78,7 +78,11 @@ def _encoded(task: Task, path: Path, folder: Path) -> Floats:
     statistic, options = statistic_of(task, folder), in_folder(task.options, folder)
     table = datasets.load(path).choose(task.columns or None, task.label, task.score, task.drop_missing)
     data = dataclasses.replace(table, known=task.classes, part=True)
-    x = statistic.encoded(data, options)
+    try:
+        x = statistic.encoded(data, options)
+    except InputError as error:
+        here = "set drop_missing = true under [network] in node.toml to leave those rows out"
+        raise InputError(f"{path}: {str(error).replace(DROP_HINT, here)}") from None
     check_each_alone(statistic, data, options, x)
     return x
 

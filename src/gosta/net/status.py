@@ -13,6 +13,7 @@ class Neighbour(msgspec.Struct, frozen=True):
     meetings: int  # in this epoch
     silent: float | None  # seconds since something was heard; None: nothing yet
     differs: float | None  # how far its last estimate is from the node's own, relative to that
+    disagrees: str = ""  # what keeps the two from meeting, if they refuse each other: "statistic", "network", ...
 
 
 class Doubt(msgspec.Struct, frozen=True):

@@ -137,7 +137,7 @@ class Streams:
             self._open(connection, name)
         except TimeoutError:
             self._ear.failed(neighbour, f"no answer within {PATIENCE:.0f} s")
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a host that cannot be a name
             self._ear.failed(neighbour, describe(error))
         finally:
             self._drop_unless_open(connection)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from gosta.errors import InputError
 from gosta.net import folders
 from gosta.net.ask import ask, within
-from gosta.net.files import read_node
+from gosta.net.files import NodeFile, read_node
 from gosta.net.status import Status
 
 LOOK = 0.25  # seconds between two looks at the processes
@@ -56,7 +56,8 @@ class Child:
         self.restarts, self.early = -1, 0
         self.started = self.asked = 0.0
         self.at = 0.0  # when it is to be started
-        self.page, self.done, self.answers = "", False, False
+        self.file: NodeFile | None = None
+        self.done, self.answers = False, False
         self.status: Status | None = None
         self.question: Future[Status | None] | None = None
 
@@ -67,8 +68,8 @@ class Child:
                 self._start(now)
         elif self.process.poll() is not None:
             self._died(now, self.process.returncode)
-        elif self.question is None and self.page and now - self.asked >= ASK:
-            self.asked, self.question = now, pool.submit(ask, self.page)
+        elif self.question is None and self.file is not None and now - self.asked >= ASK:
+            self.asked, self.question = now, pool.submit(ask, self.file)
         elif self.question is not None and self.question.done():
             self.heard(self.question.result())
             self.question = None
@@ -84,7 +85,7 @@ class Child:
             state = "stopped" if self.done else "starts again soon"
         elif self.answers and self.status is not None:
             state = self.status.state
-        elif not self.page:
+        elif self.file is not None and not self.file.node.status:
             state = "no status page"
         else:
             state = "starting" if time.monotonic() - self.started < SOON else "no answer"
@@ -101,7 +102,7 @@ class Child:
     def _start(self, now: float) -> None:
         self.started, self.restarts = now, self.restarts + 1
         try:
-            self.page = read_node(self.folder / "node.toml").node.status
+            self.file = read_node(self.folder / "node.toml")
             with (self.folder / "log.jsonl").open("ab") as log:
                 self.process = subprocess.Popen(
                     self.command(self.folder),
@@ -136,15 +137,15 @@ class Crew:
         self._read = 0  # when network.toml was written that was read last, and nobody of it has to be waited for
         for name in _here(folder):
             if folders.running(folder / name):
-                raise InputError(f"{name} of {folder} is running already; {folders.how_to_stop(folder / name)}")
+                raise InputError(f"{name} of {folder} is running already; stop it with: gosta network down {folder}")
             if not _has_data(folder / name):
                 raise InputError(f"{name} has no rows: put its table at {_data(folder / name)} first")
 
     def look(self, pool: ThreadPoolExecutor) -> None:
         """Look after every node, those that were added among them, and no more after those that were forgotten."""
-        written = (self.folder / "network.toml").stat().st_mtime_ns
-        if written != self._read:
-            with contextlib.suppress(InputError):  # a file that is being mended
+        with contextlib.suppress(InputError, OSError):  # a file that is being mended
+            written = (self.folder / "network.toml").stat().st_mtime_ns
+            if written != self._read:
                 self._follow(_here(self.folder), written)
         for child in self.children.values():
             child.look(time.monotonic(), pool)
@@ -172,8 +173,8 @@ class Crew:
 
     def ask(self, pool: ThreadPoolExecutor) -> None:
         """Ask all once more, and wait for the answers."""
-        asked = [child for child in self.children.values() if child.process is not None and child.page]
-        for child, status in zip(asked, pool.map(ask, [child.page for child in asked]), strict=True):
+        asked = {child: child.file for child in self.children.values() if child.process is not None and child.file}
+        for child, status in zip(asked, pool.map(ask, asked.values()), strict=True):
             child.heard(status)
 
     def stop(self, at_once: threading.Event) -> None:
@@ -217,6 +218,21 @@ def up(
         finally:
             stop.clear()  # from now on a signal means: at once
             crew.stop(stop)
+
+
+def down(folder: Path) -> list[str]:
+    """Stop all nodes of a network that run on this machine, and give their names."""
+    stopped = [name for name in _here(folder) if folders.running(folder / name)]
+    for name in stopped:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(folders.process_of(folder / name), signal.SIGTERM)
+    last = time.monotonic() + GRACE
+    while left := [name for name in stopped if folders.running(folder / name)]:
+        if time.monotonic() > last:
+            pid = folders.process_of(folder / left[0])
+            raise InputError(f"{left[0]} does not stop; end it with: kill -9 {pid}")
+        time.sleep(0.05)
+    return stopped
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ LARGEST: Final = 256 * 1024  # bytes of a message
 
 # Why somebody is turned away: no certificate, or not even TLS; a certificate of another authority; one that is not
 # valid yet or no more; somebody who is no neighbour; all else that keeps two ends from understanding each other.
-REASONS: Final = ("stranger", "authority", "expired", "not a neighbour", "handshake")
+REASONS: Final = ("stranger", "authority", "expired", "not a neighbour", "handshake", "frame")
 
 
 class Loop(Protocol):
@@ -59,7 +59,7 @@ class Ear(Protocol):
         """A call did not come to a connection."""
 
     def refused(self, reason: str, detail: str) -> None:
-        """Somebody was turned away before there was a connection, for one of REASONS."""
+        """Somebody was turned away, for one of REASONS."""
 
 
 class Transport(Protocol):

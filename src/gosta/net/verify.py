@@ -71,9 +71,14 @@ def collect(folder: Path) -> Journals:
     for name in network.nodes:
         if running(folder / name):
             raise InputError(f"{name} is running, and its journal changes; stop the network first")
-        _, _, peers[name], journal = stopped_peer(folder / name)
+        _, source, peers[name], journal = stopped_peer(folder / name)
         records[name] = journal.epoch()[1]
         journal.close()
+        if peers[name].digest != source.digest:
+            raise InputError(
+                f"{name} has other rows, neighbours or settings than in its last epoch: somebody changed its files "
+                "after it stopped; put them back, or run the network again first"
+            )
     return Journals(network.network, folder / next(iter(peers)), peers, records)
 
 
