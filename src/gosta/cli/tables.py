@@ -75,7 +75,7 @@ def summary(views: Sequence[View], seconds: float | None) -> str:
     agree = "all agree within 1 %" if found[1] <= AGREED else "they do not all agree within 1 % yet"
     if len({status.estimate_epoch for status in statuses}) > 1:
         agree += ", but their estimates are of different epochs"
-    for state in ("in doubt", "alone", "cannot write"):
+    for state in ("alone", "at odds", "in doubt", "cannot write"):
         count = sum(view.state == state for view in views)
         agree += f"; {count} of them {state}" * (count > 0)
     return f"mean estimate {number(found[0])}, nodes differ from it by at most {share(found[1])}{after}: {agree}"

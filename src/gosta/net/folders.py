@@ -250,7 +250,7 @@ def _whole(folder: Path) -> Iterator[Path]:
 
 
 def _write_pair(folder: Path, pair: Pair) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     files.write(folder / "key.pem", pair.key, mode=0o600)
     files.write(folder / "cert.pem", pair.cert)
 

@@ -291,6 +291,8 @@ class Node:
         peer, now = self.peer, self.loop.time()
         waiting = None if peer.pending is None else Doubt(peer.pending.to, now - self._offered)
         state = "running" if self.links else "alone"
+        if self.links and set(self.links) <= set(self._disagrees):
+            state = "at odds"
         if waiting is not None and waiting.since > DOUBT:
             state = "in doubt"
         neighbours = tuple(

@@ -30,7 +30,7 @@ class Status(msgspec.Struct, frozen=True):
     network: str
     statistic: str
     protocol: str
-    state: str  # "running", "alone" (no neighbour connected), "in doubt", "disk full", "stopped"
+    state: str  # "running", "alone" (no neighbour connected), "at odds", "in doubt", "cannot write", "stopped"
     epoch: int
     exchanges: int  # in this epoch
     rows: int  # its own
