@@ -214,6 +214,8 @@ def main() -> None:
         pair = network(Path(place) / "pair", 2, "complete", PORT, "--n", "64")
         set_line(pair / "node-0" / "node.toml", "rate", "1e9")
         set_line(pair / "node-1" / "node.toml", "rate", "0.0")
+        for k in (0, 1):
+            set_line(pair / f"node-{k}" / "node.toml", "most", "1e9")
         message = offer_of(pair / "node-0")[1]
         bare, pairs = zip(*((echo(pair, message), exchanges(pair)) for _ in range(3)), strict=True)
         ratio = float(np.median(np.divide(pairs, bare)))

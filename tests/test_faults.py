@@ -100,3 +100,12 @@ def test_nothing_is_lost_or_doubled_whatever_goes_wrong(block: int) -> None:
         if error is not None:
             few = shortest(faults, lambda some: failing(graph, some, seed) is not None)  # noqa: B023
             pytest.fail(f"seed {seed} on {graph}: {error or 'AssertionError'}; shortest schedule: {few}")
+
+
+@pytest.mark.parametrize("kind", ["crash before write", "crash after write"])
+@pytest.mark.parametrize("name", ["node-0", "node-1"])
+def test_a_crash_at_every_write(kind: str, name: str) -> None:
+    """The end of a path and its middle, at each of their first writes in turn."""
+    for write in range(1, 61):
+        error = failing("path", [Fault(kind, write, name)], write)
+        assert error is None, f"{kind} {write} of {name}: {error}"

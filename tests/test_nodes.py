@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from test_faults import replays
@@ -97,3 +98,14 @@ def test_errors_after_faults_are_those_of_the_simulator() -> None:
         checkpoints=1,
     )
     assert np.mean(errors) < 1.7 * float(trace.error()["mean"][-1])
+
+
+def test_a_node_takes_part_in_so_many_meetings_and_no_more() -> None:
+    world, _ = network("auc", columns=None)
+    for node in world.nodes.values():
+        node.file = msgspec.structs.replace(node.file, node=msgspec.structs.replace(node.file.node, most=5.0))
+    world.clock.run(100.0)
+    world.check()
+    met = [node.peer.site.meetings for node in world.nodes.values()]
+    assert 200 < max(met) <= 510  # five at first, and then five a second
+    assert sum(node.counts["busy"] for node in world.nodes.values()) > 100

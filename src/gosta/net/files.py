@@ -48,6 +48,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     status: str = ""  # host:port of its status page; empty: none
     data: str = "data.csv"  # beside the file, or an absolute path
     rate: float = 10.0  # meetings that it begins in a second, on average
+    most: float = 1000.0  # meetings in a second that it takes part in; beyond that it is busy
     durable: bool = False  # whether the journal survives a loss of power, not only of the process
     renew: float = 0.0  # seconds after which a new epoch begins; 0: only when something changed
     tls: bool = True
@@ -190,7 +191,7 @@ def check_place(place: Place) -> None:
         raise InputError(f"node.status = {place.status!r} is where the node listens for others; give it another port")
     if not place.data:
         raise InputError("node.data = '' must name a file, such as 'data.csv'")
-    for field, number in (("rate", place.rate), ("renew", place.renew)):
+    for field, number in (("rate", place.rate), ("most", place.most), ("renew", place.renew)):
         if not (number >= 0 and math.isfinite(number)):
             raise InputError(f"node.{field} = {number!r} must be a finite number, 0 or more")
 
@@ -214,8 +215,9 @@ NODE_HEAD = """\
 # A node of a network that computes a statistic by gossip. Start it with: gosta node FOLDER
 # [network] says what is computed, and must be the same at all nodes; [neighbours] who they are and where to call them.
 # [node]: listen, where neighbours call; status, its status page; data, its table, beside this file or an absolute path;
-# rate, meetings that it begins in a second; durable, whether its journal is to survive a loss of power; renew, seconds
-# after which all is computed anew (0: when something changed). A running node notices changes of this file.
+# rate, meetings that it begins in a second; most, meetings in a second that it takes part in, whoever begins them;
+# durable, whether its journal is to survive a loss of power; renew, seconds after which all is computed anew (0: when
+# something changed). A running node notices changes of this file.
 """
 NETWORK_HEAD = """\
 # A network whose nodes compute a statistic by gossip: what it computes, its nodes and where they listen, its edges.

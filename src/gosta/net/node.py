@@ -59,6 +59,7 @@ class Node:
         self._repeats, self._usual = 0, 0.05  # of the pending offer; seconds that answers take
         self._timers: dict[str, Any] = {}
         self._remembered = journal.last
+        self._room, self._counted = file.node.most, loop.time()  # meetings it may still take part in, and since when
         self._started = self._began = self._offered = loop.time()
 
     def start(self, transport: Transport) -> None:
@@ -119,6 +120,7 @@ class Node:
         self._heard[link.neighbour] = self.loop.time()
         if self.transport is None:
             return
+        self.peer.resting = not self._has_room()
         try:
             for step in self.peer.receive(link.neighbour, message):
                 self._note_disagreement(link.neighbour, step.note)
@@ -192,10 +194,16 @@ class Node:
                 least = 1.0 if self.trouble else 0.0 if self.links else 0.05
                 self._later("tick", max(wait, least), self._tick)
 
+    def _has_room(self) -> bool:
+        """Whether it may take part in one more meeting now."""
+        now, most = self.loop.time(), self.file.node.most
+        self._room, self._counted = min(max(1.0, most), self._room + most * (now - self._counted)), now
+        return self._room >= 1.0
+
     def _tick(self) -> None:
         """Offer somebody a meeting."""
         neighbours = list(self.file.neighbours)
-        if neighbours:
+        if neighbours and self._has_room():
             to = self.chance.choice(neighbours)
             if to in self.links:
                 self._offered = self.loop.time()
@@ -268,6 +276,7 @@ class Node:
             self.peer.apply(record)
             if isinstance(record, Met):
                 self._disagrees.pop(record.partner, None)
+                self._room -= 1.0
             if isinstance(record, Began):
                 self._began = self.loop.time()
                 self.log("epoch", epoch=record.epoch, why=record.why)

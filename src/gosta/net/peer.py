@@ -99,6 +99,7 @@ class Peer:
     ) -> None:
         self.identity, self.source, self.neighbours, self.level = identity, source, neighbours, level
         self.epoch, self.digest, self.birth, self.next_id = 0, "", identity.birth, 1
+        self.resting = False  # as if an offer were pending
         self.pending: Offered | None = None
         self.answers: dict[str, Answer] = {}
         self.finished: Report | None = None
@@ -235,7 +236,7 @@ class Peer:
         yield from self._heard(sender, offer)
         if offer.epoch < self.epoch:
             yield self._decline(sender, offer, "epoch")
-        elif self.pending is not None:
+        elif self.pending is not None or self.resting:
             yield self._refuse(sender, offer, wire.encode(wire.Busy(*self._head(), offer.id)), "")
         else:
             reply = wire.encode(wire.Accept(*self._head(), offer.id, self.site.side(self.pace(sender))))

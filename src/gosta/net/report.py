@@ -70,8 +70,9 @@ def _whole(site: Site) -> Whole:
 
 def _means(site: Site, estimates: Floats) -> Floats:
     moments = site.table.own.statistic.moments
-    of_moments = site.protocol.begins == "moments" and moments is not None
-    return apply(moments[1], estimates) if of_moments and moments is not None else estimates
+    if moments is None or site.protocol.begins != "moments":
+        return estimates
+    return apply(moments[1], estimates)
 
 
 def value_of(site: Site, estimates: tuple[float, ...] | None = None) -> tuple[float, ...] | None:
