@@ -46,6 +46,9 @@ def run(folder: Path) -> None:
 async def _run(folder: Path) -> None:
     file = read_node(folder / SETTINGS)
     log = logger(file.node.name, sys.stderr)
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, about: log("error", what=about["message"], why=repr(about.get("exception")))
+    )
     with _alone(folder):
         source = read_source(file, folder)
         identity = _identity(file, folder, journal := Journal(folder / JOURNAL, file.node.durable))
