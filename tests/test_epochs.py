@@ -67,6 +67,32 @@ def test_a_machine_that_lost_power_and_the_end_of_its_journal_begins_an_epoch(re
     assert world.peers["node-0"].epoch >= 2
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_journal_that_lost_some_records_is_noticed_in_the_end(seed: int) -> None:
+    """However few: the one it met then remembers."""
+    world = World(PARTS, RING, seed=seed)
+    for _ in range(3):
+        world.clock.run(world.clock.now + 5.0)
+        world.restore_backup(f"node-{seed % 5}", 1 + seed // 2)
+    assert settled(world) < 0.02
+
+
+def test_an_old_journal_after_a_new_one_begins_a_few_epochs_and_no_more() -> None:
+    world = World(PARTS, RING)
+    world.clock.run(5.0)
+    old = world.disks["node-1"]
+    world.births["node-1"] = 10**9
+    world.lose_journal("node-1")
+    world.clock.run(15.0)
+    world.crash("node-1", 1.0)
+    world.disks["node-1"] = old
+    assert settled(world) < 0.02
+    epoch = world.peers["node-0"].epoch
+    assert epoch < 12
+    assert settled(world) < 0.02
+    assert world.peers["node-0"].epoch == epoch
+
+
 @pytest.mark.parametrize("records", [1, 2, 7, 30])
 @pytest.mark.parametrize("name", ["node-0", "node-1"])
 def test_a_journal_from_a_backup_is_noticed_by_neighbours(name: str, records: int) -> None:

@@ -63,7 +63,7 @@ def test_a_full_disk_changes_nothing_and_is_over_when_it_is_over(tmp_path: Path)
 
 def test_remembering_keeps_the_meetings_of_the_epoch_only(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.sqlite")
-    side = Source("node-1", Task("0" * 16, "auc", encoded=True), np.array([[1.0, 1.0]]), [], tmp_path).site().side(1.0)
+    side = Source("node-1", Task("0" * 16, "auc", encoded=2), np.array([[1.0, 1.0]]), [], tmp_path).site().side(1.0)
     met = Met("node-1", 1, 1, False, side, b"reply")
     journal.append([Began(1, "", "", 1, None), met, Offered(1, "node-1"), Withdrawn(1)])
     journal.append([Began(2, "", "", 1, None), met, Offered(2, "node-1")])
@@ -92,14 +92,17 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
     assert journal.birth("node-0", 9) == 7
     with pytest.raises(InputError, match=r"that of node-0, not of node-1"):
         journal.birth("node-1", 7)
-    assert journal.birth("node-0", 9, "this boot") == 7
-    assert journal.birth("node-0", 9, "this boot") == 7
-    assert journal.birth("node-0", 9, "another boot") == 9
+    assert not journal.may_lack_its_end("this boot")
+    journal.opened("this boot")
+    assert not journal.may_lack_its_end("this boot")
+    assert journal.may_lack_its_end("another boot")
     journal.close()
     journal = Journal(path)
-    assert journal.birth("node-0", 11, "a third boot") == 9  # it was closed in order
+    assert not journal.may_lack_its_end("another boot")  # it was closed in order
     durable = Journal(tmp_path / "durable.sqlite", durable=True)
-    assert [durable.birth("node-0", 5, boot) for boot in ("one", "two")] == [5, 5]
+    durable.birth("node-0", 5)
+    durable.opened("this boot")
+    assert not durable.may_lack_its_end("another boot")
     durable.close()
     journal._db.execute("INSERT INTO records VALUES (1, 'met', x'00ff00')")
     with pytest.raises(InputError, match="damaged"):
@@ -113,7 +116,7 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
 def test_a_peer_from_its_journal_is_the_peer_itself(tmp_path: Path) -> None:
     """Remembered at any moment, and from records after that: the same to the last bit."""
     rows = [np.random.default_rng(k).normal(size=(5 + 20 * k, 2)) for k in range(2)]
-    task = Task("0" * 16, "kendall-tau", encoded=True, interval=0.9)
+    task = Task("0" * 16, "kendall-tau", encoded=2, interval=0.9)
     journals = [Journal(tmp_path / f"{k}.sqlite") for k in range(2)]
     names = ["node-0", "node-1"]
 

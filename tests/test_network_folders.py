@@ -70,7 +70,7 @@ def test_init_deals_rows_that_come_back_bit_for_bit(gosta_: Any, tmp_path: Path,
     x = np.concatenate([own_rows(f.network, folder / f.node.name / f.node.data) for f in files])
     np.testing.assert_array_equal(x, setting.problem.x)
     assert all(f.network == network.network for f in files)
-    assert (network.network.encoded, network.network.interval) == (True, 0.95)
+    assert (network.network.encoded, network.network.interval) == (2, 0.95)
     for a, b in network.edges:
         assert read_node(folder / a / "node.toml").neighbours[b] == network.nodes[b]
         assert read_node(folder / b / "node.toml").neighbours[a] == network.nodes[a]
@@ -240,7 +240,7 @@ def test_what_cannot_be_added(tmp_path: Path, port: int) -> None:
     with pytest.raises(InputError, match=r"unknown node of .* 'node-9'"):
         folders.add(folder, neighbours=["node-9"])
     rows.write_text("a\n1\n")
-    with pytest.raises(InputError, match=r"has 1 numbers a row where .* has 2"):
+    with pytest.raises(InputError, match=r"has 1 columns of numbers where 2 are needed"):
         folders.add(folder, rows)
     with pytest.raises(InputError, match="No such file"):
         folders.add(folder, tmp_path / "none.csv")

@@ -126,7 +126,7 @@ def test_a_site_may_have_nothing_but_zeros(tmp_path: Path) -> None:
 
 def test_encoded_files_are_taken_as_they_are(tmp_path: Path) -> None:
     data = write(tmp_path / "data.csv", "x1,x2", "0.1,-1.0", "1e-300,1.0")
-    assert own_rows(task("auc", encoded=True), data).tolist() == [[0.1, -1.0], [1e-300, 1.0]]
+    assert own_rows(task("auc", encoded=2), data).tolist() == [[0.1, -1.0], [1e-300, 1.0]]
 
 
 def test_own_statistics_and_files_of_options_lie_in_the_folder(tmp_path: Path) -> None:

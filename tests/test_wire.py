@@ -48,7 +48,7 @@ def test_fingerprints_tell_what_differs() -> None:
         Task("0" * 16, "kendall-tau", options={"variant": "b"}),
     ]
     assert len({fingerprint(task, Path()) for task in tasks}) == len(tasks)
-    assert fingerprint(Task("1" * 16, "auc", columns=("a",), encoded=True), Path()) == fingerprint(tasks[0], Path())
+    assert fingerprint(Task("1" * 16, "auc", columns=("a",), encoded=2), Path()) == fingerprint(tasks[0], Path())
 
 
 def pair() -> tuple[Peer, wire.Offer]:
@@ -140,6 +140,9 @@ def test_wrong_visitors_and_numbers_are_declined_and_change_nothing() -> None:
             assert answer.reason == "visitor"
             assert kept(peer) == before
             assert peer.answers == {}
+    for field in ("network", "statistic"):
+        answered(peer, msgspec.structs.replace(offer, birth=offer.birth + 10**9, **{field: "another"}))
+        assert peer.answers == {}
 
 
 def test_a_wrong_accept_leaves_the_offer_pending() -> None:
@@ -167,11 +170,14 @@ def test_a_replayed_offer_gets_the_old_answer_or_none() -> None:
     (step,) = peer.receive("node-0", wire.encode(offer))
     for record in step.records:
         peer.apply(record)
+    for record in peer.offer("node-0").records:
+        peer.apply(record)
     after = kept(peer)
     (again,) = peer.receive("node-0", wire.encode(offer))
     assert (again.records, again.sends) == ((), step.sends)
-    newer = msgspec.structs.replace(offer, id=offer.id + 5, statistic="another")
+    newer = msgspec.structs.replace(offer, id=offer.id + 5)
     (refused,) = peer.receive("node-0", wire.encode(newer))
+    assert isinstance(wire.decode(refused.sends[0][1]), wire.Busy)
     for record in refused.records:
         peer.apply(record)
     for late in (offer, changed(offer, meetings=7), changed(newer, meetings=7)):

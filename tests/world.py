@@ -150,7 +150,7 @@ class World:
         renew: float = 0.0,
     ) -> None:
         self.clock, self.chance, self.faults, self.loss = Clock(), Random(seed), list(faults), loss
-        self.task = Task("0123456789abcdef", statistic, protocol, interval, encoded=True)
+        self.task = Task("0123456789abcdef", statistic, protocol, interval, encoded=parts[0].shape[1])
         self.fingerprint = fingerprint(self.task, HERE)
         self.names = [f"node-{k}" for k in range(len(parts))]
         self.neighbours: dict[str, dict[str, str]] = {name: {} for name in self.names}
@@ -188,13 +188,13 @@ class World:
         """A life of a node begins."""
         place = Place(name, "here", rate=self.rate, renew=self.renew)
         disk = self.disks[name]
-        birth = disk.birth(name, self.births[name], self.boots[name])
+        birth = disk.birth(name, self.births[name])
         identity = Identity(name, self.task.id, self.fingerprint, birth)
         file = NodeFile(self.task, place, self.neighbours[name])
         seed = Random(f"{self.chance.random()} {name}")
         node = Node(file, identity, self.source(name), disk, Alive(self, name), seed, lambda event, **more: None)
         self.nodes[name] = node
-        self.living(name, node.start, Wire(self, name))
+        self.living(name, node.start, Wire(self, name), self.boots[name])
 
     def living(self, name: str, what: Callable[..., Any], *args: Any) -> None:
         """Let a node do something, which may be its last."""
@@ -286,7 +286,6 @@ class World:
     def restore_backup(self, name: str, records: int) -> None:
         """Somebody puts an older copy of a node's journal back, of which nobody could know."""
         self.lose_power(name, records)
-        self.births[name] -= 1
         self.boots[name] = "first boot"
 
     def lose_power(self, name: str, records: int) -> None:
@@ -295,7 +294,6 @@ class World:
         disk = self.disks[name]
         disk._db.execute("DELETE FROM records WHERE number > ?", (disk.last - records,))
         disk.last -= records
-        self.births[name] += 1
         self.boots[name] += " and another"
 
     def forget(self, name: str) -> None:
@@ -312,9 +310,7 @@ class World:
         for name in self.names:
             if name not in found:
                 disk = self.disks[name]
-                identity = Identity(
-                    name, self.task.id, self.fingerprint, disk.birth(name, self.births[name], self.boots[name])
-                )
+                identity = Identity(name, self.task.id, self.fingerprint, disk.birth(name, self.births[name]))
                 found[name] = Peer(identity, self.source(name), self.neighbours[name], self.task.interval)
                 found[name].restore(*self.disks[name].load())
         return {name: found[name] for name in self.names}

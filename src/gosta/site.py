@@ -53,7 +53,8 @@ class Side(NamedTuple):
 
     told: tuple[float, ...]  # by the rule, for each number that is estimated
     meetings: int  # so far
-    pace: float  # the share that meetings with this neighbour have of all
+    together: int  # of these, those with this neighbour
+    pace: float  # the share that such meetings have of all
     rows: int
     visitor: Visitor
 
@@ -198,10 +199,10 @@ class Site:
         sums: Floats = np.array([rows * np.array(diagonal) for rows, diagonal in self.homes.values()]).sum(axis=0)
         return sums / self.rows_met
 
-    def side(self, pace: float, now: float = 0.0) -> Side:
+    def side(self, pace: float, now: float = 0.0, together: int = 0) -> Side:
         """What it brings to a meeting; nothing changes."""
         told = tuple(number for state in self.states for number in self.protocol.tell(state, now))
-        return Side(told, self.meetings, pace, self.table.count, self.departing)
+        return Side(told, self.meetings, together, pace, self.table.count, self.departing)
 
     @property
     def departing(self) -> Visitor:

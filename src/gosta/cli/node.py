@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from gosta.errors import InputError
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -20,6 +23,12 @@ def node(
     folder: Annotated[Path, typer.Argument(help="The node's folder: node.toml, data, key.pem, cert.pem, ca.pem.")],
 ) -> None:
     """Run one node of a network, until SIGTERM or Ctrl-C; it goes on where it was when it is started again."""
-    from gosta.net.service import run
+    from gosta.net.service import logger, run
 
-    run(folder)
+    try:
+        run(folder)
+    except InputError as error:
+        if sys.stderr.isatty():
+            raise
+        logger(folder.name, sys.stderr)("cannot run", why=str(error))
+        raise typer.Exit(2) from None

@@ -76,8 +76,11 @@ def _view(folder: Path, found: Status | None) -> View:
 
 
 def _journal(folder: Path) -> Status:
+    from gosta.net.folders import running
     from gosta.net.service import status_from_journal
 
+    if running(folder):
+        raise InputError(f"{folder}: the node runs, but does not answer, or has no status page in its node.toml")
     return status_from_journal(folder)
 
 

@@ -32,7 +32,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     protocol: str = "tracking"
     interval: float | None = None  # the confidence level
     options: dict[str, Any] = {}  # of the statistic
-    encoded: bool = False  # the data files hold what the kernel needs, as it is; otherwise:
+    encoded: int = 0  # how many numbers a row has, where the data files hold what the kernel needs; otherwise:
     columns: tuple[str, ...] = ()
     label: str | None = None
     score: str | None = None

@@ -42,7 +42,7 @@ def make(
 ) -> NetworkFile:
     """Make the folders of a network, all or none.
 
-    Nodes are at one host, node k listening at port + 2k; or at a host each. Their status pages are one port above.
+    Nodes are at one host, or at a host each; node k listens at port + 2k, and its status page is one port above.
     """
     for file in plan.copies:
         if file.name in RESERVED or [other.name for other in plan.copies].count(file.name) > 1:
@@ -194,7 +194,7 @@ def csv(x: Floats) -> str:
 def _places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses.Address]:
     if len(hosts) not in (1, nodes):
         raise InputError(f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each node")
-    ports = [port + 2 * k for k in range(nodes)] if len(hosts) == 1 else [port] * nodes
+    ports = [port + 2 * k for k in range(nodes)]
     if not 1 <= port <= max(ports) < 65535:
         raise InputError(f"port = {port}: {nodes} nodes need ports up to {max(ports) + 1}; ports go from 1 to 65535")
     where = list(hosts) * (nodes // len(hosts))

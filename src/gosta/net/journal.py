@@ -121,23 +121,24 @@ class Journal:
             "the node then begins anew, and the network a new epoch"
         )
 
-    def birth(self, name: str, now: int, boot: str = "") -> int:
-        """When this journal was made, by the clock; it must be that node's.
-
-        A journal that is not durable may have lost its end if the machine was started anew (`boot`) since it was
-        written and not closed. It counts as made now: neighbours will see that this is not the node they met.
-        """
-        known = self._db.execute("SELECT name, birth, boot FROM node").fetchone()
+    def birth(self, name: str, now: int) -> int:
+        """When this journal was made, by the clock; it must be that node's."""
+        known = self._db.execute("SELECT name, birth FROM node").fetchone()
         if known is not None and known[0] != name:
-            raise InputError(
-                f"journal {self.path} is that of {known[0]}, not of {name}; give {name} a folder of its own"
-            )
-        whole = known is not None and (self._durable or known[2] in ("", boot))
-        if self._read_only:
-            return now if known is None else int(known[1])
-        made = int(known[1]) if whole else now
-        self._db.execute("INSERT OR REPLACE INTO node VALUES (1, ?, ?, ?)", (name, made, boot))
-        return made
+            whose = f"{known[0]}, not of {name}; give {name} a folder of its own"
+            raise InputError(f"journal {self.path} is that of {whose}")
+        if known is None and not self._read_only:
+            self._db.execute("INSERT INTO node VALUES (1, ?, ?, '')", (name, now))
+        return now if known is None else int(known[1])
+
+    def may_lack_its_end(self, boot: str) -> bool:
+        """Whether it was not closed, is not durable, and the machine was started anew (another `boot`) since."""
+        last = self._db.execute("SELECT boot FROM node").fetchone()[0]
+        return not self._durable and last not in ("", boot)
+
+    def opened(self, boot: str) -> None:
+        """It is written to from now on, while the machine runs."""
+        self._db.execute("UPDATE node SET boot = ?", (boot,))
 
     def append(self, records: Sequence[AnyRecord]) -> None:
         """Write records, all or none."""

@@ -62,9 +62,15 @@ class Node:
         self._room, self._counted = file.node.most, loop.time()  # meetings it may still take part in, and since when
         self._started = self._began = self._offered = loop.time()
 
-    def start(self, transport: Transport) -> None:
-        """Go on where the journal ends."""
+    def start(self, transport: Transport, boot: str = "") -> None:
+        """Go on where the journal ends, if that is its end."""
         self.transport = transport
+        if self.journal.may_lack_its_end(boot):
+            self._do(
+                self.peer.begin("the machine was started anew, and the journal is not durable", after=self.peer.birth)
+            )
+        if not self.trouble:
+            self.journal.opened(boot)
         self._look_after()
         for neighbour in self.file.neighbours:
             self._later(f"call {neighbour}", self._first_call(neighbour), self._call, neighbour)
@@ -242,7 +248,7 @@ class Node:
         if self.peer.epoch == 0:
             self._do(self.peer.begin("first start"))
         elif self.peer.digest != self.source.digest and (changed or not renew):
-            self._do(self.peer.begin("rows or neighbours changed"))
+            self._do(self.peer.begin("rows, neighbours or settings changed"))
         elif renew and now - self._began >= renew:
             self._do(self.peer.begin("it was time"))
         for neighbour, link in list(self.links.items()):

@@ -79,7 +79,6 @@ class Memory(msgspec.Struct, array_like=True):
     answers: dict[str, Answer]
     births: dict[str, int]
     meetings: dict[str, int]
-    counts: dict[str, int]
     finished: Report | None
     current: Report | None
     times: tuple[int, ...]
@@ -111,7 +110,6 @@ class Peer:
         self._told = len(self.site.side(1.0).told) // len(self.site.states)
         self.births: dict[str, int] = {}
         self.meetings: dict[str, int] = {}
-        self.counts: dict[str, int] = {}  # how many meetings neighbours said that they had had
         self.told: dict[str, tuple[float, ...]] = {}
 
     def apply(self, record: AnyRecord) -> None:
@@ -138,7 +136,6 @@ class Peer:
         self.site.meet(record.theirs, self.pace(record.partner))
         self.births[record.partner] = record.birth
         self.meetings[record.partner] = self.meetings.get(record.partner, 0) + 1
-        self.counts[record.partner] = record.theirs.meetings
         self.told[record.partner] = record.theirs.told
         self.readings.note(self.site)
 
@@ -148,13 +145,17 @@ class Peer:
 
     def report(self) -> Report | None:
         """What this epoch has found, or an earlier one as long as that is better."""
-        current = report(self.site, self.readings, self.epoch, self.level)
-        return current if current is not None and current.better(self.finished) else self.finished
+        current = report(self.site, self.readings, self.epoch, self.level, self.identity.statistic)
+        finished = self.finished
+        if finished is not None and finished.statistic != self.identity.statistic:
+            finished = None  # it was of something else
+        return current if current is not None and current.better(finished) else finished
 
-    def begin(self, why: str, epoch: int | None = None, reborn: bool = False) -> Step:
-        """Begin an epoch, the next one unless said otherwise; reborn, as a node that others have not met."""
+    def begin(self, why: str, epoch: int | None = None, after: int = 0) -> Step:
+        """Begin an epoch, the next one unless said otherwise; with a birth after another, as a node nobody has met."""
         epoch = self.epoch + 1 if epoch is None else epoch
-        return Step((Began(epoch, self.source.digest, why, self.birth + reborn, self.report()),), (), "epochs")
+        birth = max(self.birth, after + 1 if after else 0)
+        return Step((Began(epoch, self.source.digest, why, birth, self.report()),), (), "epochs")
 
     def offer(self, to: str) -> Step:
         """Offer a neighbour to meet; only where no other offer is pending."""
@@ -167,7 +168,10 @@ class Peer:
         return Step((), ((self.pending.to, self._offer(self.pending)),), "repeated")
 
     def _offer(self, record: Offered) -> bytes:
-        return wire.encode(wire.Offer(*self._head(), record.id, self.site.side(self.pace(record.to))))
+        return wire.encode(wire.Offer(*self._head(), record.id, self._side(record.to)))
+
+    def _side(self, neighbour: str) -> Side:
+        return self.site.side(self.pace(neighbour), together=self.meetings.get(neighbour, 0))
 
     def _head(self) -> tuple[int, str, str, int, int]:
         me = self.identity
@@ -202,12 +206,14 @@ class Peer:
             yield self.begin(f"{sender} is in epoch {message.epoch}", message.epoch)
         if message.birth > self.births.get(sender, message.birth):
             yield self.begin(f"{sender} has a new journal")
-        if (
-            isinstance(message, wire.Offer | wire.Accept)
-            and message.epoch == self.epoch
-            and message.side.meetings <= self.counts.get(sender, -1)
-        ):
-            yield self.begin(f"{sender} has forgotten meetings")
+        if message.epoch == self.epoch and self._remembers_others(sender, message):
+            yield self.begin(f"{sender} remembers other meetings than this node does")
+
+    def _remembers_others(self, sender: str, message: wire.AnyMessage) -> bool:
+        """Whether a neighbour counts other meetings of the two; who waits for an answer may not know of the last."""
+        if isinstance(message, wire.Accept) or (isinstance(message, wire.Offer) and self.pending is None):
+            return message.side.together != self.meetings.get(sender, 0)
+        return False
 
     def _differs(self, message: wire.AnyMessage) -> str | None:
         me = self.identity
@@ -227,29 +233,27 @@ class Peer:
         if last is not None and place <= (last.birth, last.id):
             yield self._decline(sender, offer, "stale")  # late; or the sender has forgotten what it offered since
             return
-        if wrong is not None:
-            yield self._refuse(sender, offer, wire.encode(wire.Decline(*self._head(), offer.id, wrong)), wrong)
-            return
-        if not self._fits(offer):
-            yield self._decline(sender, offer, "visitor")
+        if wrong is not None or not self._fits(offer):
+            yield self._decline(sender, offer, wrong or "visitor")
             return
         yield from self._heard(sender, offer)
         if offer.epoch < self.epoch:
             yield self._decline(sender, offer, "epoch")
         elif self.pending is not None or self.resting:
-            yield self._refuse(sender, offer, wire.encode(wire.Busy(*self._head(), offer.id)), "")
+            reply = wire.encode(wire.Busy(*self._head(), offer.id))
+            refused = Refused(sender, offer.birth, offer.id, _mark(offer.side), reply)
+            yield Step((refused,), ((sender, reply),), "busy")
         else:
-            reply = wire.encode(wire.Accept(*self._head(), offer.id, self.site.side(self.pace(sender))))
+            reply = wire.encode(wire.Accept(*self._head(), offer.id, self._side(sender)))
             met = Met(sender, offer.birth, offer.id, False, offer.side, reply)
             yield Step((met,), ((sender, reply),), "meetings others began")
 
     def _decline(self, sender: str, offer: wire.Offer, reason: str) -> Step:
         """A no that need not be written down: as long as the offer could be taken, it would get the same again."""
-        return Step((), ((sender, wire.encode(wire.Decline(*self._head(), offer.id, reason))),), f"refused: {reason}")
-
-    def _refuse(self, sender: str, offer: wire.Offer, reply: bytes, reason: str) -> Step:
-        note = f"refused: {reason}" if reason else "busy"
-        return Step((Refused(sender, offer.birth, offer.id, _mark(offer.side), reply),), ((sender, reply),), note)
+        last = self.answers.get(sender)
+        known = max(self.births.get(sender, 0), 0 if last is None else last.birth)
+        reply = wire.encode(wire.Decline(*self._head(), offer.id, reason, known))
+        return Step((), ((sender, reply),), f"refused: {reason}")
 
     def _answered(
         self, sender: str, message: wire.Accept | wire.Busy | wire.Decline, wrong: str | None
@@ -264,9 +268,9 @@ class Peer:
         elif wrong is not None:  # a no is a no, also of one who computes something else
             yield self._withdraw(reason)
             return
-        elif reason == "stale":
+        elif isinstance(message, wire.Decline) and reason == "stale":
             why = "its journal has gone back in time, or the node runs twice"
-            yield self.begin(why, max(self.epoch, message.epoch) + 1, reborn=True)
+            yield self.begin(why, max(self.epoch, message.epoch) + 1, after=max(self.birth, message.known))
             return
         yield from self._heard(sender, message)
         if self.pending is not pending:
@@ -311,7 +315,6 @@ class Peer:
                 self.answers,
                 self.births,
                 self.meetings,
-                self.counts,
                 self.finished,
                 self.report(),
                 tuple(self.readings.times),
@@ -337,7 +340,7 @@ class Peer:
         if self.digest != self.source.digest:
             self.finished = kept.current
             return
-        self.births, self.meetings, self.counts = kept.births, kept.meetings, kept.counts
+        self.births, self.meetings = kept.births, kept.meetings
         self.readings = Readings(kept.times, kept.values)
         self.site.remember(kept.site)
 

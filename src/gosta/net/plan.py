@@ -73,7 +73,7 @@ def dealt(goal: Goal, data: Data, graph: str, nodes: int | None, deal: str | Non
         protocol=goal.protocol,
         interval=interval,
         options=problem.plain_options,
-        encoded=True,
+        encoded=problem.x.shape[1],
     )
     tables = tuple(np.split(problem.x, np.cumsum(problem.sizes)[:-1]))
     return Plan(task, setting.graph.name, problem.nodes, _edges(setting.graph), tables, _own_file(goal.statistic), why)

@@ -26,6 +26,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     low: float | None
     high: float | None
     expected_error: float | None  # relative, of gossip; None: too early to tell
+    statistic: str  # the fingerprint of what it is of
 
     def better(self, than: Report | None) -> bool:
         """Whether to report this instead of what an earlier epoch found.
@@ -84,7 +85,7 @@ def value_of(site: Site, estimates: tuple[float, ...] | None = None) -> tuple[fl
     return tuple(value.tolist()) if np.isfinite(value).all() else None
 
 
-def report(site: Site, readings: Readings, epoch: int, level: float | None) -> Report | None:
+def report(site: Site, readings: Readings, epoch: int, level: float | None, statistic: str) -> Report | None:
     """What there is to report; None while there is nothing."""
     value = value_of(site) if site.meetings else None
     if value is None:
@@ -95,4 +96,4 @@ def report(site: Site, readings: Readings, epoch: int, level: float | None) -> R
         error = float(whole.standard_errors(np.array([site.estimates()]), width)[0])
         if np.isfinite(error):
             low, high = map(float, ends(whole.statistic, value[0], error, level))
-    return Report(epoch, site.meetings, value, low, high, readings.expected_error())
+    return Report(epoch, site.meetings, value, low, high, readings.expected_error(), statistic)

@@ -28,6 +28,8 @@ def own_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
     """
     x = _plain(data) if task.encoded else _encoded(task, data, data.parent if folder is None else folder)
     check_sizes(x, data)
+    if task.encoded and x.shape[1] != task.encoded:
+        raise InputError(f"{data} has {x.shape[1]} columns of numbers where {task.encoded} are needed, as at all nodes")
     return x
 
 

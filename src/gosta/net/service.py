@@ -58,7 +58,7 @@ async def _run(folder: Path) -> None:
         await transport.start(file.node.listen)
         page = await pages.serve(file.node.status, node.status) if file.node.status else None
         log("started", listen=transport.address, status=file.node.status, rows=source.own.n, epoch=node.peer.epoch)
-        node.start(transport)
+        node.start(transport, _boot())
         try:
             await _until_told(node, folder, log)
         finally:
@@ -87,7 +87,7 @@ def _credentials(folder: Path, log: Log) -> Tls:
 
 
 def _identity(file: NodeFile, folder: Path, journal: Journal) -> Identity:
-    birth = journal.birth(file.node.name, time.time_ns() // 1000, _boot())
+    birth = journal.birth(file.node.name, time.time_ns() // 1000)
     return Identity(file.node.name, file.network.id, fingerprint(file.network, folder), birth)
 
 

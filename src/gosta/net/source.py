@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gosta.datasets.data import Floats
+from gosta.errors import InputError
 from gosta.net.files import NodeFile, Task
 from gosta.net.rows import in_folder, own_rows, statistic_of
 from gosta.problem import SAMPLE, Problem, rule_for
@@ -43,7 +44,10 @@ def problem_of(task: Task, x: Floats, folder: Path) -> Problem:
     plain = Problem(statistic, x, options, sizes=np.array([len(x)]))
     if task.interval is None:
         return plain
-    width = len(as_floats(statistic.kernel(x[0].tolist(), x[0].tolist(), **plain.parts["kernel"])))
+    try:
+        width = len(as_floats(statistic.kernel(x[0].tolist(), x[0].tolist(), **plain.parts["kernel"])))
+    except Exception as error:  # whatever a user's function may do
+        raise InputError(f"{statistic.name}: the kernel fails with {type(error).__name__}: {error}") from error
     return Problem(with_products(statistic, width), x, options, sizes=plain.sizes, level=task.interval)
 
 

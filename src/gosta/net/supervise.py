@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -96,7 +97,7 @@ class Child:
         with contextlib.suppress(OSError), (self.folder / "log.jsonl").open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
             lines = [line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-            return lines[-1][-300:] if lines else "nothing"
+            return _told(lines[-1]) if lines else "nothing"
         return "nothing"
 
     def _start(self, now: float) -> None:
@@ -204,6 +205,9 @@ def up(
     what they were like before is given back.
     """
     crew, begun = Crew(folder.resolve(), command or node_command), time.monotonic()
+    for name in _here(folder) if until is not None else ():
+        if not read_node(folder / name / "node.toml").node.status:
+            raise InputError(f"until goes by the nodes' status pages, and {name} has none: give it one in node.toml")
     with _signals() as stop, ThreadPoolExecutor(32) as pool:
         try:
             while not stop.is_set():
@@ -233,6 +237,13 @@ def down(folder: Path) -> list[str]:
             raise InputError(f"{left[0]} does not stop; end it with: kill -9 {pid}")
         time.sleep(0.05)
     return stopped
+
+
+def _told(line: str) -> str:
+    """What a line of a log says went wrong."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(line)["why"])[-300:]
+    return line[-300:]
 
 
 @contextlib.contextmanager

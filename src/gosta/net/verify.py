@@ -17,7 +17,7 @@ from gosta.net.folders import running
 from gosta.net.journal import KEPT, Met
 from gosta.net.peer import Peer
 from gosta.net.service import stopped_peer
-from gosta.net.source import problem_of, protocol_of
+from gosta.net.source import fingerprint, problem_of, protocol_of
 from gosta.problem import Problem
 from gosta.protocols import Protocol
 
@@ -71,9 +71,13 @@ def collect(folder: Path) -> Journals:
     for name in network.nodes:
         if running(folder / name):
             raise InputError(f"{name} is running, and its journal changes; stop the network first")
-        _, source, peers[name], journal = stopped_peer(folder / name)
+        file, source, peers[name], journal = stopped_peer(folder / name)
         records[name] = journal.epoch()[1]
         journal.close()
+        if fingerprint(file.network, folder / name) != fingerprint(network.network, folder):
+            raise InputError(f"{name}/node.toml and network.toml differ in what is computed; mend one of them")
+        if peers[name].epoch == 0:
+            raise InputError(f"{name} has not begun yet: it ended right after its start, see its log.jsonl")
         if peers[name].digest != source.digest:
             raise InputError(
                 f"{name} has other rows, neighbours or settings than in its last epoch: somebody changed its files "

@@ -57,6 +57,7 @@ class Decline(Message, frozen=True, tag="decline"):
 
     id: Count
     reason: Text
+    known: Count = 0  # the greatest birth of the other that it knows of
 
 
 class Ping(Message, frozen=True, tag="ping"):
@@ -98,7 +99,7 @@ def fits(side: Side, told: int, columns: int, sample: int, values: int) -> bool:
     return (
         len(side.told) == told
         and 0.0 < side.pace <= 1.0
-        and 0 <= side.meetings < 2**53
+        and 0 <= side.together <= side.meetings < 2**53
         and 0 < side.rows < 2**40
         and 0 < visitor.rows < 2**40
         and 0 < len(visitor.home) <= 64
