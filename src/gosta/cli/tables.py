@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -56,8 +58,8 @@ def widths(rows: Sequence[tuple[str, ...]]) -> list[int]:
 
 
 def text(views: Sequence[View]) -> str:
-    """A plain table."""
-    rows = [HEAD, *map(row, views)]
+    """A plain table, as wide as the terminal if it goes to one."""
+    rows = fitting(views, shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000)
     wide = widths(rows)
     return "\n".join("  ".join(map(str.ljust, cells, wide)).rstrip() for cells in rows)
 

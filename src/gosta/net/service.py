@@ -126,7 +126,7 @@ def _reload(node: Node, folder: Path, log: Log) -> None:
         file = read_node(folder / SETTINGS)
         fixed = ("name", "listen", "status", "tls", "durable")
         if file.network != node.file.network or any(getattr(file.node, f) != getattr(node.file.node, f) for f in fixed):
-            log("restart it to change this", settings=["network", *fixed])
+            log("restart it to change what is computed, or one of these", settings=fixed)
             return
         node.change(file, read_source(file, folder))
         log("changed", neighbours=sorted(file.neighbours), rows=node.source.own.n)
