@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
 import numpy as np
 import pytest
-from world import Fault, World
+from world import HERE, Fault, World
 
 import gosta
+from gosta.net.source import fingerprint
 
 RNG = np.random.default_rng(11)
 PARTS = [RNG.gamma(2.0, 1.0, (rows, 1)) for rows in (4, 20, 1, 9, 15)]
@@ -166,3 +168,18 @@ def test_epochs_in_the_midst_of_faults(seed: int) -> None:
     world.loss = 0.0
     assert settled(world) < 0.03
     assert world.peers["node-0"].epoch >= 3
+
+
+def test_a_report_of_another_statistic_is_not_shown_as_one_of_this() -> None:
+    world = World(PARTS, RING)
+    world.clock.run(30.0)
+    assert all(peer.report() is not None for peer in world.peers.values())
+    world.task = msgspec.structs.replace(world.task, statistic="variance")
+    world.fingerprint = fingerprint(world.task, HERE)
+    for name in world.names:
+        world.crash(name, 0.5)
+    world.clock.run(30.6)
+    assert [peer.report() for peer in world.peers.values()] == [None] * 5
+    world.clock.run(60.0)
+    exact = gosta.exact(np.concatenate(PARTS), "variance")
+    np.testing.assert_allclose(world.estimates()[:, 0], exact, rtol=0.02)

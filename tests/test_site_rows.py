@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ import pytest
 import gosta
 from gosta.errors import InputError
 from gosta.net.files import Task
-from gosta.net.rows import data_digest, own_rows
+from gosta.net.rows import own_rows
+from gosta.net.source import Source
 from gosta.statistics import find
 
 CLASSES: dict[str, Any] = {"label": "ill", "classes": ("no", "yes")}
@@ -140,9 +140,16 @@ def test_own_statistics_and_files_of_options_lie_in_the_folder(tmp_path: Path) -
     assert own_rows(celled, data).tolist() == [[1, 2, 0], [8, 8, 1]]
 
 
-def test_the_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
-    data = tmp_path / "big"
-    data.write_bytes(bytes(range(256)) * 10_000)
-    assert data_digest(data) == hashlib.sha256(data.read_bytes()).hexdigest()
-    with pytest.raises(InputError, match="cannot read"):
-        data_digest(tmp_path / "none")
+def test_a_table_with_other_columns_than_the_network_has(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.csv", "x1", "0.1", "0.2")
+    with pytest.raises(InputError, match="has 1 columns of numbers where 2 are needed"):
+        own_rows(task("auc", encoded=2), data)
+
+
+def test_a_kernel_that_cannot_take_the_rows_is_told(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import gosta\n@gosta.statistic(name='odd-one')\ndef f(x, y): return nothing_here\n"
+    )
+    odd = Task("0" * 16, "own.py:odd-one", interval=0.95, encoded=1)
+    with pytest.raises(InputError, match="the kernel fails with NameError"):
+        Source("node-0", odd, np.array([[1.0]]), [], tmp_path)

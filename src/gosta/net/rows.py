@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,15 +64,6 @@ def check_sizes(x: Floats, data: object) -> None:
 def statistic_of(task: Task, folder: Path) -> Statistic:
     """The statistic that a network computes; a user's own is in the node's folder."""
     return own.from_text(task.statistic, folder)
-
-
-def data_digest(path: Path) -> str:
-    """What tells one file's content from another's: its SHA-256."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def _encoded(task: Task, path: Path, folder: Path) -> Floats:
