@@ -34,10 +34,11 @@ def status(
     from concurrent.futures import ThreadPoolExecutor
 
     from gosta.cli.up import record
+    from gosta.net.files import NETWORK
     from gosta.net.folders import overview
     from gosta.net.supervise import View
 
-    if not (folder / "network.toml").exists():
+    if not (folder / NETWORK).exists():
         if not folder.is_dir():
             raise InputError(f"no such folder: {folder}")
         found = _answer(folder) or _journal(folder)
@@ -56,10 +57,10 @@ def status(
 def _answer(folder: Path) -> Status | None:
     """What a node says on its page."""
     from gosta.net.ask import ask
-    from gosta.net.files import read_node
+    from gosta.net.files import NODE, read_node
 
     try:
-        return ask(read_node(folder / "node.toml"))
+        return ask(read_node(folder / NODE))
     except InputError:
         return None
 

@@ -19,6 +19,7 @@ from gosta.errors import InputError
 from gosta.net.addresses import parse
 from gosta.net.names import ALLOWED, NAME
 
+NODE, NETWORK, JOURNAL, LOCK, LOG = "node.toml", "network.toml", "journal.sqlite", "node.lock", "log.jsonl"
 MOST_BYTES = 1 << 20  # of a node.toml
 MOST_NETWORK_BYTES = 1 << 26
 MEND = "mend the line; 'gosta network init' writes such files"

@@ -25,7 +25,8 @@ from gosta.net.files import NetworkFile, NodeFile, Place
 from gosta.net.plan import Plan
 from gosta.net.rows import own_rows
 
-RESERVED = {"network.toml", "authority", "node.toml", "data.csv", "key.pem", "cert.pem", "ca.pem", "log.jsonl"}
+RESERVED = {"authority", "data.csv", "key.pem", "cert.pem", "ca.pem"}
+RESERVED |= {files.NODE, files.NETWORK, files.JOURNAL, files.LOCK, files.LOG}
 KEEP_SAFE = """\
 key.pem is the key of this network's authority: whoever has it can join the network as any node.
 Keep it safe, and away from the nodes, which do not need it; 'gosta network add' does.
@@ -53,7 +54,7 @@ def make(
     edges = tuple((names[a], names[b]) for a, b in plan.edges)
     network = NetworkFile(plan.task, plan.graph, dict(zip(names, map(str, places), strict=True)), edges, plan.nodes)
     with _whole(folder) as building:
-        files.write_network(building / "network.toml", network)
+        files.write_network(building / files.NETWORK, network)
         _write_pair(building / "authority", trusted)
         files.write(building / "authority" / "README", KEEP_SAFE)
         for file in plan.copies:
@@ -62,7 +63,7 @@ def make(
             _write_node(building / name, building, network, _place(name, places[k], rate), trusted)
             if plan.tables:
                 files.write(building / name / "data.csv", csv(plan.tables[k]), mode=0o600)
-            files.read_node(building / name / "node.toml")
+            files.read_node(building / name / files.NODE)
     return network
 
 
@@ -70,7 +71,7 @@ def overview(folder: Path) -> NetworkFile:
     """The nodes and edges of a network, from its folder."""
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder}; make a network with: gosta network init {folder}")
-    return files.read_network(folder / "network.toml")
+    return files.read_network(folder / files.NETWORK)
 
 
 class Change(NamedTuple):
@@ -115,9 +116,9 @@ def add(
         if data is not None:
             shutil.copyfile(data, building / place.data)
             (building / place.data).chmod(0o600)
-        files.read_node(building / "node.toml")
+        files.read_node(building / files.NODE)
     try:
-        files.write_network(folder / "network.toml", changed)
+        files.write_network(folder / files.NETWORK, changed)
     except BaseException:
         shutil.rmtree(folder / name)
         raise
@@ -139,7 +140,7 @@ def forget(folder: Path, name: str, delete: bool = False) -> Change:
     new = tuple(pairwise(ends))
     nodes = {n: where for n, where in network.nodes.items() if n != name}
     changed = msgspec.structs.replace(network, nodes=nodes, edges=(*kept, *new))
-    files.write_network(folder / "network.toml", changed)
+    files.write_network(folder / files.NETWORK, changed)
     away = _tell_neighbours(folder, changed, former)
     left = folder / name
     if left.is_dir() and delete:
@@ -168,7 +169,7 @@ def certify(folder: Path, names: Sequence[str]) -> list[str]:
 def running(folder: Path) -> bool:
     """Whether a node runs from this folder: it holds a lock on node.lock."""
     try:
-        with (folder / "node.lock").open("rb") as file:
+        with (folder / files.LOCK).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -180,9 +181,9 @@ def running(folder: Path) -> bool:
 def process_of(folder: Path) -> int:
     """The process of a node that runs, which its lock tells."""
     try:
-        return int((folder / "node.lock").read_text()[:20])
+        return int((folder / files.LOCK).read_text()[:20])
     except (OSError, ValueError):
-        raise InputError(f"{folder / 'node.lock'} does not tell the process of the node; stop it by hand") from None
+        raise InputError(f"{folder / files.LOCK} does not tell the process of the node; stop it by hand") from None
 
 
 def csv(x: Floats) -> str:
@@ -275,14 +276,14 @@ def _write_node(folder: Path, shared: Path, network: NetworkFile, place: Place, 
     files.write(folder / "ca.pem", trusted.cert)
     for file in _shared(network, shared):
         shutil.copyfile(shared / file, folder / file)
-    files.write_node(folder / "node.toml", NodeFile(network.network, place, neighbours_of(network, place.name)))
+    files.write_node(folder / files.NODE, NodeFile(network.network, place, neighbours_of(network, place.name)))
 
 
 def _tell_neighbours(folder: Path, network: NetworkFile, names: Sequence[str]) -> tuple[str, ...]:
     """Write who their neighbours are now into nodes' files, and leave the rest of these; give those not here."""
     away = []
     for name in names:
-        path = folder / name / "node.toml"
+        path = folder / name / files.NODE
         if path.exists():
             file = msgspec.structs.replace(files.read_node(path), neighbours=neighbours_of(network, name))
             files.write_node(path, file)

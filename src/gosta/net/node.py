@@ -310,13 +310,14 @@ class Node:
             state = "at odds"
         if waiting is not None and waiting.since > DOUBT:
             state = "in doubt"
+        mine = value_of(peer.site) if peer.site.meetings else None
         neighbours = tuple(
             Neighbour(
                 name,
                 name in self.links,
                 peer.meetings.get(name, 0),
                 now - self._heard[name] if name in self._heard else None,
-                _differs(peer, name),
+                _differs(mine, peer, name),
                 self._disagrees.get(name, ""),
             )
             for name in self.file.neighbours
@@ -357,9 +358,8 @@ def status_of(file: NodeFile, peer: Peer, **more: Any) -> Status:
     )
 
 
-def _differs(peer: Peer, neighbour: str) -> float | None:
+def _differs(mine: tuple[float, ...] | None, peer: Peer, neighbour: str) -> float | None:
     """How far what a neighbour told last is from the node's own estimate, relative to that."""
-    mine = value_of(peer.site) if peer.site.meetings else None
     theirs = value_of(peer.site, peer.told[neighbour]) if neighbour in peer.told else None
     if mine is None or theirs is None or not any(mine):
         return None

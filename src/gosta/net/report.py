@@ -21,7 +21,6 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     """An estimate, and what can be said of it."""
 
     epoch: int
-    meetings: int
     value: tuple[float, ...]
     low: float | None
     high: float | None
@@ -96,4 +95,4 @@ def report(site: Site, readings: Readings, epoch: int, level: float | None, stat
         error = float(whole.standard_errors(np.array([site.estimates()]), width)[0])
         if np.isfinite(error):
             low, high = map(float, ends(whole.statistic, value[0], error, level))
-    return Report(epoch, site.meetings, value, low, high, readings.expected_error(), statistic)
+    return Report(epoch, value, low, high, readings.expected_error(), statistic)

@@ -14,10 +14,9 @@ from gosta import datasets, machine
 from gosta.datasets.data import DROP_HINT, Data, Floats
 from gosta.errors import InputError
 from gosta.net.files import Task
+from gosta.net.wire import LARGEST_ROW
 from gosta.statistics import own
 from gosta.statistics.definition import Statistic
-
-LARGEST = 1e50  # products of several values must stay finite
 
 
 def own_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
@@ -57,8 +56,10 @@ def _plain(path: Path) -> Floats:
 def check_sizes(x: Floats, data: object) -> None:
     """Refuse values whose products would not be finite."""
     largest = float(np.abs(x).max())
-    if largest > LARGEST:
-        raise InputError(f"{data} has the value {largest:.3g}: beyond {LARGEST:g} it is too large, use smaller units")
+    if largest > LARGEST_ROW:
+        raise InputError(
+            f"{data} has the value {largest:.3g}: beyond {LARGEST_ROW:g} it is too large, use smaller units"
+        )
 
 
 def statistic_of(task: Task, folder: Path) -> Statistic:

@@ -19,16 +19,15 @@ import msgspec
 
 from gosta.errors import InputError
 from gosta.net import pages
-from gosta.net.files import NodeFile, read_node
+from gosta.net.files import JOURNAL, LOCK, NODE, NodeFile, read_node
 from gosta.net.journal import Journal
 from gosta.net.node import Log, Node, status_of
 from gosta.net.peer import Identity, Peer
-from gosta.net.source import Source, fingerprint, read_source
+from gosta.net.source import Source, read_source
 from gosta.net.status import Doubt, Neighbour, Status
 from gosta.net.streams import Streams
 from gosta.net.tls import Tls
 
-JOURNAL, LOCK, SETTINGS = "journal.sqlite", "node.lock", "node.toml"
 WATCH = 1.0  # seconds between looks at the node's files
 FAREWELL = 2.0  # seconds that a node that is to stop waits for an answer
 
@@ -44,15 +43,17 @@ def run(folder: Path) -> None:
 
 
 async def _run(folder: Path) -> None:
-    file = read_node(folder / SETTINGS)
+    file = read_node(folder / NODE)
     log = logger(file.node.name, sys.stderr)
     asyncio.get_running_loop().set_exception_handler(
         lambda _, about: log("error", what=about["message"], why=repr(about.get("exception")))
     )
     with _alone(folder):
         source = read_source(file, folder)
-        identity = _identity(file, folder, journal := Journal(folder / JOURNAL, file.node.durable))
-        node = Node(file, identity, source, journal, asyncio.get_running_loop(), random.Random(), log)
+        journal = Journal(folder / JOURNAL, file.node.durable)
+        node = Node(
+            file, _identity(file, source, journal), source, journal, asyncio.get_running_loop(), random.Random(), log
+        )
         tls = _credentials(folder, log) if file.node.tls else None
         transport = Streams(file.node.name, file.network.id, node, tls)
         await transport.start(file.node.listen)
@@ -86,9 +87,9 @@ def _credentials(folder: Path, log: Log) -> Tls:
     return tls
 
 
-def _identity(file: NodeFile, folder: Path, journal: Journal) -> Identity:
+def _identity(file: NodeFile, source: Source, journal: Journal) -> Identity:
     birth = journal.birth(file.node.name, time.time_ns() // 1000)
-    return Identity(file.node.name, file.network.id, fingerprint(file.network, folder), birth)
+    return Identity(file.node.name, file.network.id, source.fingerprint, birth)
 
 
 def _boot() -> str:
@@ -123,7 +124,7 @@ async def _until_told(node: Node, folder: Path, log: Log) -> None:
 def _reload(node: Node, folder: Path, log: Log) -> None:
     """Go by changed files; by the old ones as long as the new ones cannot be used."""
     try:
-        file = read_node(folder / SETTINGS)
+        file = read_node(folder / NODE)
         fixed = ("name", "listen", "status", "tls", "durable")
         if file.network != node.file.network or any(getattr(file.node, f) != getattr(node.file.node, f) for f in fixed):
             log("restart it to change what is computed, or one of these", settings=fixed)
@@ -137,7 +138,7 @@ def _reload(node: Node, folder: Path, log: Log) -> None:
 def _marks(file: NodeFile, folder: Path) -> list[tuple[int, int] | None]:
     """What changes when the node's files do."""
     marks: list[tuple[int, int] | None] = []
-    for path in (folder / SETTINGS, folder / file.node.data):
+    for path in (folder / NODE, folder / file.node.data):
         try:
             found = path.stat()
             marks.append((found.st_mtime_ns, found.st_size))
@@ -187,12 +188,12 @@ def logger(name: str, stream: TextIO) -> Log:
 
 def stopped_peer(folder: Path) -> tuple[NodeFile, Source, Peer, Journal]:
     """A node that does not run, as its journal has it."""
-    file = read_node(folder / SETTINGS)
+    file = read_node(folder / NODE)
     source = read_source(file, folder)
     if not (folder / JOURNAL).is_file():
         raise InputError(f"{folder} has no journal yet: the node was never started; start it with: gosta node {folder}")
     journal = Journal(folder / JOURNAL, read_only=True)
-    peer = Peer(_identity(file, folder, journal), source, file.neighbours, file.network.interval)
+    peer = Peer(_identity(file, source, journal), source, file.neighbours, file.network.interval)
     peer.restore(*journal.load())
     return file, source, peer, journal
 

@@ -28,7 +28,8 @@ class Source:
         self.name = name
         self.own = problem_of(task, x, folder)
         self.protocol = protocol_of(task, self.own)
-        self.digest = _digest(x.tobytes(), fingerprint(task, folder), *sorted(neighbours))
+        self.fingerprint = fingerprint(task, folder)
+        self.digest = _digest(x.tobytes(), self.fingerprint, *sorted(neighbours))
         self._table: Table | None = None
 
     def site(self) -> Site:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from gosta.errors import InputError
 from gosta.net import folders
 from gosta.net.ask import ask, within
-from gosta.net.files import NodeFile, read_node
+from gosta.net.files import LOG, NETWORK, NODE, NodeFile, read_node
 from gosta.net.status import Status
 
 LOOK = 0.25  # seconds between two looks at the processes
@@ -94,7 +94,7 @@ class Child:
 
     def last_words(self) -> str:
         """The last line of its log."""
-        with contextlib.suppress(OSError), (self.folder / "log.jsonl").open("rb") as log:
+        with contextlib.suppress(OSError), (self.folder / LOG).open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
             lines = [line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()]
             return _told(lines[-1]) if lines else "nothing"
@@ -103,8 +103,8 @@ class Child:
     def _start(self, now: float) -> None:
         self.started, self.restarts = now, self.restarts + 1
         try:
-            self.file = read_node(self.folder / "node.toml")
-            with (self.folder / "log.jsonl").open("ab") as log:
+            self.file = read_node(self.folder / NODE)
+            with (self.folder / LOG).open("ab") as log:
                 self.process = subprocess.Popen(
                     self.command(self.folder),
                     stdin=subprocess.DEVNULL,
@@ -124,7 +124,7 @@ class Child:
         if self.early >= TRIES:
             raise InputError(
                 f"{self.name} ended {TRIES} times right after its start; its last words: {self.last_words()} "
-                f"(see {self.folder / 'log.jsonl'})"
+                f"(see {self.folder / LOG})"
             )
         self.at = now + min(WAIT[1], WAIT[0] * 2 ** (self.early - 1))
 
@@ -145,7 +145,7 @@ class Crew:
     def look(self, pool: ThreadPoolExecutor) -> None:
         """Look after every node, those that were added among them, and no more after those that were forgotten."""
         with contextlib.suppress(InputError, OSError):  # a file that is being mended
-            written = (self.folder / "network.toml").stat().st_mtime_ns
+            written = (self.folder / NETWORK).stat().st_mtime_ns
             if written != self._read:
                 self._follow(_here(self.folder), written)
         for child in self.children.values():
@@ -206,7 +206,7 @@ def up(
     """
     crew, begun = Crew(folder.resolve(), command or node_command), time.monotonic()
     for name in _here(folder) if until is not None else ():
-        if not read_node(folder / name / "node.toml").node.status:
+        if not read_node(folder / name / NODE).node.status:
             raise InputError(f"until goes by the nodes' status pages, and {name} has none: give it one in node.toml")
     with _signals() as stop, ThreadPoolExecutor(32) as pool:
         try:
@@ -261,14 +261,14 @@ def _signals() -> Iterator[threading.Event]:
 
 def _here(folder: Path) -> list[str]:
     """The nodes whose folders are on this machine."""
-    names = [name for name in folders.overview(folder).nodes if (folder / name / "node.toml").exists()]
+    names = [name for name in folders.overview(folder).nodes if (folder / name / NODE).exists()]
     if not names:
         raise InputError(f"{folder} has no node's folder: are they all at their sites?")
     return names
 
 
 def _data(folder: Path) -> Path:
-    return folder / read_node(folder / "node.toml").node.data
+    return folder / read_node(folder / NODE).node.data
 
 
 def _has_data(folder: Path) -> bool:

@@ -12,12 +12,12 @@ from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.net import audit
 from gosta.net.audit import Meeting
-from gosta.net.files import Task, read_network
-from gosta.net.folders import running
+from gosta.net.files import Task
+from gosta.net.folders import overview, running
 from gosta.net.journal import KEPT, Met
 from gosta.net.peer import Peer
 from gosta.net.service import stopped_peer
-from gosta.net.source import fingerprint, problem_of, protocol_of
+from gosta.net.source import fingerprint, problem_of
 from gosta.problem import Problem
 from gosta.protocols import Protocol
 
@@ -40,7 +40,7 @@ class Journals(NamedTuple):
     @property
     def protocol(self) -> Protocol:
         """By which rule."""
-        return protocol_of(self.task, self.problem)
+        return next(iter(self.peers.values())).site.protocol
 
     @property
     def forgetful(self) -> list[str]:
@@ -66,15 +66,15 @@ class Finding(NamedTuple):
 
 def collect(folder: Path) -> Journals:
     """The journals of a network that does not run."""
-    network = read_network(folder / "network.toml")
+    network = overview(folder)
     peers, records = {}, {}
     for name in network.nodes:
         if running(folder / name):
             raise InputError(f"{name} is running, and its journal changes; stop the network first")
-        file, source, peers[name], journal = stopped_peer(folder / name)
+        _, source, peers[name], journal = stopped_peer(folder / name)
         records[name] = journal.epoch()[1]
         journal.close()
-        if fingerprint(file.network, folder / name) != fingerprint(network.network, folder):
+        if source.fingerprint != fingerprint(network.network, folder):
             raise InputError(f"{name}/node.toml and network.toml differ in what is computed; mend one of them")
         if peers[name].epoch == 0:
             raise InputError(f"{name} has not begun yet: it ended right after its start, see its log.jsonl")
