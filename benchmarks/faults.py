@@ -20,7 +20,7 @@ from world import Fault, World
 
 from gosta import graphs
 from gosta.datasets.data import Floats
-from gosta.problem import settle
+from gosta.estimation.problem import settle
 
 NODES, RUNS, SECONDS, DOWN, LOSS = 16, 40, 60, 3.0, 0.2
 BY = "mean radius"  # each hospital sees tumours of about one size

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import gosta
-from gosta import progress
+from gosta.runtime import progress
 
 ROWS = 400
 Sample = Callable[[np.random.Generator], dict[str, Any]]

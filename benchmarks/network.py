@@ -30,11 +30,11 @@ import numpy as np
 import psutil
 
 import gosta
-from gosta.net import wire
-from gosta.net.files import read_node
-from gosta.net.journal import Journal, Met
-from gosta.net.peer import Identity, Peer
-from gosta.net.source import fingerprint, read_source
+from gosta.net.config import read_node
+from gosta.net.node.source import fingerprint, read_source
+from gosta.net.protocol import messages as wire
+from gosta.net.protocol.peer import Identity, Peer
+from gosta.net.storage.journal import Journal, Met
 
 SECONDS = 6.0  # of each measurement
 WANTED = 1 / 3

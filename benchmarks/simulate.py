@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta import graphs
-from gosta.problem import Problem
+from gosta.estimation.problem import Problem
 from gosta.protocols import Protocol, find
-from gosta.simulation.compiled import Compiled
+from gosta.simulation.engines.compiled import Compiled
 from gosta.statistics import find as find_statistic
 
 C_LOOP = r"""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import gosta
-from gosta import progress
+from gosta.runtime import progress
 
 RUNS, UNTIL = 20, 0.01
 GRAPHS = {

@@ -16,8 +16,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 import gosta
 from gosta import theory
+from gosta.estimation.problem import settle
 from gosta.graphs import Graph, make
-from gosta.problem import settle
 from gosta.theory import prediction, spectrum
 
 PREDICTED = [

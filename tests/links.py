@@ -11,13 +11,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from gosta.net import certificates
-from gosta.net.certificates import Pair
-from gosta.net.faults import Faulty, combine
-from gosta.net.memory import Switch
-from gosta.net.streams import Streams
-from gosta.net.tls import Tls
-from gosta.net.transport import REASONS, Ear, Link, Loop, Transport
+from gosta.net.deploy import certificates
+from gosta.net.deploy.certificates import Pair
+from gosta.net.transport.base import REASONS, Ear, Link, Loop, Transport
+from gosta.net.transport.faults import Faulty, combine
+from gosta.net.transport.memory import Switch
+from gosta.net.transport.tcp import Streams
+from gosta.net.transport.tls import Tls
 
 NETWORK = "0123456789abcdef"
 

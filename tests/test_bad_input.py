@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 import gosta
-from gosta import machine
+from gosta.runtime import machine
 from gosta.statistics import TABLE
 
 LABELLED = {"a": [1.0, 2.0, 3.0], "b": [3.0, 2.0, 5.0], "label": ["x", "y", "x"]}

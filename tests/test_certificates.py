@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from gosta.errors import InputError
-from gosta.net import certificates
-from gosta.net.certificates import Pair
+from gosta.net.deploy import certificates
+from gosta.net.deploy.certificates import Pair
 from gosta.net.names import identity
 
 NETWORK = "0123456789abcdef"

@@ -10,7 +10,7 @@ import pytest
 from world import HERE, Fault, World
 
 import gosta
-from gosta.net.source import fingerprint
+from gosta.net.node.source import fingerprint
 
 RNG = np.random.default_rng(11)
 PARTS = [RNG.gamma(2.0, 1.0, (rows, 1)) for rows in (4, 20, 1, 9, 15)]

@@ -12,7 +12,7 @@ from world import HERE, Fault, World
 
 from gosta.errors import InputError
 from gosta.experiments.replay import replay
-from gosta.net.verify import Journals
+from gosta.net.audit.verify import Journals
 
 SCHEDULES = int(os.environ.get("GOSTA_SCHEDULES", "2000"))
 FAULTY, QUIET = 6.0, 6.0  # seconds of virtual time with faults, and then without

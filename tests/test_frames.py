@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gosta.net.frames import BUFFER, FrameError, Frames, frame
-from gosta.net.transport import LARGEST
+from gosta.net.transport.base import LARGEST
+from gosta.net.transport.frames import BUFFER, FrameError, Frames, frame
 
 
 @given(some.lists(some.binary(min_size=1, max_size=40), max_size=20), some.integers(1, 60))

@@ -14,9 +14,9 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "gosta"
 
 # From the ground up; a room may enter those named before it.
-GROUND = ["errors", "cache", "machine", "progress", "observation", "compiled"]
+GROUND = ["errors", "runtime"]
 FIRST = [*GROUND, "datasets", "graphs", "statistics", "protocols"]
-ROOMS = [*FIRST, "problem", "site", "theory", "schedule", "stopping", "net", "simulation", "experiments", "cli"]
+ROOMS = [*FIRST, "estimation", "theory", "schedule", "net", "simulation", "views", "experiments", "cli"]
 APART = {"net", "simulation"}  # what a network does, a simulation must not need, nor the other way round
 
 

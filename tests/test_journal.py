@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from gosta import InputError
-from gosta.net.files import Task
-from gosta.net.journal import AnyRecord, Began, Journal, Met, Offered, Withdrawn
-from gosta.net.peer import Identity, Peer
-from gosta.net.source import Source
+from gosta.net.config import Task
+from gosta.net.node.source import Source
+from gosta.net.protocol.peer import Identity, Peer
+from gosta.net.storage.journal import AnyRecord, Began, Journal, Met, Offered, Withdrawn
 
 WRITER = """
 import sys
 from pathlib import Path
-from gosta.net.journal import Journal, Offered
+from gosta.net.storage.journal import Journal, Offered
 journal = Journal(Path(sys.argv[1]), durable=False)
 print(journal.birth("node-0", 5), flush=True)
 while True:

@@ -18,7 +18,7 @@ from chaos import gosta, storm
 from ports import free
 
 import gosta as package
-from gosta.net import certificates
+from gosta.net.deploy import certificates
 
 
 def statuses(text: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gosta.errors import InputError
-from gosta.net.files import (
+from gosta.net.config import (
     MOST_BYTES,
     NetworkFile,
     NodeFile,

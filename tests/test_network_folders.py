@@ -17,13 +17,13 @@ from commands import command
 
 import gosta
 from gosta.errors import InputError
-from gosta.net import certificates, folders, plan
-from gosta.net.files import (
+from gosta.estimation.problem import settle
+from gosta.net.config import (
     NetworkFile,
     read_node,
 )
-from gosta.net.rows import own_rows
-from gosta.problem import settle
+from gosta.net.deploy import certificates, folders, plan
+from gosta.net.node.rows import own_rows
 
 
 @pytest.fixture

@@ -22,10 +22,11 @@ from terminal import read_rest, read_until
 
 from gosta.cli import tables
 from gosta.errors import InputError
-from gosta.net import ask, folders, plan, supervise
-from gosta.net.files import NodeFile, Place, Task, read_node
-from gosta.net.status import Status
-from gosta.net.supervise import View
+from gosta.net.config import NodeFile, Place, Task, read_node
+from gosta.net.deploy import ask, folders, plan
+from gosta.net.deploy import supervisor as supervise
+from gosta.net.deploy.supervisor import View
+from gosta.net.node.status import Status
 
 PRETEND = Path(__file__).with_name("pretend_node.py")
 
@@ -199,7 +200,7 @@ def test_ctrl_c_on_a_terminal_stops_all(network: Path) -> None:
     code = f"""
         import sys
         from pathlib import Path
-        from gosta.net import supervise
+        from gosta.net.deploy import supervisor as supervise
         supervise.node_command = lambda folder: [sys.executable, {str(PRETEND)!r}, str(folder)]
         from gosta.cli.main import main
         sys.argv = ["gosta", "network", "up", {str(network)!r}]
@@ -231,9 +232,9 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
         assert folder.name == "node-2"
         return msgspec.structs.replace(found, node="node-2", state="stopped", uptime=None, doubt=None)
 
-    module = types.ModuleType("gosta.net.service")
+    module = types.ModuleType("gosta.net.node.service")
     module.status_from_journal = from_journal  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "gosta.net.service", module)
+    monkeypatch.setitem(sys.modules, "gosta.net.node.service", module)
     files = [read_node(network / f"node-{k}" / "node.toml") for k in range(2)]
     nodes = [subprocess.Popen(pretend(network / f"node-{k}")) for k in range(2)]
     try:

@@ -11,7 +11,7 @@ from test_faults import replays
 from world import Fault, World
 
 import gosta
-from gosta.problem import Problem, settle
+from gosta.estimation.problem import Problem, settle
 
 RNG = np.random.default_rng(3)
 N = 60

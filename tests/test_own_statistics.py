@@ -16,7 +16,7 @@ import pytest
 from oracle import by_definition
 
 import gosta
-from gosta import compiled
+from gosta.runtime import compiler as compiled
 from gosta.statistics import TABLE, Statistic, statistic
 
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -215,7 +215,7 @@ def test_closures_that_differ_give_what_they_should() -> None:
 SCRIPT = """
 import sys
 import gosta, numpy as np
-from gosta import compiled
+from gosta.runtime import compiler as compiled
 @gosta.statistic(name="cubed")
 def cubed(x, y):
     return abs(x[0] - y[0]) ** {power}

@@ -14,9 +14,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gosta.errors import InputError
-from gosta.net import addresses, pages
-from gosta.net.status import Doubt, Neighbour, Status
-from gosta.net.table import page
+from gosta.net import addresses
+from gosta.net.node import pages
+from gosta.net.node.page import page
+from gosta.net.node.status import Doubt, Neighbour, Status
 
 RUNNING = Status(
     node="node-3",

@@ -17,12 +17,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from links import NETWORK, Listener, StreamsWorld, issue, until, write
 
-from gosta.net import addresses, certificates, streams, tls
-from gosta.net.certificates import Pair
-from gosta.net.connection import GREETING
-from gosta.net.frames import frame
-from gosta.net.streams import HANDSHAKES, Streams
-from gosta.net.transport import LARGEST
+from gosta.net import addresses
+from gosta.net.deploy import certificates
+from gosta.net.deploy.certificates import Pair
+from gosta.net.transport import tcp as streams
+from gosta.net.transport import tls
+from gosta.net.transport.base import LARGEST
+from gosta.net.transport.connection import GREETING
+from gosta.net.transport.frames import frame
+from gosta.net.transport.tcp import HANDSHAKES, Streams
 
 HELLO = frame(f"a.{NETWORK}".encode())
 YESTERDAY, TOMORROW = (datetime.now(UTC) + timedelta(days=days) for days in (-1, 1))

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import gosta
 from gosta import graphs
 from gosta.datasets.data import Floats
-from gosta.problem import Problem
+from gosta.estimation.problem import Problem
 from gosta.protocols import TABLE, Collecting, Protocol
 from gosta.schedule import BLOCK, Schedule
-from gosta.simulation.compiled import Compiled
-from gosta.simulation.reference import Reference
+from gosta.simulation.engines.compiled import Compiled
+from gosta.simulation.engines.reference import Reference
 from gosta.statistics import find
 from gosta.statistics import statistic as make_statistic
 

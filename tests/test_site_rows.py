@@ -10,9 +10,9 @@ import pytest
 
 import gosta
 from gosta.errors import InputError
-from gosta.net.files import Task
-from gosta.net.rows import own_rows
-from gosta.net.source import Source
+from gosta.net.config import Task
+from gosta.net.node.rows import own_rows
+from gosta.net.node.source import Source
 from gosta.statistics import find
 
 CLASSES: dict[str, Any] = {"label": "ill", "classes": ("no", "yes")}

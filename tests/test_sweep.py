@@ -16,13 +16,13 @@ import pandas as pd
 import pytest
 
 import gosta
-from gosta import machine
 from gosta.cli.options import statistic as from_file
 from gosta.experiments import backends, report
 from gosta.experiments.backends import Lost, Task
 from gosta.experiments.results import Results
 from gosta.experiments.study import Study, read
 from gosta.experiments.sweep import Sweep, sweep
+from gosta.runtime import machine
 
 GRID = """
 data = "iris"

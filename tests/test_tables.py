@@ -10,11 +10,11 @@ import pytest
 
 import gosta
 from gosta import graphs
-from gosta.datasets import deal
-from gosta.problem import SAMPLE, settle
+from gosta.estimation import placement as deal
+from gosta.estimation.problem import SAMPLE, settle
 from gosta.protocols import Protocol
-from gosta.simulation.sites import Sites
-from gosta.simulation.tables import Tables
+from gosta.simulation.engines.sites import Sites
+from gosta.simulation.engines.tables import Tables
 
 RNG = np.random.default_rng(7)
 N = 120

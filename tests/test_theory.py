@@ -14,10 +14,10 @@ import gosta
 from gosta import graphs, theory
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
+from gosta.estimation.problem import settle
 from gosta.graphs import Graph
-from gosta.problem import settle
 from gosta.protocols import TABLE, Protocol
-from gosta.simulation.compiled import Compiled
+from gosta.simulation.engines.compiled import Compiled
 from gosta.theory import prediction, spectrum
 from gosta.theory.expectations import TABLE as EXPECTED
 

@@ -18,8 +18,8 @@ import pytest
 from terminal import read_rest, read_until
 
 import gosta
-from gosta.simulation import runs
-from gosta.simulation.runs import Simulation
+from gosta.simulation import runner
+from gosta.simulation.runner import Simulation
 from gosta.statistics import TABLE
 
 
@@ -106,8 +106,8 @@ def test_going_beyond_the_end() -> None:
 
 def test_large_runs_keep_summaries_only(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = short()
-    monkeypatch.setattr(runs, "KEEP", 100)
-    monkeypatch.setattr(runs, "RESUMABLE", 100)
+    monkeypatch.setattr(runner, "KEEP", 100)
+    monkeypatch.setattr(runner, "RESUMABLE", 100)
     small = short()
     np.testing.assert_array_equal(small.error()["mean"], whole.error()["mean"])
     with pytest.raises(gosta.InputError, match="too many to keep"):

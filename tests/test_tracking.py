@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gosta
-from gosta import graphs, stopping
+from gosta import graphs
+from gosta.estimation import stopping
+from gosta.estimation.problem import Setting, settle
 from gosta.graphs import TABLE as FAMILIES
 from gosta.graphs.graph import Graph
-from gosta.problem import Setting, settle
 from gosta.protocols import Protocol
-from gosta.simulation.compiled import Compiled
-from gosta.simulation.runs import Simulation
-from gosta.simulation.tables import Tables
+from gosta.simulation.engines.compiled import Compiled
+from gosta.simulation.engines.tables import Tables
+from gosta.simulation.runner import Simulation
 
 WINE: dict[str, Any] = {"data": "wine-quality-red", "statistic": "within-cluster-scatter", "centroids": "class-means"}
 

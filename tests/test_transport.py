@@ -18,13 +18,15 @@ from cryptography.hazmat.primitives.serialization import (
 from links import NETWORK, Listener, MemoryWorld, StreamsWorld, VirtualLoop, World, issue, until, write
 
 from gosta.errors import InputError
-from gosta.net import addresses, certificates, faults
-from gosta.net.connection import WAITING, Connection
-from gosta.net.faults import Faulty
-from gosta.net.frames import BUFFER
-from gosta.net.memory import Switch
-from gosta.net.streams import PER_NEIGHBOUR, Streams
-from gosta.net.transport import LARGEST, Ear, Link, Transport
+from gosta.net import addresses
+from gosta.net.deploy import certificates
+from gosta.net.transport import faults
+from gosta.net.transport.base import LARGEST, Ear, Link, Transport
+from gosta.net.transport.connection import WAITING, Connection
+from gosta.net.transport.faults import Faulty
+from gosta.net.transport.frames import BUFFER
+from gosta.net.transport.memory import Switch
+from gosta.net.transport.tcp import PER_NEIGHBOUR, Streams
 
 WORLDS = ["memory", "plain", "tls"]
 SIZES = [1, 2, 300, BUFFER - 4, BUFFER - 3, BUFFER, LARGEST - 1, LARGEST]

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from world import World
 
-from gosta.net import wire
-from gosta.net.files import Task
-from gosta.net.journal import Began, Met
-from gosta.net.peer import Peer
-from gosta.net.source import fingerprint
+from gosta.net.config import Task
+from gosta.net.node.source import fingerprint
+from gosta.net.protocol import messages as wire
+from gosta.net.protocol.peer import Peer
+from gosta.net.storage.journal import Began, Met
 
 PAGE = (Path(__file__).parents[1] / "docs" / "wire.md").read_text(encoding="utf-8")
 VECTORS = re.findall(r"```\n(.+)\n([0-9a-f]+)\n```", PAGE)

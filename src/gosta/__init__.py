@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from gosta import statistics as statistics
     from gosta import theory as theory
     from gosta.errors import InputError as InputError
-    from gosta.simulation.run import resume as resume
-    from gosta.simulation.run import simulate as simulate
+    from gosta.simulation.simulate import resume as resume
+    from gosta.simulation.simulate import simulate as simulate
     from gosta.simulation.trace import Trace as Trace
     from gosta.statistics.definition import statistic as statistic
     from gosta.statistics.exact import Estimate as Estimate
@@ -28,8 +28,8 @@ _HOME = {
     "datasets": "",
     "exact": "gosta.statistics.exact",
     "graphs": "",
-    "resume": "gosta.simulation.run",
-    "simulate": "gosta.simulation.run",
+    "resume": "gosta.simulation.simulate",
+    "simulate": "gosta.simulation.simulate",
     "statistic": "gosta.statistics.definition",
     "statistics": "",
     "theory": "",

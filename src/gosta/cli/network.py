@@ -12,9 +12,9 @@ from gosta.cli import options
 from gosta.errors import InputError, shorten
 
 if TYPE_CHECKING:
-    from gosta.net.files import NetworkFile
-    from gosta.net.folders import Change
-    from gosta.net.plan import Plan
+    from gosta.net.config import NetworkFile
+    from gosta.net.deploy.folders import Change
+    from gosta.net.deploy.plan import Plan
 
 INIT_EXAMPLES = """
 [bold]Examples[/bold]
@@ -101,7 +101,7 @@ def init(
     ] = None,
 ) -> None:
     """Make the folders of a network: settings, keys and certificates of each node, and its data if there is any."""
-    from gosta.net import folders, plan
+    from gosta.net.deploy import folders, plan
 
     none = interval is not None and interval.lower() == "none"
     level = None if none else options.fraction("interval", interval or "95%", "none, or a level such as 95% or 0.95")
@@ -169,7 +169,7 @@ def add(
     rate: Rate = 10.0,
 ) -> None:
     """Add a node to a network; nodes that are running notice."""
-    from gosta.net import folders
+    from gosta.net.deploy import folders
 
     names = [name.strip() for name in (neighbours or "").split(",") if name.strip()]
     change = folders.add(folder, data, names, host, port, rate)
@@ -188,7 +188,7 @@ def forget(
     delete: Annotated[bool, typer.Option("--delete", help="Delete its folder; otherwise it is renamed.")] = False,
 ) -> None:
     """Take a node that left for good out of a network; the others, which notice, begin anew without its rows."""
-    from gosta.net import folders
+    from gosta.net.deploy import folders
 
     change = folders.forget(folder, name, delete)
     print(f"{folder}: {name} is no part of it any more, {len(folders.overview(folder).nodes)} nodes are left")
@@ -204,7 +204,7 @@ def certify(
     names: Annotated[list[str] | None, typer.Argument(help="The nodes; by default all.")] = None,
 ) -> None:
     """Make new keys and certificates for nodes, before the old ones end; restart the nodes then."""
-    from gosta.net import folders
+    from gosta.net.deploy import folders
 
     made = folders.certify(folder, names or [])
     print(f"{folder}: new keys and certificates for {shorten(made, 12) or 'nobody'}; restart these nodes")
@@ -212,7 +212,7 @@ def certify(
 
 def _tell_away(folder: Path, change: Change) -> None:
     """What has to be done by hand where a neighbour's folder is at its site."""
-    from gosta.net.folders import neighbours_of, overview
+    from gosta.net.deploy.folders import neighbours_of, overview
 
     for name in change.away:
         wanted = ", ".join(f'{other} = "{where}"' for other, where in neighbours_of(overview(folder), name).items())

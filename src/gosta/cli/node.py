@@ -23,7 +23,7 @@ def node(
     folder: Annotated[Path, typer.Argument(help="The node's folder: node.toml, data, key.pem, cert.pem, ca.pem.")],
 ) -> None:
     """Run one node of a network, until SIGTERM or Ctrl-C; it goes on where it was when it is started again."""
-    from gosta.net.service import logger, run
+    from gosta.net.node.service import logger, run
 
     try:
         run(folder)

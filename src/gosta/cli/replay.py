@@ -23,7 +23,7 @@ def replay(
 ) -> None:
     """Replay the recorded meetings of a network in the simulator, and compare all states bit for bit."""
     from gosta.experiments.replay import replay as again
-    from gosta.net.verify import collect
+    from gosta.net.audit.verify import collect
 
     found = again(collect(folder))
     if as_json:

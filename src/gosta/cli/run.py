@@ -295,8 +295,8 @@ def _save(traces: list[Trace], out: Path | None) -> list[Path]:
 
 
 def _draw(traces: list[Trace], path: Path, against: str, bound: bool) -> None:
-    from gosta.simulation.plot import draw, draw_theory
-    from gosta.simulation.run import setting_of
+    from gosta.simulation.simulate import setting_of
+    from gosta.views.plots import draw, draw_theory
 
     ax = draw(traces, against=against)
     if bound:

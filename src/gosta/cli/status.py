@@ -12,8 +12,8 @@ from gosta.cli import options, tables
 from gosta.errors import InputError
 
 if TYPE_CHECKING:
-    from gosta.net.status import Status
-    from gosta.net.supervise import View
+    from gosta.net.deploy.supervisor import View
+    from gosta.net.node.status import Status
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -34,9 +34,9 @@ def status(
     from concurrent.futures import ThreadPoolExecutor
 
     from gosta.cli.up import record
-    from gosta.net.files import NETWORK
-    from gosta.net.folders import overview
-    from gosta.net.supervise import View
+    from gosta.net.config import NETWORK
+    from gosta.net.deploy.folders import overview
+    from gosta.net.deploy.supervisor import View
 
     if not (folder / NETWORK).exists():
         if not folder.is_dir():
@@ -56,8 +56,8 @@ def status(
 
 def _answer(folder: Path) -> Status | None:
     """What a node says on its page."""
-    from gosta.net.ask import ask
-    from gosta.net.files import NODE, read_node
+    from gosta.net.config import NODE, read_node
+    from gosta.net.deploy.ask import ask
 
     try:
         return ask(read_node(folder / NODE))
@@ -67,7 +67,7 @@ def _answer(folder: Path) -> Status | None:
 
 def _view(folder: Path, found: Status | None) -> View:
     """A node that answered, or as its journal has it."""
-    from gosta.net.supervise import View
+    from gosta.net.deploy.supervisor import View
 
     try:
         found = found or _journal(folder)
@@ -77,8 +77,8 @@ def _view(folder: Path, found: Status | None) -> View:
 
 
 def _journal(folder: Path) -> Status:
-    from gosta.net.folders import running
-    from gosta.net.service import status_from_journal
+    from gosta.net.deploy.folders import running
+    from gosta.net.node.service import status_from_journal
 
     if running(folder):
         raise InputError(f"{folder}: the node runs, but does not answer, or has no status page in its node.toml")

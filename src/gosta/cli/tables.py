@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from gosta.cli import options
 
 if TYPE_CHECKING:
-    from gosta.net.status import Status
-    from gosta.net.supervise import View
+    from gosta.net.deploy.supervisor import View
+    from gosta.net.node.status import Status
 
 HEAD = ("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "agreement")
 LEAST = ("rows", "epoch", "agreement", "error", "interval")
@@ -66,7 +66,7 @@ def text(views: Sequence[View]) -> str:
 
 def summary(views: Sequence[View], seconds: float | None) -> str:
     """The nodes together, in one line."""
-    from gosta.net.ask import spread
+    from gosta.net.deploy.ask import spread
 
     statuses = [view.status for view in views if view.status is not None]
     found = spread(statuses) if len(statuses) == len(views) else None

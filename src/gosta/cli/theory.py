@@ -15,7 +15,7 @@ from gosta.cli import options
 if TYPE_CHECKING:
     import numpy as np
 
-    from gosta.problem import Setting
+    from gosta.estimation.problem import Setting
     from gosta.simulation.trace import Trace
 
 EXAMPLES = """
@@ -54,7 +54,7 @@ def theory(
     options.check_picture("out", out)
     import gosta
     from gosta.protocols import find
-    from gosta.simulation.run import setting_of
+    from gosta.simulation.simulate import setting_of
     from gosta.theory.arguments import choose
     from gosta.theory.curves import curves
     from gosta.theory.expectations import TABLE
@@ -150,7 +150,7 @@ def _spread_out(iterations: np.ndarray[Any, Any], n: int) -> list[int]:
 
 
 def _draw(trace: Trace, found: dict[str, Any], path: Path) -> None:
-    from gosta.simulation.plot import draw, draw_theory
+    from gosta.views.plots import draw, draw_theory
 
     ax = draw([trace], labels=[f"{trace.about['protocol']}, simulated"])
     draw_theory(ax, trace, found)

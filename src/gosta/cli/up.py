@@ -15,7 +15,7 @@ from gosta.cli import options, tables
 from gosta.errors import InputError, shorten
 
 if TYPE_CHECKING:
-    from gosta.net.supervise import View
+    from gosta.net.deploy.supervisor import View
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -41,7 +41,7 @@ def up(
     as_json: options.Json = False,
 ) -> None:
     """Run all nodes of a network on this machine, each as a process, and watch them; Ctrl-C stops them all."""
-    from gosta.net import supervise
+    from gosta.net.deploy import supervisor as supervise
 
     if seconds is not None and not 0 < seconds < math.inf:
         raise InputError(f"for = {seconds!r} must be a positive number of seconds")
@@ -57,7 +57,7 @@ def up(
 
 def down(folder: Annotated[Path, typer.Argument(help="The network's folder.")]) -> None:
     """Stop all nodes of a network that run on this machine, whoever started them."""
-    from gosta.net import supervise
+    from gosta.net.deploy import supervisor as supervise
 
     stopped = supervise.down(folder)
     print(f"{folder}: stopped {shorten(stopped, 12)}" if stopped else f"{folder}: no node was running")

@@ -25,8 +25,8 @@ def verify(
 
     Ends with code 1 where something does not hold.
     """
-    from gosta.net.verify import collect
-    from gosta.net.verify import verify as check
+    from gosta.net.audit.verify import collect
+    from gosta.net.audit.verify import verify as check
 
     findings = check(collect(folder))
     for finding in findings:

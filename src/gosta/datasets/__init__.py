@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta import machine
 from gosta.datasets import files, packaged, synthetic
 from gosta.datasets.data import Data, as_column, is_arrow
 from gosta.errors import InputError, unknown
+from gosta.runtime import machine
 
 __all__ = ["TABLE", "Data", "load"]
 

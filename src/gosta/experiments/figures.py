@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gosta.experiments.paper import GRAPHS, ByGraph, Curve
-from gosta.simulation.plot import COLOURS, DASHES, band
+from gosta.views.plots import COLOURS, DASHES, band
 
 WIDTH = 7.0  # inches of a page's two columns
 TOP = 3.0  # relative error at the upper edge of a picture

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gosta.net.verify import Journals
-from gosta.simulation.sites import Sites
+from gosta.net.audit.verify import Journals
+from gosta.simulation.engines.sites import Sites
 
 
 class Replayed(NamedTuple):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gosta.experiments.study import Job
-from gosta.simulation.plot import COLOURS
-from gosta.simulation.plot import band as draw_band
+from gosta.views.plots import COLOURS
+from gosta.views.plots import band as draw_band
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import gosta
-from gosta import datasets, machine, progress, statistics
+from gosta import datasets, statistics
 from gosta.errors import InputError
 from gosta.experiments import backends
 from gosta.experiments.backends import Lost, Task
 from gosta.experiments.results import Curve, Results
 from gosta.experiments.study import Job, Study
-from gosta.simulation.run import simulate
+from gosta.runtime import machine, progress
+from gosta.simulation.simulate import simulate
 
 Backend = Literal["local", "dask", "ray"]
 

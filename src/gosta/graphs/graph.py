@@ -11,8 +11,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta import machine
 from gosta.errors import InputError
+from gosta.runtime import machine
 
 Edges = NDArray[np.int32]
 Integers = NDArray[np.int64]

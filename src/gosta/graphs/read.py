@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta import machine
 from gosta.errors import InputError
 from gosta.graphs.graph import MOST_NODES, Floats, Graph, Integers, whole
+from gosta.runtime import machine
 
 ENDINGS = (".csv", ".tsv", ".txt", ".edges")
 HEADINGS = {"source", "target", "from", "to", "src", "dst", "node1", "node2"}  # no file's nodes are called that

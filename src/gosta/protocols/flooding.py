@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gosta import machine
 from gosta.protocols.protocol import Collecting
+from gosta.runtime import machine
 
 row: Callable[[Any, int], Any]  # given by the engine, with the kernel as a tuple of floats
 values: Callable[[Any, Any, Any], tuple[float, ...]]

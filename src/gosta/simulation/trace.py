@@ -12,7 +12,7 @@ import numpy as np
 
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
-from gosta.problem import lengths, size_of
+from gosta.estimation.problem import lengths, size_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +94,7 @@ class Trace:
 
     def plot(self, ax: Any = None, label: str | None = None) -> Any:
         """Draw the error against iterations, with its spread over nodes as a band."""
-        from gosta.simulation.plot import draw
+        from gosta.views.plots import draw
 
         return draw([self], ax=ax, labels=[label or self.about["protocol"]])
 

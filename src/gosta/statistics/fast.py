@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta import compiled
 from gosta.datasets.data import Floats
+from gosta.runtime import compiler as compiled
 from gosta.statistics.definition import RowSums
 
 Integers = NDArray[np.int64]

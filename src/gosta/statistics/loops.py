@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gosta.datasets.data import Floats
-from gosta.observation import row
+from gosta.runtime.observation import row
 
 values: Callable[[Any, Any, tuple[Any, ...]], tuple[float, ...]]
 local_values: Callable[[tuple[float, ...]], tuple[float, ...]]

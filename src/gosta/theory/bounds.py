@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta.datasets.data import Floats
-from gosta.problem import Setting, settle
+from gosta.estimation.problem import Setting, settle
 from gosta.protocols import Collecting, Protocol
 from gosta.statistics import Statistic
 from gosta.theory.arguments import Ticks, choose, whole_times

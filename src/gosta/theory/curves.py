@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gosta.datasets.data import Floats
-from gosta.problem import Setting, size_of
+from gosta.estimation.problem import Setting, size_of
 from gosta.theory import bounds, expectations, prediction
 from gosta.theory.arguments import Ticks
 

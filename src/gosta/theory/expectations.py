@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gosta.datasets.data import Floats
-from gosta.problem import Setting, settle
+from gosta.estimation.problem import Setting, settle
 from gosta.protocols import Collecting, Protocol
 from gosta.statistics import Statistic, pairs
 from gosta.theory.arguments import Ticks, choose, whole_times

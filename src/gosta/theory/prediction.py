@@ -22,8 +22,8 @@ import numpy as np
 from gosta import graphs
 from gosta.datasets.data import Floats
 from gosta.errors import InputError
+from gosta.estimation.problem import Setting, settle, size_of
 from gosta.graphs.graph import Graph
-from gosta.problem import Setting, settle, size_of
 from gosta.protocols import Collecting, Protocol, find
 from gosta.statistics import Statistic
 from gosta.theory.arguments import choose, whole_times

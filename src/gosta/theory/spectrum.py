@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta import graphs, machine, progress
+from gosta import graphs
 from gosta.errors import InputError
 from gosta.graphs.graph import Floats, Graph
+from gosta.runtime import machine, progress
 
 DENSE = 2000  # nodes up to which all eigenvalues are computed where they are needed: below half a second
 SMALL = 500  # nodes up to which all are computed even where the smallest is enough

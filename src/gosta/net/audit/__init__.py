@@ -1,0 +1,1 @@
+"""Checks of a whole network after the fact."""

@@ -1,0 +1,1 @@
+"""Setting up a network: plans, folders, certificates, supervision."""

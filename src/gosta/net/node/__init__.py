@@ -1,0 +1,1 @@
+"""A running node: its process, its status, its data."""

@@ -1,0 +1,117 @@
+"""Pages that a node serves about itself: for people, for programs, and for Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from gosta.net import addresses
+from gosta.net.node.metrics import StatusCollector
+from gosta.net.node.page import page
+from gosta.net.node.status import Status
+
+HEAD = 8 * 1024  # bytes of a request
+PATIENCE = 5.0  # seconds for a request and its answer
+AT_A_TIME = 32  # requests
+
+SAYS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+
+# A page needs nothing from elsewhere, and nobody keeps or embeds it.
+HEADERS = (
+    "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n"
+)
+
+
+class Pages:
+    """A very small HTTP server: GET of three pages."""
+
+    def __init__(self, status: Callable[[], Status]) -> None:
+        self.address = ""  # where it listens, once started
+        self._status = status
+        self._registry = CollectorRegistry()
+        self._registry.register(StatusCollector(status))
+        ProcessCollector(registry=self._registry)
+        self._requests: set[asyncio.Task[None]] = set()
+
+    async def start(self, address: str) -> None:
+        """Listen for requests."""
+        listening = addresses.bind(address, "status")
+        self.address = addresses.bound(listening)
+        self._server = await asyncio.start_server(self._accept, sock=listening, limit=HEAD)
+
+    def close(self) -> None:
+        """Take no more requests."""
+        self._server.close()
+        for request in self._requests:
+            request.cancel()
+
+    async def stop(self) -> None:
+        """Take no more requests, and wait until all is closed."""
+        self.close()
+        if self._requests:
+            await asyncio.wait(self._requests)
+        await self._server.wait_closed()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._requests.add(request)
+        request.add_done_callback(self._requests.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                writer.write(await self._answer(reader))
+                writer.close()
+                await writer.wait_closed()
+        except OSError:
+            pass  # who asked is gone, or took too long: TimeoutError is an OSError
+        finally:
+            writer.transport.abort()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+        if len(self._requests) > AT_A_TIME:
+            return _response(503)
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            return _response(400)
+        match head.split(b"\r\n", 1)[0].split(b" "):
+            case [b"GET", target, b"HTTP/1.1" | b"HTTP/1.0"]:
+                return self._page(target.partition(b"?")[0])
+            case [_, _, b"HTTP/1.1" | b"HTTP/1.0"]:
+                return _response(405)
+            case _:
+                return _response(400)
+
+    def _page(self, path: bytes) -> bytes:
+        match path:
+            case b"/":
+                return _response(200, page(self._status()).encode(), "text/html; charset=utf-8")
+            case b"/status":
+                return _response(200, msgspec.json.encode(self._status()), "application/json")
+            case b"/metrics":
+                return _response(200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
+            case _:
+                return _response(404)
+
+
+async def serve(address: str, status: Callable[[], Status]) -> Pages:
+    """Serve pages about a node at an address, until they are closed."""
+    pages = Pages(status)
+    await pages.start(address)
+    return pages
+
+
+def _response(code: int, body: bytes | None = None, kind: str = "text/plain; charset=utf-8") -> bytes:
+    if body is None:
+        body = f"{SAYS[code]}\n".encode()
+    allow = "Allow: GET\r\n" if code == 405 else ""
+    head = (
+        f"HTTP/1.1 {code} {SAYS[code]}\r\n{HEADERS}{allow}Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body

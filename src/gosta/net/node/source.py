@@ -1,0 +1,99 @@
+"""A node's part of an epoch, from its files: its rows, its neighbours, and what is to be computed of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+from gosta.datasets.data import Floats
+from gosta.errors import InputError
+from gosta.estimation.exchange import Site, Table
+from gosta.estimation.problem import SAMPLE, Problem, rule_for
+from gosta.net.config import NodeFile, Task
+from gosta.net.node.rows import in_folder, own_rows, statistic_of
+from gosta.protocols import Protocol
+from gosta.statistics.definition import as_floats, as_tuple
+from gosta.statistics.intervals import with_products
+from gosta.statistics.own import split
+
+
+class Source:
+    """What a node begins an epoch with."""
+
+    def __init__(self, name: str, task: Task, x: Floats, neighbours: Collection[str], folder: Path) -> None:
+        self.name = name
+        self.own = problem_of(task, x, folder)
+        self.protocol = protocol_of(task, self.own)
+        self.fingerprint = fingerprint(task, folder)
+        self.digest = _digest(x.tobytes(), self.fingerprint, *sorted(neighbours))
+        self._table: Table | None = None
+
+    def site(self) -> Site:
+        """The node at the beginning of an epoch."""
+        if self._table is None:
+            self._table = Table(self.own)
+        return Site(self.name, self.protocol, self._table, first_state(self._table, self.protocol))
+
+
+def problem_of(task: Task, x: Floats, folder: Path) -> Problem:
+    """What is computed, over some rows."""
+    statistic, options = statistic_of(task, folder), in_folder(task.options, folder)
+    plain = Problem(statistic, x, options, sizes=np.array([len(x)]))
+    if task.interval is None:
+        return plain
+    try:
+        width = len(as_floats(statistic.kernel(x[0].tolist(), x[0].tolist(), **plain.parts["kernel"])))
+    except Exception as error:  # whatever a user's function may do
+        raise InputError(f"{statistic.name}: the kernel fails with {type(error).__name__}: {error}") from error
+    return Problem(with_products(statistic, width), x, options, sizes=plain.sizes, level=task.interval)
+
+
+def protocol_of(task: Task, problem: Problem) -> Protocol:
+    """The rule by which it is computed, if nodes on a network can keep it."""
+    rule = rule_for(task.protocol, problem.statistic)
+    problem.check(rule)
+    assert isinstance(rule, Protocol)
+    return rule
+
+
+def first_state(table: Table, protocol: Protocol) -> Floats:
+    """The numbers of a node's states at the beginning: estimates × fields."""
+    if protocol.begins == "moments":
+        given = table.own.by_node("moments")[0]
+    else:
+        local = table.own.statistic.local
+        given = np.zeros(table.width if local is None else len(as_tuple(local((1.0,) * table.width))))
+    return np.stack(protocol.init(given), axis=-1)
+
+
+def fingerprint(task: Task, folder: Path) -> str:
+    """What is computed and how, as a name that all nodes must agree on: see docs/wire.md."""
+    own = split(task.statistic)
+    parts = {
+        "classes": list(task.classes),
+        "interval": task.interval,
+        "options": task.options,
+        "protocol": task.protocol,
+        "sample": SAMPLE,
+        "source": None if own is None else hashlib.sha256((folder / own[0]).read_bytes()).hexdigest(),
+        "statistic": task.statistic if own is None else own[1],
+    }
+    return _digest(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
+
+
+def read_source(file: NodeFile, folder: Path) -> Source:
+    """A node's part of an epoch, from what its files say now."""
+    x = own_rows(file.network, folder / file.node.data, folder)
+    return Source(file.node.name, file.network, x, file.neighbours, folder)
+
+
+def _digest(*parts: bytes | str) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part.encode() if isinstance(part, str) else part
+        digest.update(len(raw).to_bytes(8, "big") + raw)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""The conversation of two neighbours, without I/O: messages, records, peer."""

@@ -1,0 +1,1 @@
+"""How messages travel: TCP, TLS, memory, and faults over any of them."""

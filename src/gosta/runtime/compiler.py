@@ -1,0 +1,209 @@
+"""Compiling plain functions, and keeping the machine code between runs.
+
+numba finds compiled loops on disk again only for a function that stands in a file of its own and does not take
+other functions as arguments. So a loop is a text; ``specialise`` writes it to a file in the user's cache folder,
+named after all that goes into it, and gives it the functions it calls as globals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import sys
+import tempfile
+import threading
+import types
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gosta.errors import InputError
+from gosta.runtime import cache
+
+Function = Callable[..., Any]
+
+# What compiled text may import of gosta, and so depends on.
+ROWS = Path(__file__).with_name("observation.py")
+
+
+class UnknowableError(Exception):
+    """A function refers to something whose content cannot be told, so its code cannot be kept."""
+
+
+def specialise(
+    text: str, functions: Mapping[str, Function], trial: Callable[[types.ModuleType], object]
+) -> types.ModuleType:
+    """The functions of a module's text, compiled, with the given functions, compiled too, among its globals.
+
+    Machine code is kept on disk unless a function depends on something unknowable or the disk cannot be written.
+    `trial` calls what will be needed, on no data: that compiles it, or loads it. Kept code that cannot be loaded,
+    damaged or not writable, is thrown away.
+    """
+    try:
+        key = fingerprint(text, functions, ROWS.read_text(encoding="utf-8"))
+    except UnknowableError:
+        key = ""
+    with _one_at_a_time:
+        module = _loaded.get(key)
+        if module is None:
+            file = _written(text, key) if key else None
+            module = _run(text, functions, file)
+            if file:
+                try:
+                    trial(module)
+                except (
+                    Exception
+                ):  # a damaged file or a full disk may raise anything; the kernel's own errors come again
+                    _forget(file)
+                    module = _run(text, functions, None)
+            if key:
+                _loaded[key] = module
+        trial(module)
+    return module
+
+
+_one_at_a_time = threading.RLock()  # simulations may go on in several threads of a process
+_loaded: dict[str, types.ModuleType] = {}
+
+
+def _run(text: str, functions: Mapping[str, Function], file: Path | None) -> types.ModuleType:
+    import numba
+
+    module = types.ModuleType(f"gosta_{file.stem}" if file else "gosta_unsaved")
+    module.__file__ = str(file or "<gosta>")
+    if file:
+        sys.modules[module.__name__] = module  # numba looks modules up by name when it loads kept code
+    exec(compile(text, module.__file__, "exec"), vars(module))
+    for name, value in list(vars(module).items()):
+        if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
+            setattr(module, name, numba.njit(value, nogil=True, cache=file is not None))
+    vars(module).update({name: compile_plain(f) for name, f in functions.items()})
+    return module
+
+
+def _written(text: str, key: str) -> Path | None:
+    """The text in a file of its own, written whole or not at all, so that two processes may do it at once."""
+    folder = cache.folder("compiled")
+    file = folder / f"{key[:32]}.py"
+    try:
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as draft:
+                draft.write(text)
+            Path(draft.name).replace(file)
+    except (OSError, UnicodeDecodeError):
+        return None
+    return file
+
+
+def _forget(file: Path) -> None:
+    for kept in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+        with contextlib.suppress(OSError):
+            kept.unlink()
+
+
+def compile_plain(function: Function) -> Any:
+    """Compile a plain function together with the plain functions it calls."""
+    return _compile(function, ())
+
+
+_compiled: dict[str, Any] = {}
+
+
+def _compile(function: Any, callers: tuple[Any, ...]) -> Any:
+    import numba
+
+    if not _is_plain(function):
+        return function
+    if function in callers:
+        raise InputError(f"{function.__name__} calls itself, which cannot be compiled; write it as a loop")
+    try:
+        key = fingerprint(function)
+        # Another content is another function, even where it is the same object: a global may have changed.
+        if key in _compiled:
+            return _compiled[key]
+    except UnknowableError:
+        key = uuid.uuid4().hex
+    callers = (*callers, function)
+    names = {name: _compile(value, callers) for name, value in _used_globals(function).items()}
+    names["__name__"] = __name__
+    cells = tuple(types.CellType(_compile(cell.cell_contents, callers)) for cell in function.__closure__ or ())
+    copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
+    # Kept code finds functions by name alone, so functions that differ must not share one.
+    copy.__qualname__ = f"{function.__name__}_{key[:16]}"
+    _compiled[key] = numba.njit(copy)
+    return _compiled[key]
+
+
+def fingerprint(*parts: Any) -> str:
+    """A name for the content of texts, numbers and functions, the same in every process.
+
+    Functions count by their code and by what they refer to, not by where they stand.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        _feed(digest.update, part, {})
+    return digest.hexdigest()
+
+
+def _feed(update: Callable[[bytes], None], part: Any, seen: dict[int, int]) -> None:
+    def feed(*inner: Any) -> None:
+        for one in inner:
+            _feed(update, one, seen)
+
+    update(f"<{type(part).__name__}>".encode())
+    if part is None or isinstance(part, bool | int | float | complex | str | bytes):
+        update(repr(part).encode())
+    elif isinstance(part, tuple | list | frozenset):
+        feed(len(part), *(sorted(part, key=repr) if isinstance(part, frozenset) else part))
+    elif isinstance(part, Mapping):
+        feed(len(part), *(item for pair in sorted(part.items()) for item in pair))
+    elif isinstance(part, types.ModuleType) and part.__name__ in _STABLE:
+        feed(part.__name__)
+    elif isinstance(part, types.CodeType):
+        feed(part.co_code, part.co_consts, part.co_names, part.co_varnames, part.co_freevars, part.co_argcount)
+    elif _is_plain(part):
+        if id(part) in seen:
+            return feed(seen[id(part)])
+        seen[id(part)] = len(seen)
+        cells = [cell.cell_contents for cell in part.__closure__ or ()]
+        feed(part.__code__, part.__defaults__, cells, _used_globals(part))
+    elif isinstance(getattr(part, "py_func", None), types.FunctionType):  # compiled by the user
+        feed(part.py_func)
+    elif isinstance(part, type) and issubclass(part, tuple) and hasattr(part, "_fields"):
+        feed(part.__name__, part._fields)
+    elif isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
+        feed(part.shape, part.dtype.str, part.tobytes())
+    elif isinstance(part, np.generic):
+        feed(part.item())
+    elif dataclasses.is_dataclass(part) and not isinstance(part, type):
+        feed(*(getattr(part, field.name) for field in dataclasses.fields(part)))
+    elif getattr(part, "__module__", None) in _STABLE and hasattr(part, "__qualname__"):
+        feed(part.__module__, part.__qualname__)
+    else:
+        raise UnknowableError(f"{part!r} has no content that could be told")
+    return None
+
+
+_STABLE = {"builtins", "math", "cmath", "numpy", "numpy.linalg"}
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, types.FunctionType) and (value.__module__ or "").partition(".")[0] not in {
+        "numpy",
+        "numba",
+    }
+
+
+def _used_globals(function: types.FunctionType) -> dict[str, Any]:
+    names: set[str] = set()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    return {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}

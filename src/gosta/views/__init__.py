@@ -1,0 +1,1 @@
+"""Presentation: number formats, terminal tables, HTML, plots."""
