@@ -1,4 +1,7 @@
-"""The one exception for what a user can put right."""
+"""Exceptions: every error that gosta raises on purpose is a `GostaError` with a one-line message.
+
+The message names the argument (or file), its value, and what to do. The command line prints it and exits with code 2.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,39 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 
-class InputError(ValueError):
-    """Input that cannot be used: one line naming the argument, the value and the way out."""
+class GostaError(Exception):
+    """Base class of all errors that gosta raises on purpose."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.splitlines()))
 
 
+class InputError(GostaError, ValueError):
+    """An argument, option or file given by the user cannot be used."""
+
+
+class DataError(InputError):
+    """Rows, columns or values of the data cannot be used."""
+
+
+class NumericalError(GostaError, ArithmeticError):
+    """A value does not exist or is not finite: a division by zero, an overflow."""
+
+
+class NetworkError(GostaError):
+    """A node, its journal or its network is in a state in which the request cannot be carried out."""
+
+
+class ClusterError(GostaError):
+    """A worker process or a compute cluster failed or cannot be reached."""
+
+
+class MissingExtraError(GostaError, ImportError):
+    """An optional dependency is not installed."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """Say that a name is not known, and which known one is nearest to it."""
+    """Return the error for a name that is not among the known ones, with the closest known name as a suggestion."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
     guess = f"; did you mean {near[0]!r}?" if near else f"; there are: {shorten(names, 20) or 'none'}"
@@ -22,5 +49,5 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 
 
 def shorten(names: Sequence[str], most: int = 6) -> str:
-    """A list for a message, cut where it gets long."""
+    """Return a comma-separated list for a message, truncated after `most` names."""
     return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from gosta.cli import exact, graph, lists, network, node, replay, reproduce, run, status, sweep, theory, up, verify
-from gosta.errors import InputError
+from gosta.errors import GostaError
 
 app = typer.Typer(
     name="gosta",
@@ -85,7 +85,7 @@ def main() -> None:
     """Run a command; one line and exit code 2 for what the user can mend, 130 for Ctrl-C."""
     try:
         app()
-    except InputError as error:
+    except GostaError as error:
         print(f"gosta: {error}", file=sys.stderr)
         sys.exit(2)
     except MemoryError:
