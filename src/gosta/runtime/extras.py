@@ -13,9 +13,9 @@ def require(module: str, extra: str, purpose: str) -> Any:
 
     >>> require("json", "all", "reading JSON").loads("[1]")
     [1]
-    >>> require("no_such_module", "plot", "drawing")
+    >>> require("no_module", "plot", "drawing")
     Traceback (most recent call last):
-    gosta.errors.MissingExtraError: drawing needs the package 'no_such_module'; install it with: pip install 'gosta[plot]'
+    gosta.errors.MissingExtraError: drawing needs the package 'no_module'; install it with: pip install 'gosta[plot]'
     """
     try:
         return importlib.import_module(module)
