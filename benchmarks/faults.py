@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from world import Fault, World
 
 from gosta import graphs
-from gosta.datasets.data import Floats
 from gosta.estimation.problem import settle
+from gosta.runtime.arrays import Floats
 
 NODES, RUNS, SECONDS, DOWN, LOSS = 16, 40, 60, 3.0, 0.2
 BY = "mean radius"  # each hospital sees tumours of about one size

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gosta
-from gosta.protocols import TABLE, Protocol, tracking
+from gosta.protocols import PROTOCOLS, Protocol, tracking
 
 RUNS = 20
 
@@ -45,6 +45,7 @@ GRAPHS: dict[str, tuple[list[Case], float, int]] = {
     "cycle": (SMALL, 0.05, 20_000),
     "two-cliques": (SMALL, 0.02, 20_000),
 }
+COMPARED = ("gosta-async", "tracking", "averaging")
 
 
 def exchanges(case: Case, graph: str, protocol: Any, target: float, a_node: int) -> float:
@@ -68,7 +69,7 @@ def compare() -> None:
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for graph, (cases, target, a_node) in GRAPHS.items():
         for case in cases:
-            found = [exchanges(case, graph, TABLE[p], target, a_node) for p in ("gosta-async", "tracking", "averaging")]
+            found = [exchanges(case, graph, PROTOCOLS[p], target, a_node) for p in COMPARED]
             most = found[0] if np.isfinite(found[0]) else a_node * case.n
             shown = [f"{x:,.0f}" if np.isfinite(x) else f"over {a_node * case.n:,}" for x in found]
             more = "" if np.isfinite(found[0]) else "over "

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
+from gosta.runtime.arrays import Floats
 from gosta.statistics import Statistic
 from gosta.statistics.definition import as_tuple
 

@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 import gosta
-from gosta.datasets.data import Floats
+from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Normalisation
 
 TIGHT = 1e-10

@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 import gosta
 from gosta.runtime import machine
-from gosta.statistics import TABLE
+from gosta.statistics import STATISTICS
 
 LABELLED = {"a": [1.0, 2.0, 3.0], "b": [3.0, 2.0, 5.0], "label": ["x", "y", "x"]}
 
@@ -100,14 +100,14 @@ def test_numbers_too_large_to_compute_with() -> None:
     says("too far from the centroids", large, "within-cluster-scatter", centroids="class-means")
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", STATISTICS)
 def test_rows_or_a_class_wholly_missing(name: str) -> None:
     count = {"concordance-index": 3, "variance": 1, "gini-mean-difference": 1, "gini-index": 1}.get(name, 2)
     x, label = np.ones((4, count)), [0, 1, 0, 1]
     x[:, 0] = np.nan
     says(f"{name}: needs at least two complete rows, the data has 0", x, name, label=label, drop_missing=True)
     x[:, 0] = [1.0, np.nan, 2.0, np.nan]
-    if TABLE[name].sample is not None:
+    if STATISTICS[name].sample is not None:
         says(f"{name}: needs two classes, the complete rows", x, name, label=label, drop_missing=True)
 
 

@@ -16,7 +16,7 @@ from terminal import read_rest, read_until
 
 import gosta
 from gosta.cli.main import main
-from gosta.statistics import TABLE
+from gosta.statistics import STATISTICS
 
 
 class Result:
@@ -69,7 +69,7 @@ def test_text_shows_value_interval_and_columns(run) -> None:  # type: ignore[no-
 def test_all_statistics_at_once(run) -> None:  # type: ignore[no-untyped-def]
     shown = run("exact")
     assert shown.code == 0
-    for name in TABLE:
+    for name in STATISTICS:
         assert name in shown.out
     assert "needs columns for time, event, score" in shown.out
     records = [json.loads(line) for line in run("exact", "survival", "--json", "--n", 40, "--seed", 3).out.splitlines()]
@@ -92,7 +92,7 @@ def test_files_and_own_statistics(run, tmp_path: Path) -> None:  # type: ignore[
     np.save(tmp_path / "x.npy", np.arange(3.0))
     shown = run("exact", tmp_path / "x.npy", "--statistic", f"{own}:range", "--json")
     assert json.loads(shown.out)["value"] == pytest.approx(5 / 3)
-    TABLE.pop("range")
+    STATISTICS.pop("range")
 
 
 @pytest.mark.parametrize(
@@ -128,10 +128,10 @@ def test_unknown_option_and_command_give_code_2(run) -> None:  # type: ignore[no
 
 def test_lists(run) -> None:  # type: ignore[no-untyped-def]
     shown = run("statistics").out
-    assert all(name in shown for name in TABLE)
-    assert all(name in run("datasets").out for name in gosta.datasets.TABLE)
-    assert {row["name"] for row in json.loads(run("statistics", "--json").out)} == set(TABLE)
-    assert {row["name"] for row in json.loads(run("datasets", "--json").out)} == set(gosta.datasets.TABLE)
+    assert all(name in shown for name in STATISTICS)
+    assert all(name in run("datasets").out for name in gosta.datasets.DATASETS)
+    assert {row["name"] for row in json.loads(run("statistics", "--json").out)} == set(STATISTICS)
+    assert {row["name"] for row in json.loads(run("datasets", "--json").out)} == set(gosta.datasets.DATASETS)
     assert run("--version").out.strip() == gosta.__version__
 
 

@@ -18,7 +18,7 @@ import sklearn.datasets
 from pyarrow import parquet
 
 import gosta
-from gosta.datasets import TABLE, load, packaged
+from gosta.datasets import DATASETS, load, packaged
 from gosta.statistics.exact import measure
 
 
@@ -113,7 +113,7 @@ def test_a_changed_package_file_is_not_taken(tmp_path: Path, monkeypatch: pytest
         packaged.File("carrier", "data.csv", "0" * 64, "http://127.0.0.1:9/data.csv").find()
 
 
-@pytest.mark.parametrize("name", [name for name, entry in TABLE.items() if entry.takes == "size"])
+@pytest.mark.parametrize("name", [name for name, entry in DATASETS.items() if entry.takes == "size"])
 def test_synthetic_data_follow_their_seed(name: str) -> None:
     one, same, other = load(name, n=50, seed=3), load(name, n=50, seed=3), load(name, n=50, seed=4)
     assert len(one) == 50

@@ -10,14 +10,14 @@ from oracle import by_definition
 
 import gosta
 from gosta.datasets import Data, load
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
-from gosta.statistics import TABLE, Statistic
+from gosta.runtime.arrays import Floats
+from gosta.statistics import STATISTICS, Statistic
 from gosta.statistics import pairs as all_pairs
 from gosta.statistics.definition import Normalisation
 from gosta.statistics.exact import Estimate, measure
 
-BUILT_IN = [s for s in TABLE.values() if s.kernel.__module__.startswith("gosta.")]
+BUILT_IN = [s for s in STATISTICS.values() if s.kernel.__module__.startswith("gosta.")]
 every = pytest.mark.parametrize("statistic", BUILT_IN, ids=lambda s: s.name)
 NAMES = {
     "variance", "covariance", "gini-mean-difference", "gini-index", "kendall-tau", "auc", "mann-whitney",

@@ -33,7 +33,7 @@ FALSE_ALARM = 1e-4
 
 RANDOM = ["watts-strogatz", "erdos-renyi", "random-regular", "barabasi-albert", "geometric"]
 SIZES = {"hypercube": [2, 8, 64, 1024], "torus": [9, 12, 36, 1260], "grid": [4, 6, 100, 1599]}
-CASES = [(name, n) for name in graphs.TABLE for n in SIZES.get(name, [6, 10, 100, 570])]
+CASES = [(name, n) for name in graphs.GRAPHS for n in SIZES.get(name, [6, 10, 100, 570])]
 
 
 def pair_set(graph: Graph) -> set[tuple[int, int]]:
@@ -494,7 +494,7 @@ def test_names_and_sizes() -> None:
     says("grid: 7 rows .* 6 and 8", graphs.make, "grid", 7)
     says("hypercube: 1000 rows make no power of two.* 512 and 1024", graphs.make, "hypercube", 1000)
     says("two-cliques: 9 rows make no two equal halves.* 8 and 10", graphs.make, "two-cliques", 9)
-    for name in graphs.TABLE:
+    for name in graphs.GRAPHS:
         says(f"{name}: n = 1 must be a whole number of at least", graphs.make, name, 1)
         says(f"{name}: n = 2.5 must be a whole number", graphs.make, name, 2.5)
         says(f"{name}: n = .* at most 2147483647|{name}: k|GiB", graphs.make, name, 2**32)
@@ -569,4 +569,4 @@ def test_the_room_says_what_it_has() -> None:
     for name in graphs.__all__:
         assert getattr(graphs, name) is not None
     text = (Path(__file__).parent.parent / "docs" / "graphs.md").read_text()
-    assert [name for name in graphs.TABLE if f"| `{name}` |" not in text] == []
+    assert [name for name in graphs.GRAPHS if f"| `{name}` |" not in text] == []

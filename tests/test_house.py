@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import gosta
-from gosta.statistics import TABLE
+from gosta.statistics import STATISTICS
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "gosta"
@@ -66,5 +66,6 @@ def test_version_and_changelog_agree() -> None:
 
 def test_every_statistic_and_data_set_is_documented() -> None:
     statistics, datasets = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("statistics", "datasets"))
-    assert [n for n in TABLE if TABLE[n].kernel.__module__.startswith("gosta.") and f"`{n}`" not in statistics] == []
-    assert [name for name in gosta.datasets.TABLE if f"`{name}`" not in datasets] == []
+    built_in = [s.name for s in STATISTICS.values() if s.kernel.__module__.startswith("gosta.")]
+    assert [name for name in built_in if f"`{name}`" not in statistics] == []
+    assert [name for name in gosta.datasets.DATASETS if f"`{name}`" not in datasets] == []

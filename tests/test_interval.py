@@ -9,7 +9,7 @@ from scipy.special import erf
 from scipy.stats import binom
 
 import gosta
-from gosta.datasets.data import Floats
+from gosta.runtime.arrays import Floats
 
 
 def delong(score: Floats, label: NDArray[np.int64]) -> float:

@@ -17,14 +17,14 @@ from oracle import by_definition
 
 import gosta
 from gosta.runtime import compiler as compiled
-from gosta.statistics import TABLE, Statistic, statistic
+from gosta.statistics import STATISTICS, Statistic, statistic
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 
 
 @pytest.fixture(autouse=True)
 def own_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gosta.statistics.definition.TABLE", dict(TABLE))
+    monkeypatch.setattr("gosta.statistics.definition.STATISTICS", dict(STATISTICS))
 
 
 def half(value: float) -> float:

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 import gosta
 from gosta import graphs
-from gosta.datasets.data import Floats
 from gosta.estimation.problem import Problem
-from gosta.protocols import TABLE, Collecting, Protocol
+from gosta.protocols import PROTOCOLS, Collecting, Protocol
+from gosta.runtime.arrays import Floats
 from gosta.schedule import BLOCK, Schedule
 from gosta.simulation.engines.compiled import Compiled
 from gosta.simulation.engines.reference import Reference
 from gosta.statistics import find
 from gosta.statistics import statistic as make_statistic
 
-RULES = [p for p in TABLE.values() if isinstance(p, Protocol)]
+RULES = [p for p in PROTOCOLS.values() if isinstance(p, Protocol)]
 STATISTICS = ["gini-mean-difference", "auc", "within-cluster-scatter", "kendall-tau", "mmd", "concordance-index"]
 GRAPHS = ["complete", "cycle", "star", "watts-strogatz"]
 every_rule = pytest.mark.parametrize("protocol", RULES, ids=lambda p: p.name)
@@ -59,7 +59,7 @@ def test_engines_agree_to_the_last_bit(protocol: Protocol, name: str) -> None:
             np.testing.assert_array_equal(visitors, states[0][1])
 
 
-@pytest.mark.parametrize("protocol", TABLE)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_whole_simulations_agree_to_the_last_bit(protocol: str) -> None:
     traces = [
         gosta.simulate(
@@ -108,7 +108,7 @@ def pseudo_code(name: str, h: Floats, edges: Any) -> Floats:
 @pytest.mark.parametrize("name", ["u1", "u2", "gosta-sync", "gosta-async"])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_lazy_sums_are_the_eager_pseudo_code(name: str, graph: str) -> None:
-    task, protocol = problem("gini-mean-difference"), TABLE[name]
+    task, protocol = problem("gini-mean-difference"), PROTOCOLS[name]
     assert isinstance(protocol, Protocol)
     edges = edges_of(graph, task.n, 3000)
     engine = Compiled(task, protocol)
@@ -182,10 +182,10 @@ def test_units_are_those_of_the_paper() -> None:
         "averaging": 2,
     }
     for name, units in wanted.items():
-        protocol = TABLE[name]
+        protocol = PROTOCOLS[name]
         assert isinstance(protocol, Protocol)
         assert protocol.units(d, 1) == units
-    flooding, master = TABLE["flooding"], TABLE["master-node"]
+    flooding, master = PROTOCOLS["flooding"], PROTOCOLS["master-node"]
     assert isinstance(flooding, Collecting)
     assert isinstance(master, Collecting)
     assert flooding.sent(10, 100, d) == 10 * 2 * (d + 1)
@@ -235,9 +235,9 @@ def test_statistics_of_several_numbers() -> None:
         np.testing.assert_allclose(trace.target, gosta.exact("iris", made, columns="sepal width"))
         assert float(trace.error()["mean"][-1]) < 0.1
     finally:
-        from gosta.statistics import TABLE as STATISTICS_TABLE
+        from gosta.statistics import STATISTICS
 
-        STATISTICS_TABLE.pop("two-numbers")
+        STATISTICS.pop("two-numbers")
 
 
 @pytest.mark.parametrize("name", ["auc", "variance", "gini-mean-difference", "mann-whitney", "energy-distance"])

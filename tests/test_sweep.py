@@ -273,7 +273,7 @@ def f(x, y): return abs(x[0] - y[0])
     (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{k % 5},{k}\n" for k in range(20)))
     changed = read(study.path, find=from_file)
     assert {job.key for job in changed.jobs}.isdisjoint(job.key for job in study.jobs)
-    gosta.statistics.TABLE.pop("sweep-gap")
+    gosta.statistics.STATISTICS.pop("sweep-gap")
 
 
 BASE = 'data = "iris"\nstatistic = "variance"\n'

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import gosta
 from gosta import graphs, theory
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.estimation.problem import settle
 from gosta.graphs import Graph
-from gosta.protocols import TABLE, Protocol
+from gosta.protocols import PROTOCOLS, Protocol
+from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.compiled import Compiled
 from gosta.theory import prediction, spectrum
 from gosta.theory.expectations import TABLE as EXPECTED
@@ -217,12 +217,14 @@ def test_expectations_stay_below_their_bounds_and_fall_like_one_over_t(name: str
     graph = random_graph(seed, weighted=weighted)
     x, times = some_data(seed, graph.n), np.array([1, 2, 3, 5, 8, 13, 30, 100, 1000, 10**6])
     setting = settle(name, x, GINI, graph, 0, {})
-    far = np.linalg.norm(theory.expectation(name, x, GINI, graph, times) - setting.problem.targets(TABLE[name]), axis=0)
+    far = np.linalg.norm(
+        theory.expectation(name, x, GINI, graph, times) - setting.problem.targets(PROTOCOLS[name]), axis=0
+    )
     bound = theory.bound(name, x, GINI, graph, times)
     slack = 1e-11 * np.abs(x).max() * graph.n  # rounding, below which a bound may fall
     assert (far <= bound * (1 + 1e-9) + slack).all()
     if graph.n > 2:  # the visitors of two nodes swap back and forth for ever
-        last = theory.expectation(name, x, GINI, graph, [10**12]) - setting.problem.targets(TABLE[name])
+        last = theory.expectation(name, x, GINI, graph, [10**12]) - setting.problem.targets(PROTOCOLS[name])
         assert np.linalg.norm(last) <= bound[-1] * 1e-6 * (1 + 1e-6) + slack
 
 
@@ -248,7 +250,7 @@ def test_means_over_runs_are_the_expectation(name: str, seed: int) -> None:
     million. The seeds are fixed. The asynchronous protocol's expectation is an approximation: 15 % are allowed for it.
     """
     graph = random_graph(seed, weighted=seed % 3 == 0)
-    x, runs, times, protocol = some_data(seed, graph.n), 4000, (5, 40), TABLE[name]
+    x, runs, times, protocol = some_data(seed, graph.n), 4000, (5, 40), PROTOCOLS[name]
     assert isinstance(protocol, Protocol)
     engine = Compiled(settle(name, x, GINI, graph, 0, {}).problem, protocol)
     problem = engine.problem

@@ -20,7 +20,7 @@ from terminal import read_rest, read_until
 import gosta
 from gosta.simulation import runner
 from gosta.simulation.runner import Simulation
-from gosta.statistics import TABLE
+from gosta.statistics import STATISTICS
 
 
 def short(**more: Any) -> gosta.Trace:
@@ -88,7 +88,7 @@ def test_interrupted_and_resumed_is_uninterrupted(
 
 
 def test_resuming_needs_the_same_statistic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gosta.statistics.definition.TABLE", dict(TABLE))
+    monkeypatch.setattr("gosta.statistics.definition.STATISTICS", dict(STATISTICS))
     made = gosta.statistic(name="scaled-gap")(lambda x, y, scale=2: scale * abs(x[0] - y[0]))
     settings: dict[str, Any] = {"graph": "complete", "iterations": 1000, "runs": 2, "scale": np.int64(3)}
     part = gosta.simulate("lognormal", made, **settings)
@@ -138,7 +138,7 @@ def test_an_undefined_target_is_refused() -> None:
 
 
 def test_a_final_that_is_not_defined_early_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gosta.statistics.definition.TABLE", dict(TABLE))
+    monkeypatch.setattr("gosta.statistics.definition.STATISTICS", dict(STATISTICS))
     made = gosta.statistic(name="root", final=lambda m: math.sqrt(m[0]))(lambda x, y: 1.0 + x[0] ** 2 * y[0] ** 2)
     trace = gosta.simulate("lognormal", made, graph="complete", iterations=200, runs=1)
     assert np.isfinite(trace.estimates).all()

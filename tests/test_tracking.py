@@ -14,7 +14,7 @@ import gosta
 from gosta import graphs
 from gosta.estimation import stopping
 from gosta.estimation.problem import Setting, settle
-from gosta.graphs import TABLE as FAMILIES
+from gosta.graphs import GRAPHS as FAMILIES
 from gosta.graphs.graph import Graph
 from gosta.protocols import Protocol
 from gosta.simulation.engines.compiled import Compiled

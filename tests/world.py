@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.net.audit import consistency as audit
 from gosta.net.config import NodeFile, Place, Task
 from gosta.net.node.node import Node
 from gosta.net.node.source import Source, fingerprint
 from gosta.net.protocol.peer import Identity, Peer
 from gosta.net.storage.journal import AnyRecord, Journal
+from gosta.runtime.arrays import Floats
 
 HERE = Path(__file__).parent
 

@@ -56,7 +56,7 @@ def exact(
 ) -> None:
     """Compute the exact value of a pairwise statistic over all rows of a table."""
     from gosta import datasets
-    from gosta.statistics import TABLE
+    from gosta.statistics import STATISTICS
     from gosta.statistics.exact import measure
 
     table = datasets.load(data, n=n, seed=seed, path=path)
@@ -77,12 +77,12 @@ def exact(
         print(json.dumps(record) if as_json else _text(record))
         return
     table.choose(names, label, score, drop_missing)
-    known = {name for chosen in TABLE.values() for name in chosen.options}
+    known = {name for chosen in STATISTICS.values() for name in chosen.options}
     for name in given:
         if name not in known:
             raise unknown("option", name, sorted(known))
     rows: list[tuple[dict[str, Any] | None, str]] = []
-    for chosen in TABLE.values():
+    for chosen in STATISTICS.values():
         try:
             record = one(chosen, {k: v for k, v in given.items() if k in chosen.options})
         except InputError as error:

@@ -43,11 +43,11 @@ def graph(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show what a graph is like, how fast gossip is on it, and where it is narrow."""
-    from gosta.graphs import TABLE, load
+    from gosta.graphs import GRAPHS, load
 
-    size = DEFAULT_SIZE if n is None and source in TABLE else n
+    size = DEFAULT_SIZE if n is None and source in GRAPHS else n
     network = load(source, size, seed)
-    record = _record(network, seed if source in TABLE else None) | _theory(network)
+    record = _record(network, seed if source in GRAPHS else None) | _theory(network)
     print(json.dumps(record) if as_json else _text(record))
 
 

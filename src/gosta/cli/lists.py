@@ -15,23 +15,23 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def statistics(as_json: Json = False) -> None:
     """List the statistics, with their options."""
-    from gosta.statistics import TABLE
+    from gosta.statistics import STATISTICS
 
     if as_json:
         rows = [
             {"name": s.name, "summary": s.summary, "options": s.options, "normalisation": s.normalisation}
-            for s in TABLE.values()
+            for s in STATISTICS.values()
         ]
         print(json.dumps(rows, indent=2))
         return
-    show({s.name: s.summary + (f" Options: {', '.join(s.options)}." if s.options else "") for s in TABLE.values()})
+    show({s.name: s.summary + (f" Options: {', '.join(s.options)}." if s.options else "") for s in STATISTICS.values()})
 
 
 def protocols(as_json: Json = False) -> None:
     """List the protocols: what a node keeps and sends."""
-    from gosta.protocols import TABLE
+    from gosta.protocols import PROTOCOLS
 
-    rows = [{"name": p.name, "summary": p.summary, "keeps": p.keeps, "sends": p.sends} for p in TABLE.values()]
+    rows = [{"name": p.name, "summary": p.summary, "keeps": p.keeps, "sends": p.sends} for p in PROTOCOLS.values()]
     if as_json:
         print(json.dumps(rows, indent=2))
         return
@@ -40,12 +40,12 @@ def protocols(as_json: Json = False) -> None:
 
 def datasets(as_json: Json = False) -> None:
     """List the data sets that have a name."""
-    from gosta.datasets import TABLE
+    from gosta.datasets import DATASETS
 
     if as_json:
-        print(json.dumps([{"name": name, "summary": entry.summary} for name, entry in TABLE.items()], indent=2))
+        print(json.dumps([{"name": name, "summary": entry.summary} for name, entry in DATASETS.items()], indent=2))
         return
-    show({name: entry.summary for name, entry in TABLE.items()})
+    show({name: entry.summary for name, entry in DATASETS.items()})
 
 
 def show(rows: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from gosta.datasets.data import Data, as_column, is_arrow
 from gosta.errors import InputError, unknown
 from gosta.runtime import machine
 
-__all__ = ["TABLE", "Data", "load"]
+__all__ = ["DATASETS", "Data", "load"]
 
 
 class Entry(NamedTuple):
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
     takes: str = ""  # "path": the user may give the file; "size": made on demand from n and seed
 
 
-TABLE = {
+DATASETS = {
     "breast-cancer": Entry("569 tumours, 30 measurements each, benign or malignant", packaged.breast_cancer),
     "iris": Entry("150 flowers of 3 species, 4 lengths each", packaged.iris),
     "wine": Entry("178 wines of 3 cultivars, 13 chemical measurements each", packaged.wine),
@@ -80,9 +80,9 @@ def load(source: Any, *, n: int | None = None, seed: int | None = None, path: st
     [[2.0], [4.0], [6.0]]
     """
     n = None if n is None else _whole("n", n, 1)
-    entry = TABLE.get(source) if isinstance(source, str) else None
+    entry = DATASETS.get(source) if isinstance(source, str) else None
     if path is not None and (entry is None or entry.takes != "path"):
-        able = ", ".join(name for name, e in TABLE.items() if e.takes == "path")
+        able = ", ".join(name for name, e in DATASETS.items() if e.takes == "path")
         raise InputError(f"path = {str(path)!r} goes with the data sets {able} only, not with {_called(source)}")
     if seed is not None and (entry is None or entry.takes != "size"):
         raise InputError(f"seed = {seed} goes with synthetic data only, not with {_called(source)}")
@@ -116,7 +116,7 @@ def _existing(path: str | Path) -> Path:
 def _from_file(source: str | Path) -> Data:
     path = Path(source)
     if isinstance(source, str) and not path.suffix and not path.exists():
-        raise unknown("data set or file", source, TABLE)
+        raise unknown("data set or file", source, DATASETS)
     return _data(str(source), files.read(path))
 
 

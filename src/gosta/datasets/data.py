@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError, shorten, unknown
+from gosta.runtime.arrays import Floats
 
-Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
 
 DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"

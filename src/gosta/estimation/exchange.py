@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.estimation.problem import SAMPLE, Problem
 from gosta.protocols import Protocol
 from gosta.runtime import compiler as compiled
+from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
 from gosta.statistics.definition import apply, as_floats
 

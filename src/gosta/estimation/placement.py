@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.datasets.data import Data, Floats
+from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
+from gosta.runtime.arrays import Floats
 
 Counts = NDArray[np.int64]
 

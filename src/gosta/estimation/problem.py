@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from gosta import datasets, graphs
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.estimation.placement import Counts, by_chance, by_column
 from gosta.graphs.graph import Graph
 from gosta.protocols import Collecting, Protocol
 from gosta.protocols import find as find_protocol
 from gosta.runtime import compiler as compiled
+from gosta.runtime.arrays import Floats
 from gosta.statistics import find, pairs
 from gosta.statistics.definition import Statistic, apply, as_tuple
 from gosta.statistics.exact import ends, finish, finite, level_of, row_means, row_sums

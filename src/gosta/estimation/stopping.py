@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
+from gosta.runtime.arrays import Floats
 
 PER_DOUBLING = 8
 CHANGES = 6

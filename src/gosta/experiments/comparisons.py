@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.estimation.problem import settle
 from gosta.experiments import figures
@@ -28,6 +27,7 @@ from gosta.experiments.paper import (
 from gosta.experiments.study import Job
 from gosta.protocols import find
 from gosta.runtime import progress
+from gosta.runtime.arrays import Floats
 from gosta.theory import predict
 from gosta.theory.curves import BOUND, EXPECTED, curves
 from gosta.views.plots import COLOURS, DASHES

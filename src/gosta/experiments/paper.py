@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta.datasets.data import Data, Floats
+from gosta.datasets.data import Data
 from gosta.experiments.study import Job
+from gosta.runtime.arrays import Floats
 from gosta.statistics import find as find_statistic
 
 GRAPHS = {"complete": "complete graph", "watts-strogatz": "Watts–Strogatz", "torus": "two-dimensional grid"}

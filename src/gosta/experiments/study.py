@@ -232,20 +232,20 @@ def _subjects(
 
 
 def _data(folder: Path, name: str) -> tuple[Path, Any] | None:
-    if name in datasets.TABLE:
+    if name in datasets.DATASETS:
         return None
     file = folder / name
     if not file.suffix and not file.exists():
-        raise unknown("data set or file", name, datasets.TABLE)
+        raise unknown("data set or file", name, datasets.DATASETS)
     return file, datasets.load(file)
 
 
 def _graph(folder: Path, name: str) -> tuple[Path, Any] | None:
-    if name in graphs.TABLE:
+    if name in graphs.GRAPHS:
         return None
     file = folder / name
     if not file.is_file() and not file.suffix:
-        raise unknown("graph or file", name, graphs.TABLE)
+        raise unknown("graph or file", name, graphs.GRAPHS)
     return file, graphs.load(file)
 
 

@@ -34,7 +34,7 @@ from gosta.graphs.graph import Graph
 from gosta.graphs.read import ENDINGS, from_edges, from_networkx, from_object, from_scipy, read
 
 __all__ = [
-    "TABLE",
+    "GRAPHS",
     "Family",
     "Graph",
     "barabasi_albert",
@@ -74,7 +74,7 @@ def _seeded(family: Callable[..., Graph]) -> Callable[[int, int], Graph]:
     return lambda n, seed: family(n, seed=seed)
 
 
-TABLE = {
+GRAPHS = {
     "complete": Family("Everybody may meet everybody; not stored.", _unseeded(complete)),
     "torus": Family("A grid with its borders glued, the paper's: four neighbours.", _unseeded(families.torus_of)),
     "grid": Family("A grid with open borders: two to four neighbours.", _unseeded(families.grid_of)),
@@ -97,9 +97,9 @@ def make(name: str, n: int, seed: int = 0) -> Graph:
     >>> make("torus", 1260)
     Graph('torus 35 x 36', 1260 nodes, 2520 edges)
     """
-    if name not in TABLE:
-        raise unknown("graph", name, TABLE)
-    return TABLE[name].make(n, seed)
+    if name not in GRAPHS:
+        raise unknown("graph", name, GRAPHS)
+    return GRAPHS[name].make(n, seed)
 
 
 def load(source: Any, n: int | None = None, seed: int = 0) -> Graph:
@@ -122,9 +122,9 @@ def load(source: Any, n: int | None = None, seed: int = 0) -> Graph:
     >>> load([[0, 1], [1, 2]])
     Graph('edges', 3 nodes, 2 edges)
     """
-    if isinstance(source, str) and source not in TABLE and not _is_file(source):
-        raise unknown("graph or file", source, TABLE)
-    if isinstance(source, str) and source in TABLE:
+    if isinstance(source, str) and source not in GRAPHS and not _is_file(source):
+        raise unknown("graph or file", source, GRAPHS)
+    if isinstance(source, str) and source in GRAPHS:
         if n is None:
             raise InputError(f"graph {source!r} needs a number of nodes; give n")
         return make(source, n, seed)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.graphs.graph import Edges, Integers, numbers, pairs
+from gosta.graphs.graph import Edges, numbers, pairs
 from gosta.runtime import compiler as compiled
+from gosta.runtime.arrays import Integers
 
 ROUNDS = 1000  # of redrawing the edges that clash; a handful is enough unless the graph is nearly complete
 

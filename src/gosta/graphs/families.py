@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from gosta.errors import InputError
 from gosta.graphs.drawing import compiled_grow, distinct, joined, regular, rewired, ring
-from gosta.graphs.graph import MOST_NODES, Edges, Floats, Graph, pairs, whole
+from gosta.graphs.graph import MOST_NODES, Edges, Graph, pairs, whole
 from gosta.runtime import machine
+from gosta.runtime.arrays import Floats
 
 TRIES = 100  # draws of a random graph before we say that it will hardly ever be connected
 BYTES_AN_EDGE = 100  # at the peak, the test for connectedness included

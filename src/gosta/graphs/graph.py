@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from gosta.errors import InputError
 from gosta.runtime import machine
+from gosta.runtime.arrays import Floats, Integers
 
 Edges = NDArray[np.int32]
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 MOST_NODES = 2**31 - 1  # node numbers are int32
 

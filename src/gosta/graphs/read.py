@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
-from gosta.graphs.graph import MOST_NODES, Floats, Graph, Integers, whole
+from gosta.graphs.graph import MOST_NODES, Graph, whole
 from gosta.runtime import machine
+from gosta.runtime.arrays import Floats, Integers
 
 ENDINGS = (".csv", ".tsv", ".txt", ".edges")
 HEADINGS = {"source", "target", "from", "to", "src", "dst", "node1", "node2"}  # no file's nodes are called that

@@ -6,9 +6,9 @@ from gosta.errors import InputError, unknown
 from gosta.protocols import averaging, flooding, gosta_async, gosta_sync, master_node, tracking, u1, u2
 from gosta.protocols.protocol import Collecting, Protocol
 
-__all__ = ["TABLE", "Collecting", "Protocol", "find"]
+__all__ = ["PROTOCOLS", "Collecting", "Protocol", "find"]
 
-TABLE: dict[str, Protocol | Collecting] = {
+PROTOCOLS: dict[str, Protocol | Collecting] = {
     p.name: p
     for p in (
         tracking.protocol,
@@ -26,9 +26,9 @@ TABLE: dict[str, Protocol | Collecting] = {
 def find(what: str | Protocol | Collecting) -> Protocol | Collecting:
     """A protocol by its name, or itself."""
     if isinstance(what, str):
-        if what not in TABLE:
-            raise unknown("protocol", what, TABLE)
-        return TABLE[what]
+        if what not in PROTOCOLS:
+            raise unknown("protocol", what, PROTOCOLS)
+        return PROTOCOLS[what]
     if not isinstance(what, Protocol | Collecting):
         raise InputError(f"protocol = {what!r} is neither a name nor a protocol")
     return what

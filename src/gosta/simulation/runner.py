@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.estimation.problem import Setting
 from gosta.estimation.stopping import READINGS, remaining
 from gosta.protocols import Collecting
 from gosta.runtime import machine, progress
+from gosta.runtime.arrays import Floats
 from gosta.schedule import BLOCK, Schedule
 from gosta.simulation.engines.collecting import CollectingEngine
 from gosta.simulation.engines.compiled import Compiled

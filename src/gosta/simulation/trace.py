@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.estimation.problem import lengths, size_of
+from gosta.runtime.arrays import Floats
 
 if TYPE_CHECKING:
     import pandas as pd

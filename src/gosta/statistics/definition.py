@@ -15,8 +15,9 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.datasets.data import Data, Floats
+from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
+from gosta.runtime.arrays import Floats
 from gosta.statistics import encode as encoders
 
 Observation = Sequence[float]
@@ -199,14 +200,14 @@ def _enter(kernel: Function, name: str | None, encode: Function, parts: dict[str
     made = Statistic(title, summary, kernel, encode, **parts)
     if made.total and (made.final or made.local):
         raise InputError(f"{title}: a total is a plain sum over pairs, it takes neither local nor final")
-    old = TABLE.get(title)
+    old = STATISTICS.get(title)
     if old is not None and old.kernel.__module__ != kernel.__module__:
         raise InputError(f"there is a statistic called {title!r} already; choose another name")
-    TABLE[title] = made
+    STATISTICS[title] = made
     return made
 
 
-TABLE: dict[str, Statistic] = {}
+STATISTICS: dict[str, Statistic] = {}
 
 
 def find(what: str | Statistic) -> Statistic:
@@ -217,9 +218,9 @@ def find(what: str | Statistic) -> Statistic:
         raise InputError(
             f"statistic = {what!r} is neither a name nor a statistic; decorate a function with @gosta.statistic"
         )
-    if what not in TABLE:
-        raise unknown("statistic", what, TABLE)
-    return TABLE[what]
+    if what not in STATISTICS:
+        raise unknown("statistic", what, STATISTICS)
+    return STATISTICS[what]
 
 
 def apply(function: Function, rows: Floats, **options: Any) -> Floats:

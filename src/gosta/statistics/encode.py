@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gosta import datasets
-from gosta.datasets.data import Data, Floats
+from gosta.datasets.data import Data
 from gosta.errors import InputError
+from gosta.runtime.arrays import Floats
 
 
 def value(data: Data) -> Floats:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta import datasets
-from gosta.datasets.data import Data, Floats
+from gosta.datasets.data import Data
 from gosta.errors import InputError
+from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
 from gosta.statistics.definition import Normalisation, RowSums, Statistic, apply, find
 

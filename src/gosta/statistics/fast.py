@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gosta.datasets.data import Floats
 from gosta.runtime import compiler as compiled
+from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics.definition import RowSums
 
-Integers = NDArray[np.int64]
 SWEEPS = Path(__file__).with_name("sweeps.py")
 
 

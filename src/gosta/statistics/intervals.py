@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
+from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Statistic, as_tuple
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gosta.datasets.data import Floats
+from gosta.runtime.arrays import Floats
 from gosta.runtime.observation import row
 
 values: Callable[[Any, Any, tuple[Any, ...]], tuple[float, ...]]

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.runtime import compiler as compiled
 from gosta.runtime import machine, progress
+from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Statistic, as_floats, as_tuple
 
 LOOPS = Path(__file__).with_name("loops.py")  # read, not imported: it only makes sense once compiled

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from gosta.runtime.arrays import Floats, Integers
 
 
 def quadrants(first: Integers, second: Integers) -> Integers:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.estimation.problem import Setting, size_of
+from gosta.runtime.arrays import Floats
 from gosta.theory import bounds, expectations, prediction
 from gosta.theory.arguments import Ticks
 

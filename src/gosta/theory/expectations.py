@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.estimation.problem import Setting, settle
 from gosta.protocols import Collecting, Protocol
+from gosta.runtime.arrays import Floats
 from gosta.statistics import Statistic, pairs
 from gosta.theory.arguments import Ticks, choose, whole_times
 from gosta.theory.mean_field import gosta_async

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
+from gosta.runtime.arrays import Floats
 from gosta.theory.arguments import Ticks
 from gosta.theory.powers import power, power_sum
 from gosta.theory.spectrum import Modes, laplacian

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from gosta import graphs
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
+from gosta.runtime.arrays import Floats
 from gosta.theory.arguments import whole_times
 from gosta.theory.spectrum import dense_laplacian
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
+from gosta.runtime.arrays import Floats
 
 
 def power(rate: Any, t: Any) -> Floats:

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta import graphs
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.estimation.problem import Setting, settle, size_of
 from gosta.graphs.graph import Graph
 from gosta.protocols import Collecting, Protocol, find
+from gosta.runtime.arrays import Floats
 from gosta.statistics import Statistic
 from gosta.theory.arguments import choose, whole_times
 from gosta.theory.spectrum import DENSE, density, slowest

@@ -16,8 +16,9 @@ import numpy as np
 
 from gosta import graphs
 from gosta.errors import InputError
-from gosta.graphs.graph import Floats, Graph
+from gosta.graphs.graph import Graph
 from gosta.runtime import machine, progress
+from gosta.runtime.arrays import Floats
 
 DENSE = 2000  # nodes up to which all eigenvalues are computed where they are needed: below half a second
 SMALL = 500  # nodes up to which all are computed even where the smallest is enough

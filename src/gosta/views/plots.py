@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
+from gosta.runtime.arrays import Floats
 
 if TYPE_CHECKING:
     from gosta.simulation.trace import Trace

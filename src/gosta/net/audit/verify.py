@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.estimation.problem import Problem
 from gosta.net.audit import consistency as audit
@@ -20,6 +19,7 @@ from gosta.net.node.source import fingerprint, problem_of
 from gosta.net.protocol.peer import Peer
 from gosta.net.storage.journal import KEPT, Met
 from gosta.protocols import Protocol
+from gosta.runtime.arrays import Floats
 
 
 class Journals(NamedTuple):

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from gosta.datasets.data import Floats
 from gosta.errors import InputError, unknown
 from gosta.net import addresses
 from gosta.net import config as files
@@ -26,6 +25,7 @@ from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
 from gosta.net.deploy.plan import Plan
 from gosta.net.node.rows import own_rows
+from gosta.runtime.arrays import Floats
 
 RESERVED = {"authority", "data.csv", "key.pem", "cert.pem", "ca.pem"}
 RESERVED |= {files.NODE, files.NETWORK, files.JOURNAL, files.LOCK, files.LOG}

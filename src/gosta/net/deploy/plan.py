@@ -13,12 +13,12 @@ import numpy as np
 
 from gosta import graphs
 from gosta.datasets import Data
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.estimation.problem import Problem, rule_for, settle
 from gosta.graphs.graph import Graph
 from gosta.net.config import Task, check_protocol
 from gosta.net.node import rows
+from gosta.runtime.arrays import Floats
 from gosta.statistics import own
 from gosta.statistics.definition import Statistic
 from gosta.statistics.intervals import with_products
@@ -163,7 +163,7 @@ def _check_seed(seed: int) -> None:
 
 def _size(graph: str, nodes: int | None, seed: int) -> int:
     """How many nodes: as many as a file of edges has, where nothing else is asked for."""
-    return nodes if nodes is not None else NODES if graph in graphs.TABLE else graphs.load(graph, seed=seed).n
+    return nodes if nodes is not None else NODES if graph in graphs.GRAPHS else graphs.load(graph, seed=seed).n
 
 
 def _edges(graph: Graph) -> tuple[tuple[int, int], ...]:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from gosta import datasets
-from gosta.datasets.data import DROP_HINT, Data, Floats
+from gosta.datasets.data import DROP_HINT, Data
 from gosta.errors import InputError
 from gosta.net.config import Task
 from gosta.net.protocol.messages import LARGEST_ROW
 from gosta.runtime import machine
+from gosta.runtime.arrays import Floats
 from gosta.statistics import own
 from gosta.statistics.definition import Statistic
 

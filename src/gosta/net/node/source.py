@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.errors import InputError
 from gosta.estimation.exchange import Site, Table
 from gosta.estimation.problem import SAMPLE, Problem, rule_for
 from gosta.net.config import NodeFile, Task
 from gosta.net.node.rows import in_folder, own_rows, statistic_of
 from gosta.protocols import Protocol
+from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import as_floats, as_tuple
 from gosta.statistics.intervals import with_products
 from gosta.statistics.own import split

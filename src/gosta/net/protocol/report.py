@@ -7,10 +7,10 @@ import math
 import msgspec
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.estimation.exchange import Site
 from gosta.estimation.problem import Whole
 from gosta.estimation.stopping import PER_DOUBLING, READINGS, remaining
+from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import apply
 from gosta.statistics.exact import ends
 

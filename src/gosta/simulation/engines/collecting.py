@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.estimation.problem import Problem
 from gosta.protocols import Collecting
 from gosta.runtime import compiler as compiled
+from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.reference import Arrays
 from gosta.statistics import pairs
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.estimation.problem import Problem
 from gosta.protocols import Protocol
 from gosta.runtime import compiler as compiled
+from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.layout import LINE, Layout
 from gosta.simulation.engines.reference import ALIKE, Arrays
 

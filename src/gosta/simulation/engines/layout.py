@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.protocols import Protocol
+from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
 
 AHEAD = 16  # meetings between asking for memory and using it: some 300 ns

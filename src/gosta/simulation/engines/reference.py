@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.estimation.problem import Problem
 from gosta.protocols import Protocol
+from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import as_floats
 
 Arrays = dict[str, Any]

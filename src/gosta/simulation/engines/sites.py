@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.estimation.exchange import Site, Table
 from gosta.estimation.problem import Problem
 from gosta.protocols import Protocol
+from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.reference import ALIKE, Arrays
 
 

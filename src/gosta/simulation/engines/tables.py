@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Floats
 from gosta.estimation.problem import Problem
 from gosta.protocols import Protocol
 from gosta.runtime import compiler as compiled
 from gosta.runtime import machine
+from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.layout import Kept
 from gosta.simulation.engines.reference import ALIKE, Arrays
 from gosta.statistics import pairs
