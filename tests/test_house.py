@@ -14,9 +14,9 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "gosta"
 
 # From the ground up; a room may enter those named before it.
-GROUND = ["errors", "runtime"]
+GROUND = ["errors", "runtime", "views"]
 FIRST = [*GROUND, "datasets", "graphs", "statistics", "protocols"]
-ROOMS = [*FIRST, "estimation", "theory", "schedule", "net", "simulation", "views", "experiments", "cli"]
+ROOMS = [*FIRST, "estimation", "theory", "schedule", "net", "simulation", "experiments", "cli"]
 APART = {"net", "simulation"}  # what a network does, a simulation must not need, nor the other way round
 
 

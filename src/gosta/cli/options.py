@@ -84,14 +84,6 @@ def check_picture(name: str, file: Path) -> None:
     check_writable(name, file)
 
 
-def save_picture(ax: Any, path: Path) -> None:
-    """Write the figure that an axes belongs to."""
-    try:
-        ax.figure.savefig(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
-
-
 def share(value: float) -> str:
     """A relative number as a person reads it; large ones are factors."""
     return f"{100 * value:.3g} %" if abs(value) < 10 else f"{value:.3g} x"

@@ -17,6 +17,7 @@ from gosta.cli import options
 from gosta.errors import InputError
 
 if TYPE_CHECKING:
+    from gosta.simulation.summary import Axis
     from gosta.simulation.trace import Trace
 
 EXAMPLES = """
@@ -136,7 +137,7 @@ def run(
     files = _save(traces, out or resume)
     if bound:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # what took long is saved
-    _draw(traces, plot, "units" if against == "units" else "iteration", bound)
+    _draw(traces, plot, "units" if against == "units" else "iterations", bound)
     if not as_json:
         print(f"picture: {plot}")
     if not traces[-1].complete:
@@ -294,11 +295,12 @@ def _save(traces: list[Trace], out: Path | None) -> list[Path]:
     return files
 
 
-def _draw(traces: list[Trace], path: Path, against: str, bound: bool) -> None:
+def _draw(traces: list[Trace], path: Path, against: Axis, bound: bool) -> None:
+    from gosta.simulation import summary
     from gosta.simulation.simulate import setting_of
-    from gosta.views.plots import draw, draw_theory
+    from gosta.views import plots
 
-    ax = draw(traces, against=against)
+    ax = summary.plot(traces, [trace.about["protocol"] for trace in traces], against)
     if bound:
         from gosta.theory.curves import curves
 
@@ -306,8 +308,8 @@ def _draw(traces: list[Trace], path: Path, against: str, bound: bool) -> None:
             tables = trace.about["rows"] != trace.about["n"]
             found = {} if tables else curves(setting_of(trace), trace.iterations)
             if found:
-                draw_theory(ax, trace, found, against)
+                plots.draw_theory(ax, summary.error_curve(trace, against), found)
             else:
                 of = "tables at nodes" if tables else trace.about["protocol"]
                 print(f"gosta: there is no theory for {of} to draw", file=sys.stderr)
-    options.save_picture(ax, path)
+    plots.save(ax.figure, path)

@@ -67,6 +67,7 @@ def sweep(
     from gosta.experiments import report
     from gosta.experiments.study import read
     from gosta.experiments.sweep import sweep as run
+    from gosta.views import plots
 
     chosen = read(study, find=options.statistic)
     went = run(chosen, folder, backend=backend, scheduler=scheduler, workers=workers)  # type: ignore[arg-type]
@@ -83,7 +84,7 @@ def sweep(
         raise typer.Exit(130)
     if not done:
         raise InputError(f"{study}: none of its {jobs} jobs can be done; see the reasons above")
-    options.save_picture(report.draw(frame, study.stem).axes[0], picture)
+    plots.save(report.draw(frame, study.stem), picture)
     if not as_json:
         before = f" ({went.before} of them before)" if went.before else ""
         print(f"{done} of {jobs} jobs done{before}: {folder}; picture: {picture}")

@@ -150,8 +150,9 @@ def _spread_out(iterations: np.ndarray[Any, Any], n: int) -> list[int]:
 
 
 def _draw(trace: Trace, found: dict[str, Any], path: Path) -> None:
-    from gosta.views.plots import draw, draw_theory
+    from gosta.simulation import summary
+    from gosta.views import plots
 
-    ax = draw([trace], labels=[f"{trace.about['protocol']}, simulated"])
-    draw_theory(ax, trace, found)
-    options.save_picture(ax, path)
+    ax = summary.plot([trace], [f"{trace.about['protocol']}, simulated"])
+    plots.draw_theory(ax, summary.error_curve(trace), found)
+    plots.save(ax.figure, path)

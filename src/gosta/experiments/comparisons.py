@@ -30,7 +30,7 @@ from gosta.runtime import progress
 from gosta.runtime.arrays import Floats
 from gosta.theory import predict
 from gosta.theory.curves import BOUND, EXPECTED, curves
-from gosta.views.plots import COLOURS, DASHES
+from gosta.views.plots import COLOURS, DASHES, matplotlib, new_figure
 
 FEW = 5  # checkpoints before a comparison begins
 FIRST_STEPS = 0.2  # of the iterations
@@ -181,10 +181,7 @@ def figure3a(plan: Plan, curve: Curves) -> Found:
 
 def draw_figure3a(plan: Plan, _curve: Curves, found: Found) -> Any:
     """Times against sizes, with the predicted ones."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter
-
-    figure = Figure(figsize=(figures.WIDTH / 2, 2.6), layout="constrained", dpi=300)
+    figure = new_figure(figures.WIDTH / 2, 2.6, dpi=300)
     ax, subject = figure.add_subplot(), plan.scatter
     nodes = found.numbers["n"]
     for name in ("gosta-sync", "u2"):
@@ -199,8 +196,8 @@ def draw_figure3a(plan: Plan, _curve: Curves, found: Found) -> Any:
     figures.theory_legend(ax, ["predicted"])
     ax.set(xscale="log", yscale="log", xlabel="nodes", ylabel="iterations to 20 % error")
     ax.set_title(f"{subject.title}, complete graph")
-    ax.xaxis.set_major_formatter(EngFormatter(sep=" "))
-    ax.yaxis.set_major_formatter(EngFormatter(sep=" "))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(matplotlib("ticker").EngFormatter(sep=" "))
     ax.grid(alpha=0.3, linewidth=0.4)
     ax.legend(frameon=False)
     return figure

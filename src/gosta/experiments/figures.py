@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gosta.experiments.paper import GRAPHS, ByGraph, Curve
-from gosta.views.plots import COLOURS, DASHES, band
+from gosta.views.plots import COLOURS, DASHES, ErrorCurve, draw_curve, matplotlib, new_figure
 
 WIDTH = 7.0  # inches of a page's two columns
 TOP = 3.0  # relative error at the upper edge of a picture
@@ -39,18 +39,15 @@ NAMES = {
 
 def panels(rows: int, columns: int, height: float = 2.0) -> tuple[Any, Any]:
     """A figure with a grid of axes, all with the same scales."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, height * rows + 0.45), layout="constrained", dpi=300)
+    figure = new_figure(WIDTH, height * rows + 0.45, dpi=300)
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     return figure, axes
 
 
 def error_curve(ax: Any, protocol: str, curve: Curve, against: str = "iterations") -> None:
     """The mean error and, as a band, the spread over nodes."""
-    at = getattr(curve, against)
-    ax.plot(at, curve.error, color=COLOURS[protocol], linewidth=1.2, label=NAMES[protocol])
-    band(ax, at, curve.error, curve.spread, COLOURS[protocol])
+    shown = ErrorCurve(protocol, getattr(curve, against), curve.error, curve.spread)
+    draw_curve(ax, shown, NAMES[protocol], linewidth=1.2)
 
 
 def theory_curves(ax: Any, protocol: str, at: Any, curves: dict[str, Any]) -> None:
@@ -72,8 +69,7 @@ def theory_curves(ax: Any, protocol: str, at: Any, curves: dict[str, Any]) -> No
 
 def finish(figure: Any, axes: Any, titles: Sequence[str], x: str, rows: Sequence[str] = ()) -> None:
     """Scales, names and one legend for all panels."""
-    from matplotlib.ticker import EngFormatter, FuncFormatter
-
+    ticker = matplotlib("ticker")
     for k, title in enumerate(titles):
         axes[0, k].set_title(title)
         axes[-1, k].set_xlabel(x)
@@ -81,8 +77,8 @@ def finish(figure: Any, axes: Any, titles: Sequence[str], x: str, rows: Sequence
         ax.set_ylabel(f"{rows[k]}\nrelative error" if rows else "relative error")
     for ax in axes.ravel():
         ax.set_yscale("log")
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
-        ax.xaxis.set_major_formatter(EngFormatter(sep=" "))
+        ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+        ax.xaxis.set_major_formatter(ticker.EngFormatter(sep=" "))
         ax.grid(alpha=0.3, linewidth=0.4)
         ax.margins(x=0.02)
     handles, names = axes[0, 0].get_legend_handles_labels()

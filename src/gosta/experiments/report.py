@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gosta.experiments.study import Job
-from gosta.views.plots import COLOURS
-from gosta.views.plots import band as draw_band
+from gosta.views.plots import COLOURS, ErrorCurve, draw_curve, matplotlib, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,9 +110,7 @@ def _share(value: float, relative: bool) -> str:
 
 def draw(frame: pd.DataFrame, title: str) -> Any:
     """Error curves, a panel for each statistic and graph: protocols by colour, sizes by shade, means over seeds."""
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
+    line_2d = matplotlib("lines").Line2D
     frame = frame[frame["component"] == 0]
     sizes = sorted(frame["n"].unique()) if frame.groupby("data")["n"].nunique().max() > 1 else []
     rows = list(dict.fromkeys(zip(frame["data"], frame["statistic"], strict=True)))
@@ -124,7 +119,7 @@ def draw(frame: pd.DataFrame, title: str) -> Any:
         rows = rows[:-left_out]
     colours = _colours(list(dict.fromkeys(frame["protocol"])))
     width, height = max(5.2, 1.0 + 3.0 * len(columns)), 1.3 + 2.2 * len(rows)
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
+    figure = new_figure(width, height)
     panels = figure.subplots(len(rows), len(columns), sharex=True, sharey="row", squeeze=False)
     for (data, statistic), line in zip(rows, panels, strict=True):
         subject = frame[(frame["data"] == data) & (frame["statistic"] == statistic)]
@@ -140,9 +135,9 @@ def draw(frame: pd.DataFrame, title: str) -> Any:
     for graph, top, bottom in zip(columns, panels[0], panels[-1], strict=True):
         top.set_title(graph, fontsize=9)
         bottom.set_xlabel("iterations a node" if sizes else "iterations (edges drawn)", fontsize=8)
-    keys = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+    keys = [line_2d([], [], color=colour, label=name) for name, colour in colours.items()]
     keys += [
-        Line2D([], [], color=_shade("#333333", k, len(sizes)), linewidth=3, label=f"n = {n:,}")
+        line_2d([], [], color=_shade("#333333", k, len(sizes)), linewidth=3, label=f"n = {n:,}")
         for k, n in enumerate(sizes)
     ]
     ncols = min(len(keys), int(width / 1.1))
@@ -169,21 +164,17 @@ def _caption(frame: pd.DataFrame, bands: bool, left_out: int) -> str:
 
 def _curve(ax: Any, curves: pd.DataFrame, scale: int, colour: Any, band: bool) -> None:
     mean = curves.groupby("iteration")[["error", "spread"]].mean()
-    at, error = mean.index.to_numpy() / scale, np.where(mean["error"] > 0, mean["error"], np.nan)  # no log of 0
-    ax.plot(at, error, color=colour, linewidth=1.4)
-    if band:
-        draw_band(ax, at, error, mean["spread"].to_numpy(), colour, alpha=0.13)
+    curve = ErrorCurve("", mean.index.to_numpy() / scale, mean["error"].to_numpy(), mean["spread"].to_numpy())
+    draw_curve(ax, curve, colour=colour, linewidth=1.4, band_opacity=0.13 * band)
 
 
 def _dress(ax: Any, here: pd.DataFrame) -> None:
-    from matplotlib.ticker import EngFormatter
-
     if (here["error"] > 0).any():
         ax.set_yscale("log")
     if len(here) and (here["spacing"] == "log").all():
         ax.set_xscale("log")
     else:
-        ax.xaxis.set_major_formatter(EngFormatter())
+        ax.xaxis.set_major_formatter(matplotlib("ticker").EngFormatter())
     if here.empty:
         ax.text(0.5, 0.5, "no result", transform=ax.transAxes, ha="center", va="center", fontsize=8, color="0.5")
     ax.grid(alpha=0.3, linewidth=0.5)
@@ -197,7 +188,5 @@ def _colours(protocols: Sequence[str]) -> dict[str, str]:
 
 def _shade(colour: str, place: int, count: int) -> Any:
     """The colour itself for the largest, paler for the smaller ones."""
-    from matplotlib.colors import to_rgb
-
     strength = 1.0 if count == 1 else 0.35 + 0.65 * place / (count - 1)
-    return tuple(1 - strength * (1 - part) for part in to_rgb(colour))
+    return tuple(1 - strength * (1 - part) for part in matplotlib("colors").to_rgb(colour))

@@ -94,9 +94,9 @@ class Trace:
 
     def plot(self, ax: Any = None, label: str | None = None) -> Any:
         """Draw the error against iterations, with its spread over nodes as a band."""
-        from gosta.views.plots import draw
+        from gosta.simulation.summary import plot
 
-        return draw([self], ax=ax, labels=[label or self.about["protocol"]])
+        return plot([self], [label or self.about["protocol"]], ax=ax)
 
     def save(self, path: str | Path) -> None:
         """Write all to a NetCDF file, whole or not at all."""

@@ -1,18 +1,22 @@
-"""The paper's kind of figure: error against iterations or against numbers sent."""
+"""Plots of errors: a colour for each protocol, a band for the spread over nodes, dashes for each kind of theory.
+
+The functions take arrays and labels, so that simulations, sweeps and the paper's experiments share them.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gosta.runtime.arrays import Floats
+from gosta.runtime.extras import require
+from gosta.runtime.files import write_atomically
 
-if TYPE_CHECKING:
-    from gosta.simulation.trace import Trace
-
-# Okabe and Ito's colours, told apart by everyone; a protocol has the same one everywhere.
+# Okabe and Ito's palette, which colour-blind readers can tell apart.
 COLOURS = {
     "tracking": "#882255",
     "gosta-async": "#0072B2",
@@ -23,70 +27,97 @@ COLOURS = {
     "flooding": "#CC79A7",
     "master-node": "#000000",
 }
-
-
-# What theory says is drawn in the protocol's colour, each kind with a dash of its own.
+# Theory is drawn in its protocol's colour.
 DASHES = {"predicted": (0, (5, 2)), "expectation": (0, (1, 1)), "bound": (0, (6, 2, 1, 2))}
 
 
-def draw(
-    traces: Sequence[Trace], ax: Any = None, labels: Sequence[str] | None = None, against: str = "iteration"
-) -> Any:
-    """Curves of mean error with a band of the spread over nodes, one a trace."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter
+class ErrorCurve(NamedTuple):
+    """Mean error over nodes at each checkpoint, and its standard deviation over nodes."""
 
-    if ax is None:
-        figure = Figure(figsize=(6.4, 4.0), layout="constrained", dpi=150)
-        ax = figure.add_subplot()
-    for trace, label in zip(traces, labels or [t.about["protocol"] for t in traces], strict=True):
-        error = trace.error()
-        mean, spread = np.where(error["mean"] > 0, error["mean"], np.nan), error["spread"].values  # no log of 0
-        at = trace.units if against == "units" else trace.iterations
-        colour = COLOURS.get(trace.about["protocol"])
-        ax.plot(at, mean, label=label, color=colour, linewidth=1.5)
-        band(ax, at, mean, spread, colour)
-    about = traces[0].about
-    if about["until"] is not None:
-        ax.axhline(about["until"], color="0.4", linewidth=0.8, linestyle=(0, (2, 2)), label="asked for")
-    if any(np.nanmax(trace.error()["mean"].values, initial=0.0) > 0 for trace in traces):
+    protocol: str  # selects the colour
+    x: Floats  # iterations, or numbers sent
+    mean: Floats
+    spread: Floats
+
+
+def matplotlib(module: str) -> Any:
+    """Import a module of matplotlib, which is an optional dependency."""
+    return require(f"matplotlib.{module}", "plot", "drawing plots")
+
+
+def new_figure(width: float, height: float, dpi: int = 150) -> Any:
+    """Return an empty figure, with width and height in inches."""
+    return matplotlib("figure").Figure(figsize=(width, height), layout="constrained", dpi=dpi)
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure as PNG, SVG or PDF, according to the file's ending."""
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:].lower())
+    write_atomically(path, content.getvalue())
+
+
+def draw_curve(
+    ax: Any,
+    curve: ErrorCurve,
+    label: str | None = None,
+    colour: Any = None,
+    linewidth: float = 1.5,
+    band_opacity: float = 0.15,
+) -> None:
+    """Draw the mean error and a band for the spread over nodes.
+
+    The band extends as far below the mean as above it on a logarithmic axis, where mean - spread may not exist.
+    """
+    colour = colour or COLOURS.get(curve.protocol)
+    mean = np.where(curve.mean > 0, curve.mean, np.nan)  # 0 has no place on a logarithmic axis
+    ax.plot(curve.x, mean, label=label, color=colour, linewidth=linewidth)
+    if band_opacity:
+        factor = 1 + curve.spread / mean
+        ax.fill_between(curve.x, mean / factor, mean * factor, color=colour, alpha=band_opacity, linewidth=0)
+
+
+def draw_errors(
+    curves: Sequence[ErrorCurve],
+    labels: Sequence[str],
+    title: str,
+    x_label: str,
+    y_label: str,
+    log_x: bool = False,
+    target_error: float | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw error curves into an axes, by default that of a new figure, and return the axes."""
+    ax = ax or new_figure(6.4, 4.0).add_subplot()
+    for curve, label in zip(curves, labels, strict=True):
+        draw_curve(ax, curve, label)
+    if target_error is not None:
+        ax.axhline(target_error, color="0.4", linewidth=0.8, linestyle=(0, (2, 2)), label="target")
+    if any(np.nanmax(curve.mean, initial=0.0) > 0 for curve in curves):
         ax.set_yscale("log")
-        ax.set_xscale("log" if about["spacing"] == "log" else "linear")
+        ax.set_xscale("log" if log_x else "linear")
     if ax.get_xscale() != "log":
-        ax.xaxis.set_major_formatter(EngFormatter())
-    rows = f" nodes, {about['rows']:,} rows" if about["rows"] != about["n"] else ""
-    going = "" if about["until"] is None else ", of those that go on"
-    ax.set_xlabel("numbers sent" if against == "units" else "iterations (edges drawn)")
-    ax.set_ylabel("relative error" if about["relative"] else "absolute error")
-    ax.set_title(
-        f"{about['statistic']} of {about['data']}, {about['graph']}, n = {about['n']:,}{rows}\n"
-        f"mean of {about['runs']} run{'s' * (about['runs'] > 1)}{going}; bands: spread over nodes",
-        fontsize=9,
-    )
+        ax.xaxis.set_major_formatter(matplotlib("ticker").EngFormatter())
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    ax.set_title(title, fontsize=9)
     ax.grid(alpha=0.3, linewidth=0.5)
     ax.legend(frameon=False)
     return ax
 
 
-def band(ax: Any, at: Any, mean: Any, spread: Any, colour: Any, alpha: float = 0.15) -> None:
-    """A band as far below as above on a logarithmic axis, where mean - spread may not exist."""
-    factor = 1 + spread / mean
-    ax.fill_between(at, mean / factor, mean * factor, color=colour, alpha=alpha, linewidth=0)
+def draw_theory(ax: Any, curve: ErrorCurve, theory: Mapping[str, Floats]) -> None:
+    """Add theoretical curves, by kind, to the plot of a measured one.
 
-
-def draw_theory(ax: Any, trace: Trace, curves: Mapping[str, Floats], against: str = "iteration") -> None:
-    """Add curves of theory, at the checkpoints of a trace, to its picture.
-
-    A bound may begin far above all else: the picture shows where it ends.
+    A bound may begin far above everything else: the axis is extended only to where it ends.
     """
-    at = trace.units if against == "units" else trace.iterations
-    colour, named = COLOURS.get(trace.about["protocol"]), ax.get_legend_handles_labels()[1]
-    top = 10 * np.nanmax(trace.error()["mean"].values)
-    for name, values in curves.items():
-        ax.plot(at, values, color=colour, linestyle=DASHES[name], linewidth=1)
-        if name not in named:
-            ax.plot([], [], label=name, color="0.3", linestyle=DASHES[name], linewidth=1)
+    colour, known = COLOURS.get(curve.protocol), ax.get_legend_handles_labels()[1]
+    top = 10 * np.nanmax(curve.mean)
+    for kind, values in theory.items():
+        ax.plot(curve.x, values, color=colour, linestyle=DASHES[kind], linewidth=1)
+        if kind not in known:
+            ax.plot([], [], label=kind, color="0.3", linestyle=DASHES[kind], linewidth=1)
         if np.isfinite(values[-1]):
             top = max(top, 3 * values[-1])
-    ax.set_ylim(top=max(top, ax.get_ylim()[1] if named[-1] in curves else top))
+    ax.set_ylim(top=max(top, ax.get_ylim()[1] if known[-1] in theory else top))
     ax.legend(frameon=False)
