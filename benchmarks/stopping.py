@@ -37,7 +37,7 @@ def measured(statistic: str, graph: str) -> tuple[int, int, float, float]:
     """Runs that stopped, those of them that kept the promise, exchanges when they did, exchanges needed."""
     n, a_node = GRAPHS[graph]
     data, more = STATISTICS[statistic]
-    rows = gosta.datasets.load(data).shuffled(3).head(n)
+    rows = gosta.datasets.load(data).shuffle(3).head(n)
     common: dict[str, Any] = {"graph": graph, "runs": RUNS, "seed": 3, "iterations": a_node * n, **more}
     trace = gosta.simulate(rows, statistic, until=UNTIL, **common)
     stopped = trace.data["stopped"].values

@@ -50,7 +50,7 @@ COMPARED = ("gosta-async", "tracking", "averaging")
 
 def exchanges(case: Case, graph: str, protocol: Any, target: float, a_node: int) -> float:
     """The exchanges to the target, between two checkpoints as errors fall along a power; infinite if not reached."""
-    rows = gosta.datasets.load(case.data).shuffled(1).head(case.n)
+    rows = gosta.datasets.load(case.data).shuffle(1).head(case.n)
     trace = gosta.simulate(
         rows, case.statistic, graph=graph, protocol=protocol, iterations=a_node * case.n, runs=RUNS, checkpoints=200,
         spacing="log", seed=7, **case.more,

@@ -12,7 +12,7 @@ from gosta.statistics.definition import as_tuple
 
 
 def by_definition(statistic: Statistic, x: Floats, normalisation: str | None = None, **options: Any) -> Any:
-    parts = statistic.split(options)
+    parts = statistic.options_by_part(options)
     rows = x.tolist()
     n = len(rows)
     counted = (normalisation or statistic.normalisation) == "V"

@@ -107,7 +107,7 @@ def test_rows_or_a_class_wholly_missing(name: str) -> None:
     x[:, 0] = np.nan
     says(f"{name}: needs at least two complete rows, the data has 0", x, name, label=label, drop_missing=True)
     x[:, 0] = [1.0, np.nan, 2.0, np.nan]
-    if STATISTICS[name].sample is not None:
+    if STATISTICS[name].sample_index is not None:
         says(f"{name}: needs two classes, the complete rows", x, name, label=label, drop_missing=True)
 
 

@@ -26,7 +26,7 @@ from gosta.statistics.exact import measure
 def test_same_as_scikit_learns(name: str) -> None:
     theirs = getattr(sklearn.datasets, f"load_{name.replace('-', '_')}")()
     data = load(name)
-    np.testing.assert_array_equal(data.numbers(data.points), theirs.data)
+    np.testing.assert_array_equal(data.to_floats(data.features), theirs.data)
     classes = [str(c) for c in theirs.target_names[theirs.target]]
     assert data.label is not None
     assert [str(c) for c in data.columns[data.label]] == classes
@@ -41,9 +41,9 @@ def test_auc_of_breast_cancer_is_scikit_learns() -> None:
 
 def test_wine_quality_of_the_paper() -> None:
     data = load("wine-quality-red")
-    assert (len(data), len(data.points), data.label) == (1599, 12, "quality")
+    assert (len(data), len(data.features), data.label) == (1599, 12, "quality")
     assert np.unique(data.columns["quality"]).tolist() == [3, 4, 5, 6, 7, 8]
-    x = data.numbers(data.points)
+    x = data.to_floats(data.features)
     quality = x[:, -1]
     centres = np.array([x[quality == q].mean(axis=0) for q in np.unique(quality)])
     cell = ((x[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
@@ -55,8 +55,8 @@ def test_wine_quality_of_the_paper() -> None:
 
 def test_svmguide3_of_the_paper() -> None:
     data = load("svmguide3")
-    assert (len(data), len(data.points)) == (1260, 21)
-    x, signs = data.numbers(data.points), data.signs()
+    assert (len(data), len(data.features)) == (1260, 21)
+    x, signs = data.to_floats(data.features), data.class_signs()
     assert set(signs) == {-1.0, 1.0}
     np.testing.assert_array_equal(x[1243:], x[1243 - 41 : 1243 - 41 + 17])  # the test rows repeat training rows
     direction = x[signs > 0].mean(axis=0) - x[signs < 0].mean(axis=0)
@@ -123,7 +123,9 @@ def test_synthetic_data_follow_their_seed(name: str) -> None:
 
 
 def test_n_takes_the_first_rows() -> None:
-    np.testing.assert_array_equal(load("iris", n=7).numbers(["sepal width"]), load("iris").numbers(["sepal width"])[:7])
+    np.testing.assert_array_equal(
+        load("iris", n=7).to_floats(["sepal width"]), load("iris").to_floats(["sepal width"])[:7]
+    )
 
 
 X = np.array([[1.0, 2.0], [4.0, 3.0], [2.0, 5.0], [9.0, 1.0]])
@@ -162,7 +164,7 @@ def frames() -> dict[str, Any]:
 @pytest.mark.parametrize("source", frames().values(), ids=frames())
 def test_objects_in_memory(source: Any) -> None:
     data = load(source)
-    np.testing.assert_array_equal(data.numbers(list(data.columns)), X)
+    np.testing.assert_array_equal(data.to_floats(list(data.columns)), X)
     assert gosta.exact(source, "kendall-tau") == pytest.approx(-1 / 3)
 
 
@@ -256,7 +258,7 @@ def test_csv_dialects(text: str, tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8", newline="")
     data = load(path)
     assert list(data.columns) == ["a", "b", "label"]
-    np.testing.assert_array_equal(data.numbers(["a", "b"]), X)
+    np.testing.assert_array_equal(data.to_floats(["a", "b"]), X)
     assert gosta.exact(path, "auc", score="b") == 0.0 + gosta.exact({"s": X[:, 1]}, "auc", label=[0, 1, 0, 1])
 
 
@@ -269,7 +271,7 @@ def test_other_files(tmp_path: Path) -> None:
         frame.to_csv(file, index=False)
     for name in ("names.csv", "x.npy", "x.parquet", "x.csv.gz"):
         data = load(str(tmp_path / name))
-        np.testing.assert_array_equal(data.numbers(list(data.columns)), X)
+        np.testing.assert_array_equal(data.to_floats(list(data.columns)), X)
 
 
 @pytest.mark.parametrize(
@@ -303,15 +305,15 @@ def test_endings_in_capitals(tmp_path: Path) -> None:
         file.write(CSV)
     (tmp_path / "UP.CSV").write_text(CSV)
     for name in ("UP.csv.GZ", "UP.CSV"):
-        np.testing.assert_array_equal(load(tmp_path / name).numbers(["a", "b"]), X)
+        np.testing.assert_array_equal(load(tmp_path / name).to_floats(["a", "b"]), X)
 
 
 def test_columns_chosen_are_those_taken() -> None:
     frame = pd.DataFrame({"a": [1, 2, 3, 4], "score": [4, 3, 2, 1], "label": [0, 0, 1, 1]})
     assert gosta.exact(frame, "auc") == 0.0
     assert gosta.exact(frame, "auc", columns="a") == 1.0
-    assert load(frame).choose(score=[1, 2, 3, 4]).numbers(["score-0"]).tolist() == [[1], [2], [3], [4]]
-    assert measure(load(frame).choose(score=[1, 2, 3, 4]), "auc").value == 1.0
+    assert load(frame).select(score=[1, 2, 3, 4]).to_floats(["score-0"]).tolist() == [[1], [2], [3], [4]]
+    assert measure(load(frame).select(score=[1, 2, 3, 4]), "auc").value == 1.0
     survival = {"time": [1, 2, 3], "event": [1, 1, 1], "score": [1, 2, 3], "risk": [3, 2, 1]}
     assert gosta.exact(survival, "concordance-index") == 0.0
     assert gosta.exact(survival, "concordance-index", score="risk") == 1.0
@@ -322,13 +324,13 @@ def test_columns_go_by_name_and_then_by_position() -> None:
     assert gosta.exact(frame, "variance", columns=0) == 100.0
     named = {"x": [1.0, 2.0, 3.0], "y": [10.0, 20.0, 30.0]}
     for columns in (1, -1, np.int64(1), [np.int64(1)], np.array([1]), ("y",)):
-        assert load(named).choose(columns).points == ("y",)
+        assert load(named).select(columns).features == ("y",)
 
 
 def test_naming_the_label_that_is_the_label_changes_nothing() -> None:
     for name in ("wine-quality-red", "iris", "two-gaussians"):
         data = load(name)
-        assert data.choose(label=data.label).points == data.points
+        assert data.select(label=data.label).features == data.features
 
 
 def test_the_only_column_is_the_score_and_several_go_by_class_means() -> None:

@@ -31,7 +31,7 @@ def table(rows: list[tuple[float, ...]]) -> Data:
     x = np.array(rows, dtype=float)
     columns = {"first": x[:, 0], "second": x[:, 1], "label": x[:, 2] > 0, "event": x[:, 3] > 0}
     columns |= {"value": x[:, 0], "time": x[:, 0], "score": x[:, 1]}
-    return Data("rows", columns, label="label", score="score", points=("first", "second"))
+    return Data("rows", columns, label="label", score="score", features=("first", "second"))
 
 
 coarse = st.integers(0, 6).map(lambda k: k / 2)
@@ -45,7 +45,7 @@ def many_rows(number: st.SearchStrategy[float]) -> st.SearchStrategy[list[tuple[
 
 def encoded(statistic: Statistic, data: Data) -> Floats:
     try:
-        return statistic.encoded(data, {})
+        return statistic.encode_rows(data, {})
     except InputError:
         assume(False)
         raise
@@ -90,7 +90,7 @@ def test_fast_row_sums_are_those_of_all_pairs(statistic: Statistic, rows: list[t
     fast = statistic.fast(x) if statistic.fast else None
     if fast is None:
         return
-    options = statistic.split({})["kernel"]
+    options = statistic.options_by_part({})["kernel"]
     slow, diagonal = all_pairs.row_sums(statistic, x, options), all_pairs.diagonal(statistic, x, options)
     scale = np.abs(slow).max(axis=0) + 1e-300
     np.testing.assert_allclose(fast.sums / scale, slow / scale, rtol=0, atol=1e-11)
@@ -118,9 +118,9 @@ def test_interval_is_the_jackknife(statistic: Statistic) -> None:
         return
     estimate = measure(data, statistic, interval=0.9).value
     assert isinstance(estimate, Estimate)
-    x = statistic.encoded(data, {})
+    x = statistic.encode_rows(data, {})
     without = np.array([by_definition(statistic, np.delete(x, i, axis=0)) for i in range(len(x))])
-    sample = x[:, statistic.sample] if statistic.sample is not None else np.ones(len(x))
+    sample = x[:, statistic.sample_index] if statistic.sample_index is not None else np.ones(len(x))
     parts = [without[sample == s] for s in set(sample)]
     error = np.sqrt(sum((len(p) - 1) / len(p) * ((p - p.mean()) ** 2).sum() for p in parts))
     assert estimate.standard_error == pytest.approx(error, rel=1e-8)

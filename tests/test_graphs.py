@@ -26,7 +26,7 @@ from gosta import graphs
 from gosta.cli.graph import graph as show
 from gosta.errors import InputError
 from gosta.graphs import families
-from gosta.graphs.graph import Graph, numbers, pairs
+from gosta.graphs.graph import Graph, pair_numbers, pairs_from_numbers
 
 nx: Any = importlib.import_module("networkx")
 FALSE_ALARM = 1e-4
@@ -129,7 +129,7 @@ def test_watts_strogatz_keeps_the_share_of_ring_edges_and_one_end_of_each() -> N
     n, p = 50_000, 0.3
     graph = graphs.watts_strogatz(n, 5, p, seed=5)
     assert graph.edges is not None
-    kept = int((numbers(graph.edges[:, 0], graph.edges[:, 1], n) < 2 * n).sum())
+    kept = int((pair_numbers(graph.edges[:, 0], graph.edges[:, 1], n) < 2 * n).sum())
     # One edge in n/4 that moves lands on a ring edge again, which is far below what the test can see.
     assert stats.binomtest(2 * n - kept, 2 * n, p).pvalue > FALSE_ALARM
     assert graph.degrees.min() >= 2  # each node keeps its end of the k // 2 edges it began
@@ -147,7 +147,7 @@ def test_erdos_renyi_has_the_right_number_of_edges_and_joins_all_pairs_alike() -
     for seed in range(seeds):
         edges = graphs.erdos_renyi(n, p, seed=seed).edges
         assert edges is not None
-        count[numbers(edges[:, 0], edges[:, 1], n)] += 1
+        count[pair_numbers(edges[:, 0], edges[:, 1], n)] += 1
     # Being connected is nearly certain (isolated nodes: 12 · 2^-11), so the counts are binomial to 1 part in 200.
     spread = np.sqrt(seeds * p * (1 - p))
     bound = stats.norm.isf(FALSE_ALARM / 2 / len(count))
@@ -162,7 +162,7 @@ def test_random_regular_joins_all_pairs_alike() -> None:
         for seed in range(seeds):
             edges = graphs.random_regular(n, degree, seed=seed).edges
             assert edges is not None
-            count[numbers(edges[:, 0], edges[:, 1], n)] += 1
+            count[pair_numbers(edges[:, 0], edges[:, 1], n)] += 1
         share = degree / (n - 1)
         bound = stats.norm.isf(FALSE_ALARM / 2 / len(count))
         assert np.abs(count - seeds * share).max() < bound * np.sqrt(seeds * share * (1 - share))
@@ -218,12 +218,12 @@ def test_the_most_nearly_square_sides(name: str, n: int, shown: str) -> None:
 @given(st.integers(2, 60), st.data())
 def test_pairs_have_numbers(n: int, data: st.DataObject) -> None:
     every = np.arange(n * (n - 1) // 2)
-    ends = pairs(every, n)
+    ends = pairs_from_numbers(every, n)
     assert len({frozenset(pair) for pair in ends.tolist()}) == len(every)
-    assert np.array_equal(numbers(ends[:, 0], ends[:, 1], n), every)
-    assert np.array_equal(numbers(ends[:, 1], ends[:, 0], n), every)
+    assert np.array_equal(pair_numbers(ends[:, 0], ends[:, 1], n), every)
+    assert np.array_equal(pair_numbers(ends[:, 1], ends[:, 0], n), every)
     node = np.array([data.draw(st.integers(0, n - 1))])
-    assert numbers(node, node, n)[0] < 0
+    assert pair_numbers(node, node, n)[0] < 0
 
 
 def test_draws_are_uniform_over_edges() -> None:

@@ -234,7 +234,7 @@ def test_what_cannot_be_added(tmp_path: Path, port: int) -> None:
     folder, rows = tmp_path / "net", tmp_path / "rows.csv"
     data = gosta.datasets.load("iris")
     goal = plan.Goal("kendall-tau")
-    made = plan.dealt(goal, data.choose(["sepal length", "petal length"]), "cycle", 4, "even", None, 0)
+    made = plan.dealt(goal, data.select(["sepal length", "petal length"]), "cycle", 4, "even", None, 0)
     folders.make(folder, made, port=port)
     before = sorted(folder.rglob("*"))
     with pytest.raises(InputError, match=r"unknown node of .* 'node-9'"):

@@ -246,7 +246,7 @@ def test_table1_has_the_papers_digits(plan: Plan, monkeypatch: pytest.MonkeyPatc
 
 def test_changed_rows_are_other_jobs(plan: Plan) -> None:
     rows = plan.scatter.rows
-    other = Subject(rows.shuffled(1), plan.scatter.statistic, plan.scatter.title, plan.scatter.options)
+    other = Subject(rows.shuffle(1), plan.scatter.statistic, plan.scatter.title, plan.scatter.options)
     jobs = [plan.job(subject, "torus", "u2") for subject in (plan.scatter, other)]
     assert jobs[0].key != jobs[1].key
 

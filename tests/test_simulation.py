@@ -34,8 +34,8 @@ def problem(name: str, n: int = 24) -> Problem:
     found = find(name)
     data = gosta.datasets.load(table)
     if name in ("within-cluster-scatter", "mmd"):
-        data = data.choose(["first", "second", "value"])
-    return Problem(found, found.encoded(data, {}))
+        data = data.select(["first", "second", "value"])
+    return Problem(found, found.encode_rows(data, {}))
 
 
 def edges_of(graph: str, n: int, count: int, seed: int = 0) -> Any:

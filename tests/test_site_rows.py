@@ -51,8 +51,8 @@ def test_sites_encode_as_one_place_would(
     sites: list[Path], tmp_path: Path, statistic: str, fields: dict[str, Any]
 ) -> None:
     whole = write(tmp_path / "all.csv", HEAD, *TABLE[0::2], TABLE[1], TABLE[3], TABLE[5])
-    chosen = gosta.datasets.load(whole).choose(fields.get("columns"), fields.get("label"), fields.get("score"))
-    pooled = find(statistic).encoded(chosen, fields.get("options", {}))
+    chosen = gosta.datasets.load(whole).select(fields.get("columns"), fields.get("label"), fields.get("score"))
+    pooled = find(statistic).encode_rows(chosen, fields.get("options", {}))
     own = np.concatenate([own_rows(task(statistic, **fields), site) for site in sites])
     np.testing.assert_array_equal(own, pooled)
 

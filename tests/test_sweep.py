@@ -389,5 +389,5 @@ def test_values_do_not_depend_on_the_number_of_cores() -> None:
             patch.setattr(machine, "cores", lambda cores=cores: cores)
             values.append(gosta.exact("wine", "mean-pairwise-distance"))
     assert len(set(values)) == 1
-    with machine.at_most(1):
-        assert machine.cores() == 1
+    with machine.limit_cores(1):
+        assert machine.available_cores() == 1

@@ -49,12 +49,12 @@ def test_dealing_loses_and_invents_no_row() -> None:
 
 
 def test_dealing_by_a_column() -> None:
-    data = gosta.datasets.load(PATIENTS).at("hospital", apart=True)
+    data = gosta.datasets.load(PATIENTS).with_sites("hospital", exclude=True)
     kept = np.ones(N, dtype=bool)
     order, sizes = deal.by_column(data, kept, None, 0)
     names = PATIENTS["hospital"][order]
     assert [len(set(part)) for part in np.split(names, np.cumsum(sizes)[:-1])] == [1] * 4
-    order, sizes = deal.by_column(gosta.datasets.load(PATIENTS).at("second", apart=False), kept, 6, 0)
+    order, sizes = deal.by_column(gosta.datasets.load(PATIENTS).with_sites("second", exclude=False), kept, 6, 0)
     parts = np.split(PATIENTS["second"][order], np.cumsum(sizes)[:-1])
     assert sizes.tolist() == [20] * 6
     assert all(a.max() <= b.min() for a, b in pairwise(parts))
@@ -124,7 +124,7 @@ def test_two_nodes_are_enough(name: str) -> None:
 
 
 def test_columns_that_were_chosen_stay_chosen() -> None:
-    chosen = gosta.datasets.load("breast-cancer").choose(columns="mean area")
+    chosen = gosta.datasets.load("breast-cancer").select(columns="mean area")
     trace = gosta.simulate(chosen, "auc", by="mean radius", nodes=20, iterations=10, runs=1)
     assert trace.target == pytest.approx(gosta.exact("breast-cancer", "auc", columns="mean area"), rel=1e-12)
     all_columns = gosta.simulate("breast-cancer", "auc", by="mean radius", nodes=20, iterations=10, runs=1)

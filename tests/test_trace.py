@@ -146,7 +146,7 @@ def test_a_final_that_is_not_defined_early_on(monkeypatch: pytest.MonkeyPatch) -
 
 def test_u1_finds_row_means() -> None:
     trace = short(protocol="u1", iterations=60_000)
-    x = gosta.datasets.load("iris").numbers(["sepal length"])
+    x = gosta.datasets.load("iris").to_floats(["sepal length"])
     means = np.abs(x - x.T).sum(axis=1) / 149
     np.testing.assert_allclose(trace.target, means, rtol=1e-12)
     assert float(trace.error()["mean"][-1]) < 0.2

@@ -55,8 +55,8 @@ def test_sums_are_conserved(statistic: str, seed: int, count: int) -> None:
     assert isinstance(setting.protocol, Protocol)
     problem, engine = setting.problem, engine_of(setting)
     arrays = engine.start()
-    edges, chosen = setting.graph.draw_numbered(rng, count)
-    engine.advance(arrays, edges, 0, setting.graph.paces_of(chosen))
+    edges, chosen = setting.graph.draw_with_numbers(rng, count)
+    engine.advance(arrays, edges, 0, setting.graph.edge_shares_of(chosen))
     for k in range(problem.estimated(setting.protocol)):
         fields = arrays["table"][:, k * setting.protocol.fields :]
         own = problem.by_node("moments")[:, k] if statistic == "variance" else fields[:, 3]
@@ -73,8 +73,8 @@ def test_no_divergence_on_a_thousand_small_graphs() -> None:
         arrays = engine.start()
         exact = problem.moments.mean(axis=0)
         first = np.abs(engine.means(arrays, 0) - exact).max()
-        edges, chosen = setting.graph.draw_numbered(rng, 1000 * setting.graph.n)
-        engine.advance(arrays, edges, 0, setting.graph.paces_of(chosen))
+        edges, chosen = setting.graph.draw_with_numbers(rng, 1000 * setting.graph.n)
+        engine.advance(arrays, edges, 0, setting.graph.edge_shares_of(chosen))
         left.append(np.abs(engine.means(arrays, len(edges)) - exact).max() / first if first > 0 else 0.0)
     assert max(left) <= 1
     assert np.median(left) < 1e-4
@@ -93,7 +93,7 @@ def test_momentum_dies_away_on_every_family(graph: str) -> None:
 def test_four_times_fewer_exchanges_than_gosta(graph: str) -> None:
     """Red wines, n = 1599, 10 runs on the same edges: at a quarter of the exchanges, the error is below GoSta's."""
     common: dict[str, Any] = {**WINE, "graph": graph, "runs": 10, "seed": 1, "checkpoints": 1}
-    common["data"] = gosta.datasets.load("wine-quality-red").shuffled(1)
+    common["data"] = gosta.datasets.load("wine-quality-red").shuffle(1)
     theirs = gosta.simulate(**common, protocol="gosta-async", iterations=400_000)
     ours = gosta.simulate(**common, protocol="tracking", iterations=100_000)
     assert float(ours.error()["mean"][-1]) < float(theirs.error()["mean"][-1])
@@ -102,7 +102,7 @@ def test_four_times_fewer_exchanges_than_gosta(graph: str) -> None:
 @pytest.mark.parametrize("graph", FAMILIES)
 def test_not_worse_than_gosta_anywhere(graph: str) -> None:
     """After the first n exchanges; 20 runs on the same edges. Where both are stuck, 5 % are allowed."""
-    rows = gosta.datasets.load("wine-quality-red").shuffled(3).head(64)
+    rows = gosta.datasets.load("wine-quality-red").shuffle(3).head(64)
     common: dict[str, Any] = {"columns": "alcohol", "graph": graph, "runs": 20, "seed": 3, "iterations": 64 * 200}
     errors = [
         gosta.simulate(rows, "gini-mean-difference", protocol=name, spacing="log", checkpoints=40, **common).error()[
@@ -175,7 +175,7 @@ def test_what_a_node_takes_for_its_error() -> None:
 @pytest.mark.parametrize(("statistic", "graph"), [("auc", "torus"), ("gini-mean-difference", "watts-strogatz")])
 def test_nodes_stop_and_keep_their_promise(statistic: str, graph: str) -> None:
     """In 38 of 40 runs; with a true rate of 98 % that fails for one set of seeds in twenty, and these are fixed."""
-    rows = gosta.datasets.load("breast-cancer").shuffled(0).head(196)
+    rows = gosta.datasets.load("breast-cancer").shuffle(0).head(196)
     trace = gosta.simulate(rows, statistic, columns=None if statistic == "auc" else 0, graph=graph, until=0.02, runs=40)
     ends = np.isfinite(trace.data["mean"].values).sum(axis=1) - 1
     assert trace.complete

@@ -34,7 +34,7 @@ class Schedule:
     def paces(self, first: int, last: int) -> NDArray[np.float64]:
         """Their paces; one number where all edges are alike."""
         chosen = self._block(EDGES, first)[1]
-        return self.graph.paces_of(None if chosen is None else chosen[self._within(first, last)])
+        return self.graph.edge_shares_of(None if chosen is None else chosen[self._within(first, last)])
 
     def chances(self, first: int, last: int) -> NDArray[np.float64]:
         """Uniform numbers for choices within a meeting, two each."""
@@ -63,7 +63,7 @@ class Schedule:
 
     def _drawn(self, kind: int, rng: np.random.Generator) -> Any:
         if kind == EDGES:
-            return self.graph.draw_numbered(rng, BLOCK)
+            return self.graph.draw_with_numbers(rng, BLOCK)
         if kind == CHANCES:
             return rng.random((BLOCK, 2))
         rate = self.graph.m if self.graph.weights is None else self.graph.weights.sum()

@@ -68,7 +68,7 @@ def exact(
 
     def one(chosen: Statistic, given: dict[str, Any]) -> dict[str, Any]:
         start = time.perf_counter()
-        rows = table.choose(names, label, score, drop_missing)
+        rows = table.select(names, label, score, drop_missing)
         result = measure(rows, chosen, normalisation, level, given)  # type: ignore[arg-type]
         return _record(result, data, given, time.perf_counter() - start)
 
@@ -76,7 +76,7 @@ def exact(
         record = one(options.statistic(statistic), given)
         print(json.dumps(record) if as_json else _text(record))
         return
-    table.choose(names, label, score, drop_missing)
+    table.select(names, label, score, drop_missing)
     known = {name for chosen in STATISTICS.values() for name in chosen.options}
     for name in given:
         if name not in known:

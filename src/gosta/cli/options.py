@@ -66,7 +66,7 @@ def table(
     from gosta.datasets import load
 
     whole = load(data, n=n, path=path)
-    return whole.choose(column_names(columns, whole), label, score, drop_missing)
+    return whole.select(column_names(columns, whole), label, score, drop_missing)
 
 
 def check_writable(name: str, file: Path) -> None:
@@ -113,9 +113,9 @@ def column_names(columns: Sequence[str] | None, table: Data) -> list[str] | None
 
 def statistic(text: str) -> Statistic:
     """A statistic by name; FILE.py:NAME runs the file first."""
-    from gosta.statistics.own import from_text
+    from gosta.statistics.user_file import load_statistic
 
-    return from_text(text)
+    return load_statistic(text)
 
 
 def values(texts: Sequence[str] | None) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def load(source: Any, *, n: int | None = None, seed: int | None = None, path: st
     --------
     >>> load("lognormal", n=10, seed=1)
     Data('lognormal', 10 rows, columns: income)
-    >>> load([[1, 2], [3, 4], [5, 6]]).numbers(["1"]).tolist()
+    >>> load([[1, 2], [3, 4], [5, 6]]).to_floats(["1"]).tolist()
     [[2.0], [4.0], [6.0]]
     """
     n = None if n is None else _whole("n", n, 1)

@@ -35,19 +35,19 @@ class Data:
         One array per column, numbers or text.
     label, score, by
         The column of classes, that of scores, and the one that says where a row is held, if there are any.
-    points
+    features
         The columns that make a row a point in space; by default all but these.
-    main
+    default_columns
         The columns that stand for the whole where a statistic needs one or two, in that order.
-    chosen
+    has_selected_columns
         Whether a user chose the columns: then no others may stand in for them.
     drop_missing
         Whether rows with missing or infinite values are left out; otherwise they are an error.
-    known
+    declared_classes
         All classes, in their order, where they are known beforehand: the rows need not have them all.
-    part
+    is_partial
         Whether the rows are one site's, and others have more: fewer than a value needs are enough then.
-    used
+    used_columns
         The columns that were read, in that order: what a statistic turned out to need.
     """
 
@@ -56,18 +56,18 @@ class Data:
     label: str | None = None
     score: str | None = None
     by: str | None = None
-    points: tuple[str, ...] = ()
-    main: tuple[str, ...] = ()
-    chosen: bool = False
+    features: tuple[str, ...] = ()
+    default_columns: tuple[str, ...] = ()
+    has_selected_columns: bool = False
     drop_missing: bool = False
-    known: tuple[Any, ...] = ()
-    part: bool = False
-    used: dict[str, None] = field(default_factory=dict, init=False, compare=False, repr=False)
+    declared_classes: tuple[Any, ...] = ()
+    is_partial: bool = False
+    used_columns: dict[str, None] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.points:
+        if not self.features:
             rest = tuple(c for c in self.columns if c not in (self.label, self.score, self.by))
-            object.__setattr__(self, "points", rest)
+            object.__setattr__(self, "features", rest)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -81,12 +81,12 @@ class Data:
             raise InputError(f"n = {n} rows asked for, {self.name} has {len(self)}; take 1 to {len(self)}")
         return dataclasses.replace(self, columns={k: v[:n] for k, v in self.columns.items()})
 
-    def shuffled(self, seed: int) -> Data:
+    def shuffle(self, seed: int) -> Data:
         """The same rows in a random order."""
         order = np.random.default_rng(seed).permutation(len(self))
         return dataclasses.replace(self, columns={k: v[order] for k, v in self.columns.items()})
 
-    def choose(
+    def select(
         self,
         columns: Any = None,
         label: Any = None,
@@ -112,15 +112,15 @@ class Data:
         names = tuple(map(data._column, wanted))
         if len(set(names)) < len(names):
             raise InputError(f"columns names {shorten(names)}: each column may stand there once")
-        return dataclasses.replace(data, points=names, chosen=True)
+        return dataclasses.replace(data, features=names, has_selected_columns=True)
 
-    def at(self, by: Any, apart: bool) -> Data:
+    def with_sites(self, by: Any, exclude: bool) -> Data:
         """The same rows, held where a column or values of the user's own say.
 
         If that is kept apart, the column is no part of the observations unless it was chosen to be.
         """
         data = self._with("by", by)
-        return data if apart and not self.chosen else dataclasses.replace(data, points=self.points)
+        return data if exclude and not self.has_selected_columns else dataclasses.replace(data, features=self.features)
 
     def _with(self, purpose: str, given: Any) -> Data:
         """The same rows with a label, score or place: a column that is there, or values of the user's own."""
@@ -128,7 +128,7 @@ class Data:
             name = self._column(given)
             if name == getattr(self, purpose):
                 return self
-            changes: dict[str, Any] = {purpose: name, "points": ()}
+            changes: dict[str, Any] = {purpose: name, "features": ()}
         else:
             values = as_column(purpose, given)
             if len(values) != len(self):
@@ -149,32 +149,32 @@ class Data:
             raise InputError(f"column {name} asked for, {self.name} has {len(self.columns)} columns")
         return list(self.columns)[name]
 
-    def values(self, *purposes: str) -> Floats:
+    def columns_for(self, *purposes: str) -> Floats:
         """One column for each purpose, as an n × len(purposes) array: those chosen or called so, or the main ones."""
         count = len(purposes)
         called = tuple(self.score if p == "score" and self.score else p for p in purposes)
-        names = self.points
-        if not self.chosen and set(called) <= set(self.columns):
+        names = self.features
+        if not self.has_selected_columns and set(called) <= set(self.columns):
             names = called
-        elif not self.chosen and len(self.main) >= count:
-            names = self.main[:count]
+        elif not self.has_selected_columns and len(self.default_columns) >= count:
+            names = self.default_columns[:count]
         if len(names) != count:
-            example = list((self.points or tuple(self.columns))[:count])
+            example = list((self.features or tuple(self.columns))[:count])
             raise InputError(
                 f"needs {'one column' if count == 1 else 'columns for ' + ', '.join(purposes)}; "
                 f"{self.name} has {len(names)} ({shorten(names) or 'none'}), "
                 f"choose with columns={example!r} (--columns {','.join(example)})"
             )
-        return self.numbers(names)
+        return self.to_floats(names)
 
-    def numbers(self, names: Sequence[str]) -> Floats:
+    def to_floats(self, names: Sequence[str]) -> Floats:
         """Columns as floats; NaN marks what is missing when such rows are to be dropped."""
         if not names:
             raise InputError(f"{self.name} has no columns besides label and score; choose some with columns=...")
         out = np.empty((len(self), len(names)))
         for k, name in enumerate(names):
             out[:, k] = self._floats(name)
-            self.used[name] = None
+            self.used_columns[name] = None
         return out
 
     def _floats(self, name: str) -> Floats:
@@ -195,33 +195,33 @@ class Data:
             values[bad] = np.nan
         return values
 
-    def require(self, rows: int) -> None:
+    def check_row_count(self, rows: int) -> None:
         """Refuse to go on with too few complete rows."""
-        if rows < (1 if self.part else 2):
-            least = "one complete row" if self.part else "two complete rows"
+        if rows < (1 if self.is_partial else 2):
+            least = "one complete row" if self.is_partial else "two complete rows"
             raise InputError(f"needs at least {least}, {self.name} has {rows}")
 
-    def classes(self) -> tuple[Floats, list[Any]]:
+    def class_codes(self) -> tuple[Floats, list[Any]]:
         """The class of each row as a position (NaN where it is missing) in the classes, and these in their order."""
         if self.label is None:
             raise InputError(
                 f"needs labels; {self.name} has no column called 'label', "
                 f"name one of these with label=... (--label ...): {shorten(list(self.columns))}"
             )
-        if self.part and not self.known:
+        if self.is_partial and not self.declared_classes:
             raise InputError(
                 "a site may not have all classes, so they have to be declared for all sites, in one order: "
                 "classes = [...] in [network] (gosta network init --classes a,b)"
             )
-        self.used[self.label] = None
+        self.used_columns[self.label] = None
         codes, classes = self._positions("label", self.label)
-        return self._among_known(codes, classes) if self.known else (codes, classes)
+        return self._among_declared(codes, classes) if self.declared_classes else (codes, classes)
 
-    def _among_known(self, codes: Floats, classes: list[Any]) -> tuple[Floats, list[Any]]:
+    def _among_declared(self, codes: Floats, classes: list[Any]) -> tuple[Floats, list[Any]]:
         """The same for positions in the classes that are known beforehand, however a file's format writes them."""
-        position = {_key(known): k for k, known in enumerate(self.known)}
-        named = shorten([_text(known) for known in self.known])
-        if len(position) < len(self.known):
+        position = {_key(known): k for k, known in enumerate(self.declared_classes)}
+        named = shorten([_text(known) for known in self.declared_classes])
+        if len(position) < len(self.declared_classes):
             raise InputError(f"classes = {named}: each class may stand there once")
         for k, found in enumerate(classes):
             if _key(found) not in position:
@@ -234,9 +234,9 @@ class Data:
         among = np.full(len(codes), np.nan)
         there = ~np.isnan(codes)
         among[there] = places[codes[there].astype(np.int64)]
-        return among, list(self.known)
+        return among, list(self.declared_classes)
 
-    def sites(self) -> tuple[Floats, list[Any]]:
+    def site_codes(self) -> tuple[Floats, list[Any]]:
         """The same for where each row is held."""
         assert self.by is not None
         return self._positions("by", self.by)
@@ -254,9 +254,9 @@ class Data:
             )
         return codes, values
 
-    def signs(self, positive: object = None) -> Floats:
+    def class_signs(self, positive: object = None) -> Floats:
         """+1 for rows of the positive class, −1 for the others, NaN where the label is missing."""
-        codes, classes = self.classes()
+        codes, classes = self.class_codes()
         where, names = f"label column {self.label!r}", [_text(c) for c in classes]
         if len(names) < 2:
             raise InputError(f"needs two classes, {where} has {shorten(names) or 'none'} only")

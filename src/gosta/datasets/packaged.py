@@ -87,7 +87,7 @@ def digits() -> Data:
     table = np.loadtxt(File("sklearn", "datasets/data/digits.csv.gz").find(), delimiter=",")
     columns = {f"pixel {k // 8}/{k % 8}": table[:, k] for k in range(64)}
     centre = ("pixel 3/3", "pixel 3/4")
-    return Data("digits", {**columns, "digit": table[:, 64].astype(int)}, label="digit", main=centre)
+    return Data("digits", {**columns, "digit": table[:, 64].astype(int)}, label="digit", default_columns=centre)
 
 
 def wine_quality_red(path: Path | None = None) -> Data:
@@ -104,7 +104,9 @@ def wine_quality_red(path: Path | None = None) -> Data:
     if names[-2:] != ["alcohol", "quality"]:
         raise InputError(f"{found} is not winequality-red.csv: its first line does not end in alcohol;quality")
     columns = dict(zip(names, table.T, strict=True))
-    return Data("wine-quality-red", columns, label=names[-1], points=tuple(names), main=("alcohol", "quality"))
+    return Data(
+        "wine-quality-red", columns, label=names[-1], features=tuple(names), default_columns=("alcohol", "quality")
+    )
 
 
 def svmguide3(path: Path | None = None) -> Data:
@@ -124,7 +126,9 @@ def svmguide3(path: Path | None = None) -> Data:
     files = (path, path.with_name(path.name + ".t")) if path else (train.find(), test.find())
     table = np.vstack([_table(file, ",", columns=22, skip=1) for file in files])[:1260]
     columns = {f"feature {k}": table[:, k] for k in range(1, 22)}
-    return Data("svmguide3", {**columns, "class": table[:, 0]}, label="class", main=("feature 1", "feature 2"))
+    return Data(
+        "svmguide3", {**columns, "class": table[:, 0]}, label="class", default_columns=("feature 1", "feature 2")
+    )
 
 
 def _sklearn(name: str, file: str, features: list[str], label: str) -> Data:
@@ -138,7 +142,7 @@ def _sklearn(name: str, file: str, features: list[str], label: str) -> Data:
         name,
         {**columns, label: np.array(classes)[table[:, -1].astype(int)]},
         label=label,
-        main=tuple(features[:2]),
+        default_columns=tuple(features[:2]),
     )
 
 

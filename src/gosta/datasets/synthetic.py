@@ -12,7 +12,9 @@ def two_gaussians(n: int, seed: int) -> Data:
     rng = np.random.default_rng(seed)
     label = np.arange(n) % 2
     x = rng.normal(size=(n, 2)) + label[:, None]
-    return Data("two-gaussians", {"x": x[:, 0], "y": x[:, 1], "label": label}, label="label", main=("x", "y"))
+    return Data(
+        "two-gaussians", {"x": x[:, 0], "y": x[:, 1], "label": label}, label="label", default_columns=("x", "y")
+    )
 
 
 def clusters(n: int, seed: int) -> Data:
@@ -21,7 +23,7 @@ def clusters(n: int, seed: int) -> Data:
     centres = rng.uniform(0, 20, size=(5, 2))
     label = rng.integers(0, 5, n)
     x = rng.normal(size=(n, 2)) + centres[label]
-    return Data("clusters", {"x": x[:, 0], "y": x[:, 1], "label": label}, label="label", main=("x", "y"))
+    return Data("clusters", {"x": x[:, 0], "y": x[:, 1], "label": label}, label="label", default_columns=("x", "y"))
 
 
 def lognormal(n: int, seed: int) -> Data:
@@ -35,4 +37,4 @@ def survival(n: int, seed: int) -> Data:
     score = rng.normal(size=n)
     life, end = rng.exponential(np.exp(-score)), rng.exponential(2.0, size=n)
     columns = {"time": np.minimum(life, end), "event": (life <= end).astype(int), "score": score}
-    return Data("survival", columns, score="score", main=("time", "score"))
+    return Data("survival", columns, score="score", default_columns=("time", "score"))

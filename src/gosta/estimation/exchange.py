@@ -30,7 +30,7 @@ from gosta.protocols import Protocol
 from gosta.runtime import compiler as compiled
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
-from gosta.statistics.definition import apply, as_floats
+from gosta.statistics.definition import apply_to_rows, as_floats
 
 PLAIN = 512  # rows up to which compiling takes longer than it saves
 REMEMBERED = 1 << 21  # means of own rows with visitors that are kept, since visitors come again: 16 MiB
@@ -297,7 +297,7 @@ class Site:
         n = self.rows_met if self.population is None else self.population
         if self.table.own.statistic.normalisation == "U" and n > 1:
             means = n / (n - 1) * means - self.table.diagonal / (n - 1)
-        found = apply(self.local, means.reshape(-1, self.table.width))
+        found = apply_to_rows(self.local, means.reshape(-1, self.table.width))
         return found.reshape(len(means), self.table.count, -1)
 
     def estimates(self, now: float = 0.0) -> list[float]:

@@ -53,7 +53,7 @@ def by_chance(rows: int, nodes: int, how: str, seed: int) -> Deal:
 
 def by_column(data: Data, kept: NDArray[np.bool_], nodes: int | None, seed: int) -> Deal:
     """A node for each value of a column, or neighbouring values of it together in so many nodes."""
-    codes, names = data.sites()
+    codes, names = data.site_codes()
     codes = codes[kept]
     if nodes is not None:
         values = _numbers(data)[kept]
@@ -73,7 +73,7 @@ def by_column(data: Data, kept: NDArray[np.bool_], nodes: int | None, seed: int)
 def _numbers(data: Data) -> Floats:
     assert data.by is not None
     try:
-        return data.numbers([data.by])[:, 0]
+        return data.to_floats([data.by])[:, 0]
     except InputError:
         raise InputError(
             f"by = {data.by!r} holds text, which cannot be cut into nodes; leave nodes out: each value is a node then"

@@ -18,9 +18,9 @@ from gosta.protocols import find as find_protocol
 from gosta.runtime import compiler as compiled
 from gosta.runtime.arrays import Floats
 from gosta.statistics import find, pairs
-from gosta.statistics.definition import Statistic, apply, as_tuple
-from gosta.statistics.exact import ends, finish, finite, level_of, row_means, row_sums
-from gosta.statistics.intervals import standard_errors, with_products
+from gosta.statistics.definition import Statistic, apply_to_rows, as_tuple
+from gosta.statistics.exact import check_level, final_values, interval_bounds, require_finite, row_means, row_sums
+from gosta.statistics.intervals import standard_errors, with_mean_products
 
 SAMPLE = 8  # rows of a node that travel together at most, as one visitor
 
@@ -41,7 +41,7 @@ class Whole:
             means = normal(means, self.mean_diagonal, n)
         if statistic.total:
             return means * (n * (n - 1 if statistic.normalisation == "U" else n) / 2)
-        return finish(statistic, means, dict(self.options))
+        return final_values(statistic, means, dict(self.options))
 
     def gradients(self, means: Floats) -> Floats:
         """How fast each value changes with each mean, at each row of means: r × p × k."""
@@ -112,7 +112,7 @@ class Problem:
     @cached_property
     def parts(self) -> dict[str, dict[str, Any]]:
         """The options, by the part of the statistic they belong to."""
-        return self.statistic.split(self.options)
+        return self.statistic.options_by_part(self.options)
 
     @property
     def plain_options(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class Problem:
         statistic = self.statistic
         try:
             return compiled.fingerprint(statistic.kernel, statistic.local, statistic.moments, statistic.final)[:16]
-        except compiled.UnknowableError:
+        except compiled.UnstableContentError:
             return ""
 
     @cached_property
@@ -171,21 +171,23 @@ class Problem:
     def moments(self) -> Floats:
         """What each row contributes to the means that the statistic is a function of."""
         assert self.statistic.moments is not None
-        return apply(self.statistic.moments[0], self.x)
+        return apply_to_rows(self.statistic.moments[0], self.x)
 
     def targets(self, protocol: Protocol | Collecting) -> Floats:
         """The exact value, 1 × p; for protocols that estimate row means those of each node, n × k."""
         if protocol.of_rows:
             return self.of_rows(self.row_means)
         target = self.whole.value(self.means)
-        finite(self.statistic, self.means, target[0])
+        require_finite(self.statistic, self.means, target[0])
         return target
 
     @cached_property
     def means(self) -> Floats:
         """The means that are estimated, exactly: of the kernel over all pairs of rows, or of `local` over all rows."""
         local, rows = self.statistic.local, self.row_means
-        return np.array([[column.mean() for column in (rows if local is None else apply(local, self.of_rows(rows))).T]])
+        return np.array(
+            [[column.mean() for column in (rows if local is None else apply_to_rows(local, self.of_rows(rows))).T]]
+        )
 
     def slopes(self, protocol: Protocol | Collecting) -> Floats:
         """How fast each value changes with each kernel mean, at the exact means: p × k.
@@ -198,7 +200,7 @@ class Problem:
             pairs_counted = n * n / scale / 2 if statistic.total and not protocol.of_rows else 1.0
             return scale * pairs_counted * np.eye(self.width)
         slopes: Floats = self.whole.gradients(self.means)[0]
-        finite(statistic, self.means, slopes.ravel())
+        require_finite(statistic, self.means, slopes.ravel())
         return slopes
 
     def scatter(self, slopes: Floats) -> float:
@@ -206,7 +208,7 @@ class Problem:
         key = slopes.tobytes()
         if key not in self._scatters:
             centre = float(self.means[0] @ slopes)
-            total = pairs.squares(self.statistic, self.x, self.parts["kernel"], slopes, centre)
+            total = pairs.sum_of_squares(self.statistic, self.x, self.parts["kernel"], slopes, centre)
             self._scatters[key] = total / self.n**2
         return self._scatters[key]
 
@@ -218,10 +220,10 @@ class Problem:
         """The same problem, whose means are also those that an interval needs; None: without."""
         if interval is None:
             return self
-        level = level_of(self.statistic, interval, self.x)
+        level = check_level(self.statistic, interval, self.x)
         if self.whole.value(self.means).shape[1] > 1:
             raise InputError(f"{self.statistic.name} gives several numbers; an interval is for one")
-        return replace(self, statistic=with_products(self.statistic, self.width), level=level)
+        return replace(self, statistic=with_mean_products(self.statistic, self.width), level=level)
 
     def standard_errors(self, means: Floats) -> Floats:
         """What each node takes for the standard error of its value, from its means."""
@@ -230,7 +232,7 @@ class Problem:
     def pooled_interval(self) -> tuple[float, float]:
         """The interval from all rows in one place."""
         assert self.level is not None
-        low, high = ends(
+        low, high = interval_bounds(
             self.statistic, self.whole.value(self.means)[0, 0], self.standard_errors(self.means)[0], self.level
         )
         return float(low), float(high)
@@ -257,7 +259,7 @@ class Problem:
         """
         if isinstance(protocol, Protocol) and protocol.begins == "moments":
             assert self.statistic.moments is not None
-            means = apply(self.statistic.moments[1], means)
+            means = apply_to_rows(self.statistic.moments[1], means)
         elif isinstance(protocol, Protocol) and protocol.cross and not self.tables:
             means = ((self.n - 1) * means + self.mean_diagonal) / self.n  # of different rows, until now
         values = self.of_rows(means) if protocol.of_rows else self.whole.value(means)
@@ -361,12 +363,12 @@ def settle(
 ) -> Setting:
     """A setting from what a user may give for its parts."""
     chosen = find(statistic)
-    table = datasets.load(data).choose(columns, label, score, drop_missing)
+    table = datasets.load(data).select(columns, label, score, drop_missing)
     if by is not None:
-        table = table.at(by, apart=nodes is None)
+        table = table.with_sites(by, exclude=nodes is None)
     if deal is not None and (by is not None or nodes is None):
         raise InputError(f"deal = {deal!r} goes with nodes (--nodes), and without by: rows are dealt by chance then")
-    x, kept = chosen.complete(table, options)
+    x, kept = chosen.encode_complete_rows(table, options)
     sizes = None
     if by is not None:
         x, sizes = by_column(table, kept, nodes, seed).dealt(x)

@@ -42,7 +42,7 @@ class Subject:
     @cached_property
     def x(self) -> Floats:
         """The numbers that the kernel needs of each row."""
-        return find_statistic(self.statistic).encoded(self.rows, self.options)
+        return find_statistic(self.statistic).encode_rows(self.rows, self.options)
 
     @cached_property
     def digest(self) -> str:

@@ -70,7 +70,7 @@ def plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
     except InputError as error:
         other = "" if data else "; or take a stand-in, such as --data breast-cancer"
         raise InputError(f"{error}{other}") from None
-    first, second = (_square(one.shuffled(seed)) if data else one.shuffled(seed) for one in rows)
+    first, second = (_square(one.shuffle(seed)) if data else one.shuffle(seed) for one in rows)
     titles = [TITLES.get(one.name, one.name) for one in (first, second)]
     # The paper divides the AUC by known class sizes: so does the Mann-Whitney count, but for a constant factor.
     scatter = Subject(first, "within-cluster-scatter", f"cluster scatter, {titles[0]}", {"centroids": "class-means"})

@@ -79,7 +79,7 @@ def _data_claims(plan: Plan) -> list[Claim]:
             rows, numbers, classes = FACTS[subject.data]
             data = subject.rows
             assert data.label is not None
-            has = (len(data), len(data.points), len(np.unique(data.columns[data.label])))
+            has = (len(data), len(data.features), len(np.unique(data.columns[data.label])))
             claims.append(
                 Claim(
                     f"{subject.data} has {rows:,} rows of {numbers} numbers in {classes} classes.",

@@ -77,8 +77,8 @@ def sweep(
     random.shuffle(todo)  # so that machines that share the folder share the work, too
     if not todo:
         return went
-    at_once = min(workers or machine.cores(), len(todo))
-    threads = max(1, machine.cores() // at_once) if backend == "local" else 1
+    at_once = min(workers or machine.available_cores(), len(todo))
+    threads = max(1, machine.available_cores() // at_once) if backend == "local" else 1
     title = f"{len(todo)} job{'s' * (len(todo) > 1)}"
     with progress.bar(title, len(todo), patience=0) as advance:
         tasks = _tasks(study, todo, threads, went.results, advance)
@@ -127,11 +127,11 @@ def perform(job: Job, data: Any, statistic: Any, graph: Any, threads: int, versi
     try:
         if gosta.__version__ != version:
             raise InputError(f"a worker has gosta {gosta.__version__}, not {version}; install the same everywhere")
-        with machine.at_most(threads), progress.silent():
-            table = datasets.load(data, n=job.n).choose(job.columns, job.label, job.score, job.drop_missing)
+        with machine.limit_cores(threads), progress.silent():
+            table = datasets.load(data, n=job.n).select(job.columns, job.label, job.score, job.drop_missing)
             iterations = job.iterations
             if job.iterations_per_node is not None:
-                nodes = len(statistics.find(statistic).encoded(table, job.options))
+                nodes = len(statistics.find(statistic).encode_rows(table, job.options))
                 iterations = job.iterations_per_node * nodes
             trace = simulate(
                 table,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.graphs.graph import Edges, numbers, pairs
+from gosta.graphs.graph import Edges, pair_numbers, pairs_from_numbers
 from gosta.runtime import compiler as compiled
 from gosta.runtime.arrays import Integers
 
@@ -29,7 +29,7 @@ def rewired(rng: np.random.Generator, n: int, half: int, p: float) -> Integers:
     for _ in range(ROUNDS):
         if not len(waiting):
             break
-        proposed = numbers(waiting % n, rng.integers(n, size=len(waiting)), n)
+        proposed = pair_numbers(waiting % n, rng.integers(n, size=len(waiting)), n)
         in_ring = proposed < len(edge)
         in_ring[in_ring] = ~gone[proposed[in_ring]]
         free = (proposed >= 0) & ~in_ring & ~_among(taken, proposed)
@@ -70,8 +70,8 @@ def regular(rng: np.random.Generator, n: int, degree: int) -> Edges | None:
     if left_out is None:
         return None
     kept = np.ones(n * (n - 1) // 2, dtype=np.bool_)
-    kept[numbers(left_out[:, 0], left_out[:, 1], n)] = False
-    return pairs(np.flatnonzero(kept), n)
+    kept[pair_numbers(left_out[:, 0], left_out[:, 1], n)] = False
+    return pairs_from_numbers(np.flatnonzero(kept), n)
 
 
 def _matched(rng: np.random.Generator, n: int, degree: int) -> Edges | None:
@@ -80,7 +80,7 @@ def _matched(rng: np.random.Generator, n: int, degree: int) -> Edges | None:
     A change is made only if both new edges are new, so every one of them leaves fewer clashes.
     """
     ends = rng.permutation(np.repeat(np.arange(n, dtype=np.int32), degree)).reshape(-1, 2)
-    number = numbers(ends[:, 0], ends[:, 1], n)
+    number = pair_numbers(ends[:, 0], ends[:, 1], n)
     for _ in range(ROUNDS):
         clashing = np.flatnonzero((number < 0) | ~_first(number))
         if not len(clashing):
@@ -93,7 +93,7 @@ def _matched(rng: np.random.Generator, n: int, degree: int) -> Edges | None:
         turn = rng.integers(2, size=len(other))
         one = np.column_stack([ends[clashing, 0], ends[other, turn]])
         two = np.column_stack([ends[clashing, 1], ends[other, 1 - turn]])
-        new = np.concatenate([numbers(one[:, 0], one[:, 1], n), numbers(two[:, 0], two[:, 1], n)])
+        new = np.concatenate([pair_numbers(one[:, 0], one[:, 1], n), pair_numbers(two[:, 0], two[:, 1], n)])
         fine = ((new >= 0) & _first(new) & ~_among(np.sort(number), new)).reshape(2, -1).all(axis=0)
         for place, end, fresh in zip((clashing, other), (one, two), np.split(new, 2), strict=True):
             ends[place[fine]] = end[fine]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gosta.errors import InputError
 from gosta.graphs.drawing import compiled_grow, distinct, joined, regular, rewired, ring
-from gosta.graphs.graph import MOST_NODES, Edges, Graph, pairs, whole
+from gosta.graphs.graph import MAX_NODES, Edges, Graph, check_integer, pairs_from_numbers
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
 
@@ -84,7 +84,7 @@ def hypercube(dimension: int) -> Graph:
     >>> hypercube(4)
     Graph('hypercube', 16 nodes, 32 edges)
     """
-    dimension = whole("hypercube", "dimension", dimension, 1)
+    dimension = check_integer("hypercube", "dimension", dimension, 1)
     node = _nodes("hypercube", 1 << min(dimension, 40), 2, degree=dimension)
     bits = [1 << k for k in range(dimension)]
     edges = [joined(low := node[node & bit == 0], low | bit) for bit in bits]
@@ -100,11 +100,11 @@ def two_cliques(n: int) -> Graph:
     """Two halves, complete in themselves, joined by one edge: a bottleneck."""
     n = _size("two-cliques", n, 2)
     if n % 2:
-        raise misfit("two-cliques", n, "make no two equal halves", lambda size: size % 2 == 0)
+        raise size_error("two-cliques", n, "make no two equal halves", lambda size: size % 2 == 0)
     half = n // 2
     each = half * (half - 1) // 2
     machine.require_memory(2 * BYTES_AN_EDGE * each, f"two-cliques on {n} nodes")
-    clique = pairs(np.arange(each), half)
+    clique = pairs_from_numbers(np.arange(each), half)
     return _stored("two-cliques", n, [clique, clique + np.int32(half), np.array([[half - 1, half]])])
 
 
@@ -118,7 +118,7 @@ def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
     Graph('watts-strogatz', 1599 nodes, 3198 edges)
     """
     n = _size("watts-strogatz", n, 2)
-    half = whole("watts-strogatz", "k", k, 2) // 2
+    half = check_integer("watts-strogatz", "k", k, 2) // 2
     p = _share("watts-strogatz", "p", p)
     if 2 * half >= n:
         raise InputError(
@@ -127,7 +127,11 @@ def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
         )
     machine.require_memory(BYTES_AN_EDGE * n * half, f"watts-strogatz on {n} nodes")
     return _connected(
-        "watts-strogatz", n, seed, lambda rng: pairs(rewired(rng, n, half, p), n), f"a k of at least {2 * half + 2}"
+        "watts-strogatz",
+        n,
+        seed,
+        lambda rng: pairs_from_numbers(rewired(rng, n, half, p), n),
+        f"a k of at least {2 * half + 2}",
     )
 
 
@@ -143,7 +147,7 @@ def erdos_renyi(n: int, p: float | None = None, seed: int = 0) -> Graph:
     machine.require_memory(int(BYTES_AN_EDGE * p * every), f"erdos-renyi on {n} nodes with p = {p:.3g}")
 
     def draw(rng: np.random.Generator) -> Edges:
-        return pairs(distinct(rng, every, int(rng.binomial(every, p))), n)
+        return pairs_from_numbers(distinct(rng, every, int(rng.binomial(every, p))), n)
 
     return _connected("erdos-renyi", n, seed, draw, f"a p above {p:.3g}")
 
@@ -157,12 +161,12 @@ def random_regular(n: int, degree: int = 4, seed: int = 0) -> Graph:
     {4}
     """
     n = _size("random-regular", n, 2)
-    degree = whole("random-regular", "degree", degree, 1)
+    degree = check_integer("random-regular", "degree", degree, 1)
     if degree >= n:
         raise InputError(f"random-regular: degree = {degree} on {n} nodes; take n of at least {degree + 1}")
     if n * degree % 2:
         why = f"make no graph of the odd degree {degree}"
-        raise misfit("random-regular", n, why, lambda size: size > degree and size % 2 == 0)
+        raise size_error("random-regular", n, why, lambda size: size > degree and size % 2 == 0)
     if degree == 1 and n > 2:
         raise InputError(f"random-regular: degree = 1 joins {n} nodes in pairs only; take a degree of at least 2")
     machine.require_memory(BYTES_AN_EDGE * n * degree // 2, f"random-regular on {n} nodes")
@@ -180,7 +184,7 @@ def barabasi_albert(n: int, m: int = 2, seed: int = 0) -> Graph:
     Graph('barabasi-albert', 1000 nodes, 1996 edges)
     """
     n = _size("barabasi-albert", n, 2)
-    m = whole("barabasi-albert", "m", m, 1)
+    m = check_integer("barabasi-albert", "m", m, 1)
     if m >= n:
         raise InputError(f"barabasi-albert: m = {m} on {n} nodes; take n of at least {m + 1}, or a smaller m")
     machine.require_memory(BYTES_AN_EDGE * m * (n - m), f"barabasi-albert on {n} nodes")
@@ -227,14 +231,14 @@ def hypercube_of(n: int) -> Graph:
     """The hypercube of n nodes, a power of two."""
     n = _size("hypercube", n, 2)
     if n & (n - 1):
-        raise misfit("hypercube", n, "make no power of two", lambda size: size & (size - 1) == 0)
+        raise size_error("hypercube", n, "make no power of two", lambda size: size & (size - 1) == 0)
     return hypercube(n.bit_length() - 1)
 
 
-def misfit(name: str, n: int, why: str, fits: Callable[[int], bool]) -> InputError:
+def size_error(name: str, n: int, why: str, fits: Callable[[int], bool]) -> InputError:
     """Say why a family has no graph of n nodes, and which sizes near n it has."""
     below = next((size for size in range(n - 1, 1, -1) if fits(size)), None)
-    above = next(size for size in range(n + 1, 2 * MOST_NODES) if fits(size))
+    above = next(size for size in range(n + 1, 2 * MAX_NODES) if fits(size))
     near = [str(size) for size in (below, above) if size is not None]
     sizes = "sizes that do are" if len(near) > 1 else "size that does is"
     return InputError(
@@ -248,7 +252,7 @@ def _sides(name: str, n: int, least: int) -> tuple[int, int]:
     sides = _square(n, least)
     if sides is None:
         why = f"make no rectangle with both sides above {least - 1}"
-        raise misfit(name, n, why, lambda size: _square(size, least) is not None)
+        raise size_error(name, n, why, lambda size: _square(size, least) is not None)
     return sides
 
 
@@ -277,7 +281,7 @@ def _connected(
 
 
 def _generator(name: str, seed: int) -> np.random.Generator:
-    return np.random.default_rng(whole(name, "seed", seed, 0))
+    return np.random.default_rng(check_integer(name, "seed", seed, 0))
 
 
 def _ring_spectrum(n: int) -> Floats:
@@ -301,14 +305,14 @@ def _nodes(name: str, n: int, least: int, degree: int = 2) -> Edges:
 
 
 def _places(name: str, rows: int, columns: int, least: int) -> Edges:
-    rows, columns = whole(name, "rows", rows, least), whole(name, "columns", columns, least)
+    rows, columns = check_integer(name, "rows", rows, least), check_integer(name, "columns", columns, least)
     return _nodes(name, rows * columns, 2, degree=4).reshape(rows, columns)
 
 
 def _size(name: str, n: int, least: int) -> int:
-    n = whole(name, "n", n, least)
-    if n > MOST_NODES:
-        raise InputError(f"{name}: n = {n}; a graph has at most {MOST_NODES} nodes")
+    n = check_integer(name, "n", n, least)
+    if n > MAX_NODES:
+        raise InputError(f"{name}: n = {n}; a graph has at most {MAX_NODES} nodes")
     return n
 
 

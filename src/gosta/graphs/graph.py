@@ -17,7 +17,7 @@ from gosta.runtime.arrays import Floats, Integers
 
 Edges = NDArray[np.int32]
 
-MOST_NODES = 2**31 - 1  # node numbers are int32
+MAX_NODES = 2**31 - 1  # node numbers are int32
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +80,7 @@ class Graph:
         return np.ones(self.m) if self.weights is None else self.weights
 
     @functools.cached_property
-    def paces(self) -> Floats:
+    def edge_shares(self) -> Floats:
         """The share that each edge has of the meetings of its ends, at the end where that is less.
 
         One number where it is the same for all.
@@ -98,9 +98,9 @@ class Graph:
         Every edge is as likely as its weight says. Two blocks drawn one after the other hold the same edges as
         one block of their joint size.
         """
-        return self.draw_numbered(rng, size)[0]
+        return self.draw_with_numbers(rng, size)[0]
 
-    def draw_numbered(self, rng: np.random.Generator, size: int) -> tuple[Edges, Integers | None]:
+    def draw_with_numbers(self, rng: np.random.Generator, size: int) -> tuple[Edges, Integers | None]:
         """The same, and the number of each edge; None where edges are not stored."""
         if self.edges is None:
             return _draw_pairs(rng, self.n, size), None
@@ -111,9 +111,9 @@ class Graph:
             np.minimum(chosen, self.m - 1, out=chosen)  # the product may round up to the end
         return self._joined.take(chosen).view(np.int32).reshape(size, 2), chosen
 
-    def paces_of(self, chosen: Integers | None) -> Floats:
-        """The paces of edges by their numbers; one number where it is the same for all."""
-        return self.paces if chosen is None or len(self.paces) == 1 else self.paces.take(chosen)
+    def edge_shares_of(self, chosen: Integers | None) -> Floats:
+        """The edge_shares of edges by their numbers; one number where it is the same for all."""
+        return self.edge_shares if chosen is None or len(self.edge_shares) == 1 else self.edge_shares.take(chosen)
 
     @functools.cached_property
     def _joined(self) -> Integers:
@@ -147,8 +147,8 @@ class Graph:
         place = where or (lambda k: f"{self.name}, edge {k} (counted from 0)")
         if self.n < 2:
             raise InputError(f"{self.name}: n = {self.n}; a graph needs at least two nodes")
-        if self.n > MOST_NODES:
-            raise InputError(f"{self.name}: n = {self.n}; a graph has at most {MOST_NODES} nodes")
+        if self.n > MAX_NODES:
+            raise InputError(f"{self.name}: n = {self.n}; a graph has at most {MAX_NODES} nodes")
         if self.edges is not None:
             _check_edges(self.edges, self.n, place)
         if self.weights is not None:
@@ -162,7 +162,7 @@ class Graph:
         return self
 
 
-def numbers(i: NDArray[Any], j: NDArray[Any], n: int) -> Integers:
+def pair_numbers(i: NDArray[Any], j: NDArray[Any], n: int) -> Integers:
     """Each unordered pair of n nodes as a number from 0 to n(n−1)/2 − 1, and less than 0 for a node with itself.
 
     Pairs one step apart around the ring of nodes come first, then those two apart, and so on.
@@ -176,7 +176,7 @@ def numbers(i: NDArray[Any], j: NDArray[Any], n: int) -> Integers:
     return number
 
 
-def pairs(number: Integers, n: int) -> Edges:
+def pairs_from_numbers(number: Integers, n: int) -> Edges:
     """The pairs of nodes that have these numbers."""
     ends = np.empty((len(number), 2), dtype=np.int32)
     step, start = np.divmod(number, n)
@@ -187,7 +187,7 @@ def pairs(number: Integers, n: int) -> Edges:
     return ends
 
 
-def whole(name: str, argument: str, value: SupportsIndex, least: int) -> int:
+def check_integer(name: str, argument: str, value: SupportsIndex, least: int) -> int:
     """A number given for a size, if it is a whole one and not too small."""
     try:
         number = operator.index(value)
@@ -218,7 +218,7 @@ def _check_edges(edges: Edges, n: int, where: Callable[[int], str]) -> None:
         a, b = edges[outside[0]]
         wrong = a if not 0 <= a < n else b
         raise InputError(f"{where(outside[0])}: there is no node {wrong}; the {n} nodes are numbered 0 to {n - 1}")
-    number = numbers(edges[:, 0], edges[:, 1], n)
+    number = pair_numbers(edges[:, 0], edges[:, 1], n)
     loops = np.flatnonzero(number < 0)
     if len(loops):
         raise InputError(f"{where(loops[0])}: an edge from a node to itself; leave self-loops out")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
-from gosta.graphs.graph import MOST_NODES, Graph, whole
+from gosta.graphs.graph import MAX_NODES, Graph, check_integer
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats, Integers
 
@@ -74,9 +74,9 @@ def from_edges(edges: Any, n: int | None = None, weights: Any = None, *, name: s
         raise InputError(f"{name}: there are no edges")
     if ends.dtype.kind not in "iuf" or (ends.dtype.kind == "f" and not (ends == np.floor(ends)).all()):
         raise InputError(f"{name}: node numbers must be whole numbers from 0")
-    if ends.min() < 0 or ends.max() > MOST_NODES - 1:
+    if ends.min() < 0 or ends.max() > MAX_NODES - 1:
         raise InputError(f"{name}: node numbers run from {ends.min():g} to {ends.max():g}; they must be 0 to n - 1")
-    size = int(ends.max()) + 1 if n is None else whole(name, "n", n, 2)
+    size = int(ends.max()) + 1 if n is None else check_integer(name, "n", n, 2)
     return Graph(name, size, ends.astype(np.int32), None if weights is None else _rates(weights, name)).check()
 
 
@@ -238,7 +238,7 @@ def _numbered(table: _Table, path: Path) -> Integers:
     if any(value is None or not value.is_integer() for value in values):
         return np.arange(len(values))
     number = np.array(values, dtype=np.float64)
-    if number.min() < 0 or number.max() >= MOST_NODES:
+    if number.min() < 0 or number.max() >= MAX_NODES:
         raise InputError(f"{path}: node numbers run from {number.min():g} to {number.max():g}; they must be 0 to n - 1")
     nodes = number.astype(np.int64)
     known = np.unique(nodes)

@@ -157,11 +157,11 @@ def _explained(error: str, given: Mapping[str, Any], kind: type) -> str:
 def check_task(task: Task) -> None:
     """Refuse a task that no node could work on."""
     from gosta import statistics
-    from gosta.statistics import own
+    from gosta.statistics import user_file
 
     if not re.fullmatch(r"[0-9a-f]{16}", task.id):
         raise InputError(f"network.id = {task.id[:40]!r} must be 16 hexadecimal digits, the same at all nodes")
-    file = own.split(task.statistic)
+    file = user_file.split_reference(task.statistic)
     if file is None:
         statistics.find(task.statistic)
     elif file[0].name != str(file[0]):

@@ -30,7 +30,7 @@ Function = Callable[..., Any]
 ROWS = Path(__file__).with_name("observation.py")
 
 
-class UnknowableError(Exception):
+class UnstableContentError(Exception):
     """A function refers to something whose content cannot be told, so its code cannot be kept."""
 
 
@@ -45,7 +45,7 @@ def specialise(
     """
     try:
         key = fingerprint(text, functions, ROWS.read_text(encoding="utf-8"))
-    except UnknowableError:
+    except UnstableContentError:
         key = ""
     with _one_at_a_time:
         module = _loaded.get(key)
@@ -126,7 +126,7 @@ def _compile(function: Any, callers: tuple[Any, ...]) -> Any:
         # Another content is another function, even where it is the same object: a global may have changed.
         if key in _compiled:
             return _compiled[key]
-    except UnknowableError:
+    except UnstableContentError:
         key = uuid.uuid4().hex
     callers = (*callers, function)
     names = {name: _compile(value, callers) for name, value in _used_globals(function).items()}
@@ -185,7 +185,7 @@ def _feed(update: Callable[[bytes], None], part: Any, seen: dict[int, int]) -> N
     elif getattr(part, "__module__", None) in _STABLE and hasattr(part, "__qualname__"):
         feed(part.__module__, part.__qualname__)
     else:
-        raise UnknowableError(f"{part!r} has no content that could be told")
+        raise UnstableContentError(f"{part!r} has no content that could be told")
     return None
 
 

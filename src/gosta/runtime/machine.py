@@ -24,14 +24,14 @@ def require_memory(size: int, what: str, way_out: str = "take fewer rows or colu
 _most_cores: ContextVar[int | None] = ContextVar("most_cores", default=None)
 
 
-def cores() -> int:
+def available_cores() -> int:
     """How many cores this process, or this piece of work, may use."""
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(mine, _most_cores.get() or mine)
 
 
 @contextlib.contextmanager
-def at_most(number: int) -> Iterator[None]:
+def limit_cores(number: int) -> Iterator[None]:
     """Let a piece of work have so many cores only, where other pieces have the others."""
     token = _most_cores.set(number)
     try:

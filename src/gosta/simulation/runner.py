@@ -119,7 +119,7 @@ class Simulation:
         runs = self.about["runs"]
         left = runs * int(self.at[-1]) - int(self.results.now.sum())
         start = time.perf_counter()
-        cores = machine.cores()
+        cores = machine.available_cores()
         self.resumable = self._check_memory(cores)
         title = f"{self.about['protocol']}, {runs} run{'s' * (runs > 1)}"
         with (

@@ -57,10 +57,10 @@ class Trace:
         if self.about["interval"] is None:
             raise InputError("this simulation gave no intervals; ask for them with interval=0.95")
         from gosta.statistics import find
-        from gosta.statistics.exact import ends
+        from gosta.statistics.exact import interval_bounds
 
         statistic = find(self.about["statistic"])
-        low, high = ends(statistic, self.estimates, self.data["standard_error"], self.about["interval"])
+        low, high = interval_bounds(statistic, self.estimates, self.data["standard_error"], self.about["interval"])
         return low, high
 
     @property

@@ -64,7 +64,7 @@ class Statistic:
         The textbook's: "U" leaves pairs (i, i) out, "V" counts them.
     total
         The value is the sum over unordered pairs, not the mean.
-    sample
+    sample_index
         Position in the observation of the sign that tells two samples apart, for two-sample statistics.
     bounds
         Values the population value cannot leave: intervals are cut there.
@@ -80,7 +80,7 @@ class Statistic:
     fast: Callable[[Floats], RowSums | None] | None = None
     normalisation: Normalisation = "U"
     total: bool = False
-    sample: int | None = None
+    sample_index: int | None = None
     bounds: tuple[float, float] = (-np.inf, np.inf)
 
     def __call__(self, x: Observation, y: Observation, **options: float) -> Any:
@@ -98,7 +98,7 @@ class Statistic:
             if function is not None:
                 yield part, _further(function, own)
 
-    def split(self, options: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+    def options_by_part(self, options: Mapping[str, object]) -> dict[str, dict[str, Any]]:
         """Options sorted by the part they belong to, the kernel's complete."""
         for name in options:
             if name not in self.options:
@@ -112,14 +112,14 @@ class Statistic:
                 raise InputError(f"{self.name}: option {name} = {value!r} must be a number")
         return parts
 
-    def encoded(self, data: Data, options: Mapping[str, object]) -> Floats:
+    def encode_rows(self, data: Data, options: Mapping[str, object]) -> Floats:
         """What the kernel needs of each complete row."""
-        return self.complete(data, options)[0]
+        return self.encode_complete_rows(data, options)[0]
 
-    def complete(self, data: Data, options: Mapping[str, object]) -> tuple[Floats, NDArray[np.bool_]]:
+    def encode_complete_rows(self, data: Data, options: Mapping[str, object]) -> tuple[Floats, NDArray[np.bool_]]:
         """The same, and which rows are complete."""
         try:
-            x = np.ascontiguousarray(self.encode(data, **self.split(options)["encode"]), dtype=np.float64)
+            x = np.ascontiguousarray(self.encode(data, **self.options_by_part(options)["encode"]), dtype=np.float64)
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None
         except Exception as error:  # whatever a user's function may do
@@ -130,7 +130,7 @@ class Statistic:
         if data.drop_missing:
             kept = np.asarray(~np.isnan(x).any(axis=1))
             if data.by is not None and len(kept) == len(data):
-                kept &= ~np.isnan(data.sites()[0])
+                kept &= ~np.isnan(data.site_codes()[0])
             x = x[kept]
         self._check_enough(x, data)
         return x, kept
@@ -138,10 +138,10 @@ class Statistic:
     def _check_enough(self, x: Floats, data: Data) -> None:
         """Refuse rows that are too few for a value; those of one site need not be enough alone."""
         try:
-            data.require(len(x))
+            data.check_row_count(len(x))
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None
-        if self.sample is not None and not data.part and np.ptp(x[:, self.sample]) == 0:
+        if self.sample_index is not None and not data.is_partial and np.ptp(x[:, self.sample_index]) == 0:
             raise InputError(f"{self.name}: needs two classes, the complete rows of {data.name} have one only")
 
 
@@ -149,10 +149,10 @@ class Statistic:
 def statistic(kernel: Function) -> Statistic: ...
 @overload
 def statistic(
-    kernel: None = None, *, name: str | None = None, encode: Function = encoders.points, **parts: Any
+    kernel: None = None, *, name: str | None = None, encode: Function = encoders.features, **parts: Any
 ) -> Callable[[Function], Statistic]: ...
 def statistic(
-    kernel: Function | None = None, *, name: str | None = None, encode: Function = encoders.points, **parts: Any
+    kernel: Function | None = None, *, name: str | None = None, encode: Function = encoders.features, **parts: Any
 ) -> Any:
     """Make a statistic of a plain function of two observations, and enter it in the table by its name.
 
@@ -164,7 +164,7 @@ def statistic(
         it runs as it is and compiled. Parameters after the first two are options.
     name
         Defaults to the function's, with hyphens.
-    encode, local, moments, final, fast, normalisation, total, sample, bounds
+    encode, local, moments, final, fast, normalisation, total, sample_index, bounds
         See `Statistic`. By default every column of the data is part of the observation.
 
     Examples
@@ -223,7 +223,7 @@ def find(what: str | Statistic) -> Statistic:
     return STATISTICS[what]
 
 
-def apply(function: Function, rows: Floats, **options: Any) -> Floats:
+def apply_to_rows(function: Function, rows: Floats, **options: Any) -> Floats:
     """A function of a tuple of numbers, for every row: all rows at once if it can, else one by one.
 
     Where it is not defined (a division by zero, the root of a negative number) the result is NaN. It has a column for

@@ -15,32 +15,32 @@ from gosta.runtime.arrays import Floats
 
 def value(data: Data) -> Floats:
     """One number."""
-    return data.values("value")
+    return data.columns_for("value")
 
 
 def positive_value(data: Data) -> Floats:
     """One number, never negative, not zero throughout."""
-    x = _complete(data, data.values("value"))
+    x = _complete(data, data.columns_for("value"))
     if x.min() < 0:
         raise InputError(f"needs values that are not negative, the least is {x.min():g}")
-    if not data.part and not x.max() > 0:
+    if not data.is_partial and not x.max() > 0:
         raise InputError("needs values that are not all zero")
     return x
 
 
 def pair(data: Data) -> Floats:
     """Two numbers."""
-    return data.values("first", "second")
+    return data.columns_for("first", "second")
 
 
-def points(data: Data) -> Floats:
+def features(data: Data) -> Floats:
     """All columns of points."""
-    return data.numbers(data.points)
+    return data.to_floats(data.features)
 
 
 def two_parts(data: Data, split: int = 1) -> Floats:
     """The numbers of the first part, `split` of them, and then those of the second."""
-    x = points(data) if data.chosen else pair(data)
+    x = features(data) if data.has_selected_columns else pair(data)
     if not 1 <= split < x.shape[1]:
         raise InputError(
             f"split = {split}: of {x.shape[1]} column{'s' * (x.shape[1] > 1)} at least one must be in each part"
@@ -53,7 +53,7 @@ def scored(data: Data, positive: Any = None) -> Floats:
 
     The score is a column of its own; or the only column; or, of several, x · (mean of + rows − mean of − rows).
     """
-    names = [data.score] if data.score is not None and not data.chosen else data.points
+    names = [data.score] if data.score is not None and not data.has_selected_columns else data.features
     x = _two_classes(data, names, positive)
     if x.shape[1] == 2:
         return x
@@ -72,7 +72,7 @@ def scored(data: Data, positive: Any = None) -> Floats:
 
 def two_samples(data: Data, positive: Any = None) -> Floats:
     """A point, and last its sample, +1 or −1."""
-    return _two_classes(data, data.points, positive)
+    return _two_classes(data, data.features, positive)
 
 
 def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = None) -> Floats:
@@ -95,16 +95,16 @@ def celled(data: Data, centroids: Any = None) -> Floats:
     """
     by_means = isinstance(centroids, str) and centroids == "class-means"
     if centroids is None or by_means:
-        codes = data.classes()[0]
-        x = _complete(data, points(data), codes)
+        codes = data.class_codes()[0]
+        x = _complete(data, features(data), codes)
         if centroids is None:
             return x
         x, classes = x[:, :-1], x[:, -1]
         centres = np.array([x[classes == c].mean(axis=0) for c in np.unique(classes)])
     else:
-        x = _complete(data, points(data))
+        x = _complete(data, features(data))
         table = datasets.load(centroids)
-        centres = table.numbers(list(table.columns))
+        centres = table.to_floats(list(table.columns))
     if centres.shape[1] != x.shape[1]:
         raise InputError(f"centroids have {centres.shape[1]} coordinates, the points of {data.name} have {x.shape[1]}")
     return np.column_stack([x, _nearest(x, centres)])
@@ -126,7 +126,7 @@ def _nearest(x: Floats, centres: Floats) -> Floats:
 
 def survival(data: Data) -> Floats:
     """Time, whether the event was seen then (1) or the row censored (0), and the risk score."""
-    x = _complete(data, data.values("time", "event", "score"))
+    x = _complete(data, data.columns_for("time", "event", "score"))
     if not set(np.unique(x[:, 1])) <= {0.0, 1.0}:
         raise InputError("the event column must hold 1 (event seen) and 0 (censored) only")
     return x
@@ -137,14 +137,14 @@ def _complete(data: Data, *parts: Floats) -> Floats:
     x = np.column_stack(parts)
     if data.drop_missing:
         x = x[~np.isnan(x).any(axis=1)]
-        data.require(len(x))
+        data.check_row_count(len(x))
     return x
 
 
 def _two_classes(data: Data, names: Sequence[str], positive: Any) -> Floats:
     """Complete rows of some columns, with the sign of their class as last number."""
-    signs = data.signs(positive)  # first: that there are no labels is the first thing to say
-    x = _complete(data, data.numbers(names), signs)
-    if data.drop_missing and not data.part and np.ptp(x[:, -1]) == 0:
+    signs = data.class_signs(positive)  # first: that there are no labels is the first thing to say
+    x = _complete(data, data.to_floats(names), signs)
+    if data.drop_missing and not data.is_partial and np.ptp(x[:, -1]) == 0:
         raise InputError(f"needs two classes, the complete rows of {data.name} have one only")
     return x

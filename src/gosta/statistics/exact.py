@@ -14,7 +14,7 @@ from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
-from gosta.statistics.definition import Normalisation, RowSums, Statistic, apply, find
+from gosta.statistics.definition import Normalisation, RowSums, Statistic, apply_to_rows, find
 
 
 class Estimate(NamedTuple):
@@ -79,7 +79,7 @@ def exact(
     '0.963, 0.948 to 0.978'
     """
     return measure(
-        datasets.load(data).choose(columns, label, score, drop_missing),
+        datasets.load(data).select(columns, label, score, drop_missing),
         statistic,
         normalisation,
         interval,
@@ -109,14 +109,14 @@ def measure(
     norm = normalisation or chosen.normalisation
     if norm not in ("U", "V"):
         raise InputError(f"normalisation = {norm!r} must be 'U' (pairs of different rows) or 'V' (all pairs)")
-    parts = chosen.split(options)
-    x = chosen.encoded(data, options)
-    level = None if interval is None else level_of(chosen, interval, x)
-    value = value_of(chosen, x, norm, level, parts["kernel"], parts.get("final", {}))
-    return Measurement(value, chosen, len(x), sorted(data.used, key=lambda name: name == data.label), norm)
+    parts = chosen.options_by_part(options)
+    x = chosen.encode_rows(data, options)
+    level = None if interval is None else check_level(chosen, interval, x)
+    value = exact_value(chosen, x, norm, level, parts["kernel"], parts.get("final", {}))
+    return Measurement(value, chosen, len(x), sorted(data.used_columns, key=lambda name: name == data.label), norm)
 
 
-def value_of(
+def exact_value(
     statistic: Statistic,
     x: Floats,
     norm: Normalisation,
@@ -129,22 +129,24 @@ def value_of(
     if statistic.total:
         return float(_total(rows, norm)[0] / 2)
     means = _means(statistic, rows, norm)
-    value = finite(statistic, means, finish(statistic, means[None], final_options)[0])
+    value = require_finite(statistic, means, final_values(statistic, means[None], final_options)[0])
     if level is None:
         return value
     if not isinstance(value, float):
         raise InputError(f"{statistic.name} gives several numbers; an interval is for one")
-    values = finish(statistic, _means_without_one(statistic, x, rows, norm, kernel_options), final_options)[:, 0]
+    values = final_values(statistic, _leave_one_out_means(statistic, x, rows, norm, kernel_options), final_options)[
+        :, 0
+    ]
     if np.isnan(values).any():
         raise InputError(
             f"{statistic.name} is not defined without row {np.isnan(values).argmax() + 1}, so it has no interval here"
         )
-    error = _jackknife(values, None if statistic.sample is None else x[:, statistic.sample])
-    low, high = ends(statistic, value, error, level)
+    error = _jackknife(values, None if statistic.sample_index is None else x[:, statistic.sample_index])
+    low, high = interval_bounds(statistic, value, error, level)
     return Estimate(value, float(low), float(high), error, level)
 
 
-def ends(statistic: Statistic, value: Any, error: Any, level: float) -> tuple[Any, Any]:
+def interval_bounds(statistic: Statistic, value: Any, error: Any, level: float) -> tuple[Any, Any]:
     """Where intervals begin and end, from values and their standard errors."""
     reach = NormalDist().inv_cdf(0.5 + level / 2) * error
     return np.maximum(statistic.bounds[0], value - reach), np.minimum(statistic.bounds[1], value + reach)
@@ -169,7 +171,7 @@ def row_means(rows: RowSums, norm: Normalisation) -> Floats:
     return (rows.sums + rows.diagonal) / n
 
 
-def level_of(statistic: Statistic, interval: float, x: Floats) -> float:
+def check_level(statistic: Statistic, interval: float, x: Floats) -> float:
     """A confidence level that the data can bear."""
     if isinstance(interval, bool) or not isinstance(interval, int | float | np.floating) or not 0 < interval < 1 - 1e-9:
         raise InputError(f"interval = {interval!r} must lie between 0 and 1, such as 0.95")
@@ -179,7 +181,7 @@ def level_of(statistic: Statistic, interval: float, x: Floats) -> float:
         )
     if len(x) < 3:
         raise InputError(f"an interval needs at least three rows, there are {len(x)}")
-    if statistic.sample is not None and min(np.unique(x[:, statistic.sample], return_counts=True)[1]) < 2:
+    if statistic.sample_index is not None and min(np.unique(x[:, statistic.sample_index], return_counts=True)[1]) < 2:
         raise InputError("an interval needs at least two rows of each class")
     return float(interval)
 
@@ -198,7 +200,7 @@ def _total(rows: RowSums, norm: Normalisation) -> Floats:
     return sum(np.array([column.sum() for column in part.T]) for part in parts if part is not None)  # type: ignore[return-value]
 
 
-def _means_without_one(
+def _leave_one_out_means(
     statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: dict[str, Any]
 ) -> Floats:
     """The same, for each row as if it were not there."""
@@ -206,25 +208,25 @@ def _means_without_one(
     own = rows.diagonal if norm == "V" and rows.diagonal is not None else np.zeros((1, 1))
     count = n - 1 if norm == "V" else n - 2
     if statistic.local is not None:
-        return pairs.means_without_one(statistic, x, options, rows.sums + own, count)
+        return pairs.leave_one_out_means(statistic, x, options, rows.sums + own, count)
     return (_total(rows, norm) - 2 * rows.sums - own) / ((n - 1) * count)
 
 
-def finish(statistic: Statistic, means: Floats, options: dict[str, Any]) -> Floats:
+def final_values(statistic: Statistic, means: Floats, options: dict[str, Any]) -> Floats:
     """From means over all rows, m × k, to values, m × p; NaN where there is none."""
     return _apply(statistic, "final", means, **options) if statistic.final else means
 
 
 def _apply(statistic: Statistic, part: str, rows: Floats, **options: Any) -> Floats:
     try:
-        return apply(getattr(statistic, part), rows, **options)
+        return apply_to_rows(getattr(statistic, part), rows, **options)
     except InputError:
         raise
     except Exception as error:  # whatever a user's function may do
         raise InputError(f"{statistic.name}: {part} fails with {type(error).__name__}: {error}") from error
 
 
-def finite(statistic: Statistic, means: Floats, values: Floats) -> float | Floats:
+def require_finite(statistic: Statistic, means: Floats, values: Floats) -> float | Floats:
     """A number, or an array of several; refused where it is none."""
     if not np.isfinite(means).all():
         raise InputError(f"{statistic.name} is not finite here: the numbers are too large; use smaller units")

@@ -32,7 +32,7 @@ def by_sample(x: Observation, y: Observation, value: float) -> tuple[float, floa
     final=lambda m: 2 * m[0] / m[3] - m[1] / m[4] - m[2] / m[5],
     fast=fast.energy_distance,
     normalisation="V",
-    sample=-1,
+    sample_index=-1,
     bounds=(0.0, inf),
 )
 def energy_distance(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
@@ -43,7 +43,7 @@ def energy_distance(x: Observation, y: Observation) -> tuple[float, float, float
 @statistic(
     encode=encode.scaled_samples,
     final=lambda m: m[1] / m[4] + m[2] / m[5] - 2 * m[0] / m[3],
-    sample=-1,
+    sample_index=-1,
 )
 def mmd(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
     """Squared maximum mean discrepancy of two samples under a Gaussian kernel."""

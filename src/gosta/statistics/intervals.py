@@ -19,7 +19,7 @@ from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Statistic, as_tuple
 
 
-def with_products(statistic: Statistic, width: int) -> Statistic:
+def with_mean_products(statistic: Statistic, width: int) -> Statistic:
     """The same statistic, for which the products of each two of a row's means are averaged too."""
     if statistic.local is not None:
         raise InputError(

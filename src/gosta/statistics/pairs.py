@@ -59,7 +59,7 @@ def diagonal(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats
     return _guarded(statistic, lambda: work(_loops(statistic, example, work), 0, len(x)))
 
 
-def means_without_one(statistic: Statistic, x: Floats, options: dict[str, Any], sums: Floats, count: int) -> Floats:
+def leave_one_out_means(statistic: Statistic, x: Floats, options: dict[str, Any], sums: Floats, count: int) -> Floats:
     """For each row i, the mean over the others of `local` of their means, (sum without i) / count: n × m."""
     n, values = len(x), tuple(options.values())
     assert statistic.local is not None
@@ -76,7 +76,7 @@ def means_without_one(statistic: Statistic, x: Floats, options: dict[str, Any], 
     return out / (n - 1)
 
 
-def combined(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats) -> Floats:
+def kernel_matrix(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats) -> Floats:
     """The kernel's values times slopes, one number for each pair of rows: n × n."""
     n, values = len(x), tuple(options.values())
     machine.require_memory(8 * n * n, f"the kernel of all pairs of {n} rows")
@@ -89,7 +89,7 @@ def combined(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: F
     return out
 
 
-def squares(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats, centre: float) -> float:
+def sum_of_squares(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats, centre: float) -> float:
     """The sum over all pairs of the squared distance of that number from a centre, without keeping them."""
     values = tuple(options.values())
 
@@ -176,7 +176,7 @@ def _blocks(
     """Work on blocks of rows on all cores; results come in order, so that sums are always the same."""
     n, d = x.shape
     module = _loops(statistic, example, work)
-    cores = machine.cores()
+    cores = machine.available_cores()
     height = max(1, min(NUMBERS_A_BLOCK // (n * d), n // 32))  # whatever the cores: sums are rounded block by block
     pending: deque[tuple[int, int, Future[Any]]] = deque()
     title = f"{statistic.name}, {n * (n - 1) // 2:,} pairs"

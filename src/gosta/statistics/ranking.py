@@ -12,14 +12,14 @@ def won(x: Observation, y: Observation) -> float:
     return 1.0 * (mine > theirs) + 0.5 * (mine == theirs)
 
 
-@statistic(encode=encode.scored, final=lambda m: m[0] / m[1], fast=fast.auc, sample=1, bounds=(0.0, 1.0))
+@statistic(encode=encode.scored, final=lambda m: m[0] / m[1], fast=fast.auc, sample_index=1, bounds=(0.0, 1.0))
 def auc(x: Observation, y: Observation) -> tuple[float, float]:
     """Chance that a positive row scores higher than a negative one: the area under the ROC curve."""
     different = 1.0 - x[1] * y[1]
     return different * won(x, y), different
 
 
-@statistic(encode=encode.scored, fast=fast.mann_whitney, sample=1, total=True)
+@statistic(encode=encode.scored, fast=fast.mann_whitney, sample_index=1, total=True)
 def mann_whitney(x: Observation, y: Observation) -> float:
     """How many pairs of a positive and a negative row the positive one wins: the rank-sum U."""
     return 0.5 * (1.0 - x[1] * y[1]) * won(x, y)

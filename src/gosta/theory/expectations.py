@@ -78,7 +78,7 @@ def expected_estimates(setting: Setting, ticks: Ticks) -> Floats:
     problem, modes = setting.problem, decompose(setting.graph)
     means = []
     for column in np.eye(problem.width):
-        kernel = pairs.combined(problem.statistic, problem.x, problem.parts["kernel"], column)
+        kernel = pairs.kernel_matrix(problem.statistic, problem.x, problem.parts["kernel"], column)
         means.append(expected(kernel, modes, ticks, setting.graph))
     by_time = np.stack(means, axis=-1).swapaxes(0, 1)
     by_time[np.abs(by_time) < ROUNDING * np.abs(problem.means)] = 0.0  # a ratio of rounding errors is no estimate

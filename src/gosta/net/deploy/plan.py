@@ -19,9 +19,9 @@ from gosta.graphs.graph import Graph
 from gosta.net.config import Task, check_protocol
 from gosta.net.node import rows
 from gosta.runtime.arrays import Floats
-from gosta.statistics import own
+from gosta.statistics import user_file
 from gosta.statistics.definition import Statistic
-from gosta.statistics.intervals import with_products
+from gosta.statistics.intervals import with_mean_products
 
 NODES, LEVEL = 8, 0.95  # of a network, and of its intervals, where nothing else is asked for
 MOST_EDGES = 1_000_000
@@ -56,7 +56,7 @@ def dealt(goal: Goal, data: Data, graph: str, nodes: int | None, deal: str | Non
     check_protocol(goal.protocol)
     _check_seed(seed)
     nodes = _size(graph, nodes, seed) if by is None else nodes
-    statistic, options = own.from_text(goal.statistic), dict(goal.options or {})
+    statistic, options = user_file.load_statistic(goal.statistic), dict(goal.options or {})
     setting = settle(goal.protocol, data, statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
     problem = setting.problem
     rows.check_sizes(problem.x, problem.data)
@@ -93,9 +93,9 @@ def apart(
     """A network whose sites bring their own data."""
     check_protocol(goal.protocol)
     _check_seed(seed)
-    statistic, options = own.from_text(goal.statistic), dict(goal.options or {})
-    statistic.split(options)
-    if len(classes) < 2 and (classes or label is not None or statistic.sample is not None):
+    statistic, options = user_file.load_statistic(goal.statistic), dict(goal.options or {})
+    statistic.options_by_part(options)
+    if len(classes) < 2 and (classes or label is not None or statistic.sample_index is not None):
         raise InputError(
             f"{statistic.name} of sites' own data: a site may not have all classes; name them all, such as "
             "--classes benign,malignant"
@@ -106,7 +106,7 @@ def apart(
     def with_interval(level: float) -> None:
         if statistic.total:
             raise InputError(f"{statistic.name} is a count, which has no interval")
-        wide = replace(trial, statistic=with_products(statistic, 1), level=level)
+        wide = replace(trial, statistic=with_mean_products(statistic, 1), level=level)
         wide.check(rule_for(goal.protocol, wide.statistic))
 
     interval, why = _interval(goal, with_interval)
@@ -138,9 +138,11 @@ def _rehearse(statistic: Statistic, options: Mapping[str, Any], task: Task) -> N
     columns: dict[str, Any] = {name: (np.arange(size) % (k + 2) == 0).astype(float) for k, name in enumerate(names)}
     if task.classes:
         columns[label] = np.resize(np.array(task.classes, dtype=object), size)
-    data = Data("a site's table", columns, label if task.classes else None, known=task.classes, part=True)
-    data = data.choose(task.columns or None, None, task.score)
-    rows.check_each_alone(statistic, data, options, statistic.encoded(data, options))
+    data = Data(
+        "a site's table", columns, label if task.classes else None, declared_classes=task.classes, is_partial=True
+    )
+    data = data.select(task.columns or None, None, task.score)
+    rows.check_each_alone(statistic, data, options, statistic.encode_rows(data, options))
 
 
 def _interval(goal: Goal, check: Callable[[float], None]) -> tuple[float | None, str]:
@@ -177,11 +179,11 @@ def _edges(graph: Graph) -> tuple[tuple[int, int], ...]:
 
 
 def _own_file(statistic: str) -> tuple[Path, ...]:
-    parts = own.split(statistic)
+    parts = user_file.split_reference(statistic)
     return () if parts is None else (parts[0],)
 
 
 def _in_folder(statistic: str) -> str:
     """The same statistic for a node, which has the file beside its own."""
-    parts = own.split(statistic)
+    parts = user_file.split_reference(statistic)
     return statistic if parts is None else f"{parts[0].name}:{parts[1]}"

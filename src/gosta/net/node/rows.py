@@ -17,7 +17,7 @@ from gosta.net.config import Task
 from gosta.net.protocol.messages import LARGEST_ROW
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
-from gosta.statistics import own
+from gosta.statistics import user_file
 from gosta.statistics.definition import Statistic
 
 
@@ -37,7 +37,7 @@ def _plain(path: Path) -> Floats:
     """A table of numbers as `gosta network init` writes it; without the libraries that read any table."""
     if path.suffix != ".csv":
         table = datasets.load(path)
-        return table.numbers(list(table.columns))
+        return table.to_floats(list(table.columns))
     try:
         machine.require_memory(8 * path.stat().st_size, f"reading {path}")
         with warnings.catch_warnings():
@@ -66,15 +66,15 @@ def check_sizes(x: Floats, data: object) -> None:
 
 def statistic_of(task: Task, folder: Path) -> Statistic:
     """The statistic that a network computes; a user's own is in the node's folder."""
-    return own.from_text(task.statistic, folder)
+    return user_file.load_statistic(task.statistic, folder)
 
 
 def _encoded(task: Task, path: Path, folder: Path) -> Floats:
     statistic, options = statistic_of(task, folder), in_folder(task.options, folder)
-    table = datasets.load(path).choose(task.columns or None, task.label, task.score, task.drop_missing)
-    data = dataclasses.replace(table, known=task.classes, part=True)
+    table = datasets.load(path).select(task.columns or None, task.label, task.score, task.drop_missing)
+    data = dataclasses.replace(table, declared_classes=task.classes, is_partial=True)
     try:
-        x = statistic.encoded(data, options)
+        x = statistic.encode_rows(data, options)
     except InputError as error:
         here = "set drop_missing = true under [network] in node.toml to leave those rows out"
         raise InputError(f"{path}: {str(error).replace(DROP_HINT, here)}") from None
@@ -103,7 +103,7 @@ def check_each_alone(statistic: Statistic, data: Data, options: Mapping[str, Any
         trials += [(_some(data, k), k, slice(None)) for k in (slice(0, half), slice(half, n))]
     for other, mine, its in trials:
         try:
-            again = statistic.encoded(other, options)[its]
+            again = statistic.encode_rows(other, options)[its]
         except InputError:
             continue  # what cannot be encoded says nothing
         if again.shape != x[mine].shape or not np.allclose(again, x[mine], rtol=1e-9, atol=scale):
@@ -129,9 +129,13 @@ def _with_strangers(data: Data, kin: bool) -> Data:
             return np.where((values == 0) | (values == 1), 1 - values, 2 * values + 1)
 
     columns = {name: np.concatenate([c, strange(c), c[:1]]) for name, c in data.columns.items()}
-    if data.label is not None and data.known:
+    if data.label is not None and data.declared_classes:
         own = data.columns[data.label].astype(object)
-        code = data.classes()[0][0]
-        other = np.full(len(own) + 1, data.known[0 if np.isnan(code) else (int(code) + 1) % len(data.known)], object)
+        code = data.class_codes()[0][0]
+        other = np.full(
+            len(own) + 1,
+            data.declared_classes[0 if np.isnan(code) else (int(code) + 1) % len(data.declared_classes)],
+            object,
+        )
         columns[data.label] = np.concatenate([own, own, other[:1]] if kin else [own, other])
     return dataclasses.replace(data, columns=columns)

@@ -17,8 +17,8 @@ from gosta.net.node.rows import in_folder, own_rows, statistic_of
 from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import as_floats, as_tuple
-from gosta.statistics.intervals import with_products
-from gosta.statistics.own import split
+from gosta.statistics.intervals import with_mean_products
+from gosta.statistics.user_file import split_reference
 
 
 class Source:
@@ -49,7 +49,7 @@ def problem_of(task: Task, x: Floats, folder: Path) -> Problem:
         width = len(as_floats(statistic.kernel(x[0].tolist(), x[0].tolist(), **plain.parts["kernel"])))
     except Exception as error:  # whatever a user's function may do
         raise InputError(f"{statistic.name}: the kernel fails with {type(error).__name__}: {error}") from error
-    return Problem(with_products(statistic, width), x, options, sizes=plain.sizes, level=task.interval)
+    return Problem(with_mean_products(statistic, width), x, options, sizes=plain.sizes, level=task.interval)
 
 
 def protocol_of(task: Task, problem: Problem) -> Protocol:
@@ -72,7 +72,7 @@ def first_state(table: Table, protocol: Protocol) -> Floats:
 
 def fingerprint(task: Task, folder: Path) -> str:
     """What is computed and how, as a name that all nodes must agree on: see docs/wire.md."""
-    own = split(task.statistic)
+    own = split_reference(task.statistic)
     parts = {
         "classes": list(task.classes),
         "interval": task.interval,

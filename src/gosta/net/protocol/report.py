@@ -11,8 +11,8 @@ from gosta.estimation.exchange import Site
 from gosta.estimation.problem import Whole
 from gosta.estimation.stopping import PER_DOUBLING, READINGS, remaining
 from gosta.runtime.arrays import Floats
-from gosta.statistics.definition import apply
-from gosta.statistics.exact import ends
+from gosta.statistics.definition import apply_to_rows
+from gosta.statistics.exact import interval_bounds
 
 GOAL = 0.01  # a relative error at which a new epoch's estimate is good enough, whatever the last one's was
 
@@ -72,7 +72,7 @@ def _means(site: Site, estimates: Floats) -> Floats:
     moments = site.table.own.statistic.moments
     if moments is None or site.protocol.begins != "moments":
         return estimates
-    return apply(moments[1], estimates)
+    return apply_to_rows(moments[1], estimates)
 
 
 def value_of(site: Site, estimates: tuple[float, ...] | None = None) -> tuple[float, ...] | None:
@@ -94,5 +94,5 @@ def report(site: Site, readings: Readings, epoch: int, level: float | None, stat
         whole, width = _whole(site), site.table.width
         error = float(whole.standard_errors(np.array([site.estimates()]), width)[0])
         if np.isfinite(error):
-            low, high = map(float, ends(whole.statistic, value[0], error, level))
+            low, high = map(float, interval_bounds(whole.statistic, value[0], error, level))
     return Report(epoch, value, low, high, readings.expected_error(), statistic)

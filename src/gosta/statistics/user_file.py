@@ -11,9 +11,9 @@ from gosta.statistics import find
 from gosta.statistics.definition import Statistic
 
 
-def from_text(text: str, folder: Path | None = None) -> Statistic:
+def load_statistic(text: str, folder: Path | None = None) -> Statistic:
     """A statistic by name; FILE.py:NAME runs the file first, from a folder if one is given."""
-    parts = split(text)
+    parts = split_reference(text)
     if parts is None:
         return find(text)
     file = parts[0] if folder is None else folder / parts[0]
@@ -27,7 +27,7 @@ def from_text(text: str, folder: Path | None = None) -> Statistic:
     return find(parts[1])
 
 
-def split(text: str) -> tuple[Path, str] | None:
+def split_reference(text: str) -> tuple[Path, str] | None:
     """The file and the name in FILE.py:NAME; None for a plain name."""
     file, colon, name = text.rpartition(":")
     return (Path(file), name) if colon and file.endswith(".py") else None
