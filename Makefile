@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check format benchmark chaos gallery clean
+.PHONY: run test check format benchmark benchmark-smoke chaos gallery clean
 
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
@@ -24,6 +24,9 @@ benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/simulate.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/network.py
+
+benchmark-smoke: .venv/installed  ## every benchmark on tiny sizes: answers checked, times mean nothing
+	$(BIN)/python -m pytest tests/test_benchmarks.py
 
 chaos: .venv/installed  ## more faults than the tests have time for: half an hour
 	GOSTA_SCHEDULES=30000 $(BIN)/python -m pytest tests/test_faults.py

@@ -1,115 +1,111 @@
 """Exact statistics against scikit-learn and scipy: ratios of times measured side by side, answers checked.
 
-Run with: python benchmarks/exact.py
+Run with: python benchmarks/exact.py [--smoke]
 """
 
 from __future__ import annotations
 
-import os
-import platform
 import resource
-import time
 from collections.abc import Callable
+from typing import NamedTuple
 
+import common
 import numpy as np
-import scipy
-import sklearn
 from scipy.spatial.distance import cdist
 from scipy.stats import kendalltau
 from sklearn.metrics import roc_auc_score
 
 import gosta
-
-REPEATS = 5
-
-
-def best(work: Callable[[], float], repeats: int = REPEATS) -> tuple[float, float]:
-    """The shortest time, and the answer."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        answer = work()
-        times.append(time.perf_counter() - start)
-    return min(times), float(answer)
+from gosta.runtime.arrays import Floats
 
 
-def compare(title: str, ours: Callable[[], float], theirs: Callable[[], float], wanted: float, repeats: int) -> None:
-    """Print how many times faster ours is; refuse different answers."""
-    ours()  # compiled code is loaded
-    our_time, our_answer = best(ours, repeats)
-    their_time, their_answer = best(theirs, repeats)
-    assert abs(our_answer - their_answer) <= 1e-10 * abs(their_answer), (our_answer, their_answer)
-    ratio = their_time / our_time
-    verdict = "ok" if ratio >= wanted else "TOO SLOW"
-    print(f"{title:<58} {our_time:8.3f} s {their_time:8.3f} s {ratio:7.1f}x (wanted {wanted:g}x) {verdict}")
+class Sizes(NamedTuple):
+    """Numbers of rows, and how often each piece of work is timed."""
+
+    sorted_rows: int
+    paired_rows: int
+    many_paired_rows: int
+    repeats: int
 
 
-def scatter_by_cdist(points: np.ndarray, cells: np.ndarray) -> float:
-    """The obvious way: the whole matrix of distances."""
+FULL = Sizes(1_000_000, 20_000, 100_000, 5)
+SMOKE = Sizes(2_000, 300, 400, 1)
+
+
+def compare(
+    title: str, ours: Callable[[], float], theirs: Callable[[], float], repeats: int, required: float | None
+) -> None:
+    """Print how many times faster ours is; fail if the answers differ."""
+    ours_value, theirs_value = ours(), theirs()  # also loads compiled code
+    assert abs(ours_value - theirs_value) <= 1e-10 * abs(theirs_value), (title, ours_value, theirs_value)
+    common.print_ratio(title, *common.best_side_by_side(ours, theirs, repeats), required)
+
+
+def scatter_by_cdist(points: Floats, cells: Floats) -> float:
+    """Compute the within-cluster scatter from the full matrix of distances."""
     n = len(points)
     matrix = cdist(points, points)
     matrix *= cells[:, None] == cells[None, :]
     return float(matrix.sum() / (n * (n - 1)))
 
 
-def main() -> None:
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, numpy {np.__version__}, "
-        f"scipy {scipy.__version__}, scikit-learn {sklearn.__version__}"
-    )
-    print(f"{'':<58} {'gosta':>10} {'other':>10} {'ratio':>8}")
-    rng = np.random.default_rng(0)
-
-    n = 1_000_000
-    label = rng.integers(0, 2, n)
-    for title, score in {
-        "no ties": rng.normal(size=n) + label,
-        "ties": np.round(rng.normal(size=n) + label, 2),
-    }.items():
+def compare_sorting(rng: np.random.Generator, sizes: Sizes, required: float | None) -> None:
+    """Compare the statistics that need one sort."""
+    n = sizes.sorted_rows
+    label, noise = rng.integers(0, 2, n), rng.normal(size=n)
+    for title, digits in (("no ties", 15), ("ties", 2)):
+        score = np.round(noise + label, digits)
         compare(
-            f"auc, n = 10^6, {title}, against roc_auc_score",
-            lambda score=score: gosta.exact(score, "auc", label=label),  # type: ignore[misc]
-            lambda score=score: roc_auc_score(label, score),  # type: ignore[misc]
-            1,
-            REPEATS,
+            f"auc, n = {n:,}, {title}, against roc_auc_score",
+            lambda score=score: float(gosta.exact(score, "auc", label=label)),  # type: ignore[misc]
+            lambda score=score: float(roc_auc_score(label, score)),  # type: ignore[misc]
+            sizes.repeats,
+            required,
         )
-    a = rng.normal(size=n)
-    for title, pair in {
-        "no ties": (a, a + rng.normal(size=n)),
-        "ties": (np.round(a, 2), np.round(a + rng.normal(size=n), 2)),
-    }.items():
-        x = np.column_stack(pair)
+    first = rng.normal(size=n)
+    second = first + rng.normal(size=n)
+    for title, digits in (("no ties", 15), ("ties", 2)):
+        x = np.round(np.column_stack([first, second]), digits)
         compare(
-            f"kendall-tau b, n = 10^6, {title}, against kendalltau",
-            lambda x=x: gosta.exact(x, "kendall-tau", variant="b"),  # type: ignore[misc]
-            lambda x=x: kendalltau(x[:, 0], x[:, 1]).statistic,  # type: ignore[misc]
-            1,
-            REPEATS,
+            f"kendall-tau b, n = {n:,}, {title}, against kendalltau",
+            lambda x=x: float(gosta.exact(x, "kendall-tau", variant="b")),  # type: ignore[misc]
+            lambda x=x: float(kendalltau(x[:, 0], x[:, 1]).statistic),  # type: ignore[misc]
+            sizes.repeats,
+            required,
         )
 
-    points, cells = rng.normal(size=(20_000, 12)), rng.integers(0, 6, 20_000)
+
+def compare_pairs(rng: np.random.Generator, sizes: Sizes, required: float | None) -> None:
+    """Compare a statistic that evaluates its kernel at all pairs, in time and in memory."""
+
+    def made(n: int) -> tuple[Floats, Floats]:
+        return rng.normal(size=(n, 12)), rng.integers(0, 6, n).astype(np.float64)
 
     def scatter() -> float:
         return float(gosta.exact(points, "within-cluster-scatter", label=cells))
 
+    points, cells = made(sizes.paired_rows)
     scatter()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     scatter()
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    compare(
-        "within-cluster-scatter, n = 20 000, d = 12, against cdist",
-        scatter,
-        lambda: scatter_by_cdist(points, cells),
-        4,
-        1,
-    )
-    print(f"  memory: {grown / 1024:.0f} MiB more for gosta, {8 * len(points) ** 2 / 2**20:.0f} MiB for cdist's matrix")
-    n = 100_000
-    points, cells = rng.normal(size=(n, 12)), rng.integers(0, 6, n)
-    start = time.perf_counter()
-    scatter()
-    took = time.perf_counter() - start
-    print(f"within-cluster-scatter, n = 100 000, d = 12: {took:.1f} s, {1e9 * took / (n * (n - 1) / 2):.2f} ns a pair")
+    added_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    title = f"within-cluster-scatter, n = {len(points):,}, d = 12, against cdist"
+    compare(title, scatter, lambda: scatter_by_cdist(points, cells), 1, required)
+    print(f"  memory: {added_kib / 1024:.0f} MiB more for gosta, {8 * len(points) ** 2 / 2**20:.0f} MiB for the matrix")
+    points, cells = made(sizes.many_paired_rows)
+    n, seconds = len(points), common.seconds_of(scatter)
+    nanoseconds = 1e9 * seconds / (n * (n - 1) / 2)
+    print(f"within-cluster-scatter, n = {n:,}, d = 12: {seconds:.1f} s, {nanoseconds:.2f} ns a pair")
+
+
+def main() -> None:
+    smoke = common.parser(__doc__).parse_args().smoke
+    sizes = SMOKE if smoke else FULL
+    common.print_machine("scipy", "scikit-learn")
+    common.print_heading("")
+    rng = np.random.default_rng(0)
+    compare_sorting(rng, sizes, None if smoke else 1)
+    compare_pairs(rng, sizes, None if smoke else 4)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""How many exchanges a second two nodes manage, beside a bare echo; where the time goes; many nodes on one machine.
-
-Run with: python benchmarks/network.py
+"""Exchanges a second of two nodes, beside a bare echo; where the time goes; many nodes on one machine.
 
 The echo is asyncio's streams with mutual TLS and msgspec: two processes, an offer there and back, decoded and encoded
-at both ends. An exchange is such a round trip, three writes to two journals, and the meeting itself at both ends.
+at both ends. An exchange is such a round trip, three writes to two journals, and the rule itself at both ends.
+
+Run with: python benchmarks/network.py [--smoke]
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
-import platform
 import re
 import ssl
 import subprocess
@@ -22,11 +20,13 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.error import URLError
 from urllib.request import urlopen
 
+import common
 import numpy as np
+import ports
 import psutil
 
 import gosta
@@ -36,28 +36,46 @@ from gosta.net.protocol import messages as wire
 from gosta.net.protocol.peer import Identity, Peer
 from gosta.net.storage.journal import Journal, Met
 
-SECONDS = 6.0  # of each measurement
-WANTED = 1 / 3
-MANY = 64
-PORT = 17400
-GOSTA = [sys.executable, "-m", "gosta"]
+
+class Sizes(NamedTuple):
+    """How much is measured."""
+
+    seconds: float
+    """Duration of each measurement."""
+    rounds: int
+    """How often the echo and the pair are measured, in turn."""
+    calls: int
+    """How often each part of an exchange is called."""
+    nodes: int
+    """Nodes of the large network."""
+    graph: str
+    rate: str
+    """Exchanges a second that each of them begins."""
 
 
-def network(folder: Path, nodes: int, graph: str, port: int, *more: str) -> Path:
+FULL = Sizes(6.0, 3, 3000, 64, "watts-strogatz", "2")
+SMOKE = Sizes(0.3, 1, 20, 3, "complete", "50")
+REQUIRED = 1 / 3  # of the echo's round trips
+MOST_ERROR = 0.05
+
+
+def make_network(folder: Path, nodes: int, graph: str, port: int, *more: str) -> Path:
     subprocess.run(
-        [*GOSTA, "network", "init", str(folder), "--data", "breast-cancer", "--statistic", "auc", "--nodes", str(nodes),
-         "--graph", graph, "--deal", "even", "--port", str(port), *more],
+        [*common.GOSTA, "network", "init", str(folder), "--data", "breast-cancer", "--statistic", "auc", "--nodes",
+         str(nodes), "--graph", graph, "--deal", "even", "--port", str(port), *more],
         check=True, capture_output=True,
     )  # fmt: skip
     return folder
 
 
-def set_line(file: Path, name: str, value: str) -> None:
-    file.write_text(re.sub(rf"^{name} = .*$", f"{name} = {value}", file.read_text(), flags=re.M))
+def set_key(file: Path, name: str, value: str) -> None:
+    text, count = re.subn(rf"^{name} = .*$", f"{name} = {value}", file.read_text(), flags=re.M)
+    assert count == 1, f"{file} has {count} lines for {name}"
+    file.write_text(text)
 
 
 def offer_of(folder: Path) -> tuple[Peer, bytes]:
-    """A node of that network after one meeting, and an offer of it as it travels."""
+    """Return a node of that network and an offer of it as it is sent."""
     file = read_node(folder / "node.toml")
     identity = Identity(file.node.name, file.network.id, fingerprint(file.network, folder), 10**15)
     peer = Peer(identity, read_source(file, folder), file.neighbours, file.network.interval)
@@ -87,14 +105,14 @@ async def read(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
 
 
-async def round_trips(folder: Path, port: int, message: bytes) -> float:
+async def round_trips(folder: Path, port: int, message: bytes, seconds: float) -> float:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     context.load_verify_locations(folder / "ca.pem")
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
     offer, done, start = wire.decode(message), 0, time.perf_counter()
-    while time.perf_counter() < start + SECONDS:
+    while time.perf_counter() < start + seconds:
         raw = wire.encode(offer)
         writer.write(len(raw).to_bytes(4, "big") + raw)
         assert wire.decode(await read(reader)) == offer
@@ -104,20 +122,22 @@ async def round_trips(folder: Path, port: int, message: bytes) -> float:
     return rate
 
 
-def echo(folder: Path, message: bytes) -> float:
-    command = [sys.executable, __file__, "--echo", str(folder / "node-1"), str(PORT + 90)]
+def echo(folder: Path, message: bytes, seconds: float) -> float:
+    """Return the round trips a second of the bare echo."""
+    port = ports.free(1)
+    command = [sys.executable, __file__, "--echo", str(folder / "node-1"), str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         server.stdout.readline()
         try:
-            return asyncio.run(round_trips(folder / "node-0", PORT + 90, message))
+            return asyncio.run(round_trips(folder / "node-0", port, message, seconds))
         finally:
             server.kill()
 
 
 @contextlib.contextmanager
 def running(folder: Path, names: list[str]) -> Iterator[list[psutil.Process]]:
-    started = [psutil.Popen([*GOSTA, "node", str(folder / name)], stderr=subprocess.DEVNULL) for name in names]
+    started = [psutil.Popen([*common.GOSTA, "node", str(folder / name)], stderr=subprocess.DEVNULL) for name in names]
     try:
         yield started
     finally:
@@ -137,30 +157,33 @@ def status(port: int) -> dict[str, Any]:
     return {"exchanges": 0, "state": "not there", "estimate": None, "counts": {}}
 
 
-def exchanges(folder: Path) -> float:
-    """Exchanges a second of two nodes, of which one begins them all as fast as they can."""
+def exchanges(folder: Path, port: int, seconds: float) -> float:
+    """Return the exchanges a second of two nodes, of which one begins them all as fast as they can."""
     for name in ("node-0", "node-1"):
         (folder / name / "journal.sqlite").unlink(missing_ok=True)
     with running(folder, ["node-0", "node-1"]):
-        while status(PORT + 1)["exchanges"] < 100:
+        while status(port + 1)["exchanges"] < 100:
             time.sleep(0.1)
-        first, start = status(PORT + 1)["exchanges"], time.perf_counter()
-        time.sleep(SECONDS)
-        rate = (status(PORT + 1)["exchanges"] - first) / (time.perf_counter() - start)
-    checked = subprocess.run([*GOSTA, "network", "verify", str(folder)], capture_output=True, text=True, check=False)
+        first, start = status(port + 1)["exchanges"], time.perf_counter()
+        time.sleep(seconds)
+        rate = (status(port + 1)["exchanges"] - first) / (time.perf_counter() - start)
+    command = [*common.GOSTA, "network", "verify", str(folder)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
+    assert rate > 0
     return float(rate)
 
 
-def microseconds(work: Callable[[], object], times: int = 3000) -> float:
-    start = time.perf_counter()
-    for _ in range(times):
-        work()
-    return (time.perf_counter() - start) / times * 1e6
+def microseconds(work: Callable[[], object], calls: int) -> float:
+    def repeat() -> None:
+        for _ in range(calls):
+            work()
+
+    return common.seconds_of(repeat) / calls * 1e6
 
 
-def parts(folder: Path, message: bytes) -> dict[str, float]:
-    """What the parts of an exchange take in one process."""
+def parts(folder: Path, message: bytes, calls: int) -> dict[str, float]:
+    """Return what the parts of an exchange take in one process, in microseconds."""
     peer, _ = offer_of(folder / "node-1")
     offer = wire.decode(message)
     assert isinstance(offer, wire.Offer)
@@ -170,26 +193,26 @@ def parts(folder: Path, message: bytes) -> dict[str, float]:
         with tempfile.TemporaryDirectory() as place:
             journal = Journal(Path(place) / "journal.sqlite", durable)
             write = partial(journal.append, [met])
-            found["a write" + " that survives a loss of power" * durable] = microseconds(write)
+            found["a write" + " that survives a loss of power" * durable] = microseconds(write, calls)
             journal.close()
-    found["the meeting, one side"] = microseconds(lambda: peer.apply(met))
-    found["checking what came"] = microseconds(lambda: peer._fits(offer))
-    found["encode and decode"] = microseconds(lambda: wire.decode(wire.encode(offer)))
+    found["the rule, one side"] = microseconds(lambda: peer.apply(met), calls)
+    found["validating a message"] = microseconds(lambda: peer._fits(offer), calls)
+    found["encode and decode"] = microseconds(lambda: wire.decode(wire.encode(offer)), calls)
     return found
 
 
-def many(folder: Path) -> None:
-    """Many nodes on this machine at their usual rate: are they well, and what do they take?"""
-    names, ports = [f"node-{k}" for k in range(MANY)], [PORT + 2 * k + 1 for k in range(MANY)]
+def many_nodes(folder: Path, port: int, sizes: Sizes) -> None:
+    """Run many nodes on this machine at their usual rate; print their state and what they take."""
+    names, status_ports = [f"node-{k}" for k in range(sizes.nodes)], [port + 2 * k + 1 for k in range(sizes.nodes)]
     started = time.perf_counter()
     with running(folder, names) as processes:
-        while not all(status(port)["exchanges"] for port in ports):
+        while not all(status(each)["exchanges"] for each in status_ports):
             time.sleep(0.5)
         up = time.perf_counter() - started
-        before, start = [status(port)["exchanges"] for port in ports], time.perf_counter()
+        before, start = [status(each)["exchanges"] for each in status_ports], time.perf_counter()
         cpu = sum(sum(process.cpu_times()[:2]) for process in processes)
-        time.sleep(4 * SECONDS)
-        statuses = [status(port) for port in ports]
+        time.sleep(4 * sizes.seconds)
+        statuses = [status(each) for each in status_ports]
         elapsed = time.perf_counter() - start
         busy = (sum(sum(process.cpu_times()[:2]) for process in processes) - cpu) / elapsed / psutil.cpu_count()
         memory = [process.memory_info().rss / 2**20 for process in processes]
@@ -198,40 +221,50 @@ def many(folder: Path) -> None:
     exact = gosta.exact("breast-cancer", "auc")
     off = np.array([abs(s["estimate"][0] / exact - 1) for s in statuses])
     repeated = sum(s["counts"].get("repeated", 0) for s in statuses) / sum(s["counts"]["offers"] for s in statuses)
-    states = ", ".join(sorted({s["state"] for s in statuses}))
-    print(f"{MANY} nodes, rate 2 a node: all met somebody {up:.0f} s after the first was started; states: {states}")
+    states = {s["state"] for s in statuses}
+    print(f"{sizes.nodes} nodes, rate {sizes.rate} a node: all had an exchange {up:.0f} s after the first was started")
     rate = done / 2 / elapsed
     print(f"  {rate:.0f} exchanges a second, {100 * busy:.0f} % of all cores, {100 * repeated:.1f} % repeated")
-    print(f"  estimates off by at most {100 * off.max():.2g} %")
+    print(f"  states: {', '.join(sorted(states))}; estimates off by at most {100 * off.max():.2g} %")
     print(f"  memory of a node: {np.median(memory):.0f} MiB, {np.median(unique):.0f} MiB of them its own")
-    assert {s["state"] for s in statuses} == {"running"}
-    assert off.max() < 0.05
+    assert states == {"running"}, states
+    assert off.max() < MOST_ERROR, off
 
 
 def main() -> None:
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    parser = common.parser(__doc__)
+    parser.add_argument("--echo", nargs=2, metavar=("FOLDER", "PORT"), help="serve as the other end of the echo")
+    arguments = parser.parse_args()
+    if arguments.echo:
+        asyncio.run(serve_echo(Path(arguments.echo[0]), int(arguments.echo[1])))
+        return
+    sizes = SMOKE if arguments.smoke else FULL
+    common.print_machine("msgspec", "psutil")
+    port = ports.free(2 * sizes.nodes)
     with tempfile.TemporaryDirectory() as place:
-        pair = network(Path(place) / "pair", 2, "complete", PORT, "--n", "64")
-        set_line(pair / "node-0" / "node.toml", "rate", "1e9")
-        set_line(pair / "node-1" / "node.toml", "rate", "0.0")
-        for k in (0, 1):
-            set_line(pair / f"node-{k}" / "node.toml", "most", "1e9")
+        pair = make_network(Path(place) / "pair", 2, "complete", port, "--n", "64")
+        files = [pair / f"node-{k}" / "node.toml" for k in (0, 1)]
+        for file, rate in zip(files, ("1e9", "0.0"), strict=True):
+            set_key(file, "rate", rate)
+            set_key(file, "most", "1e9")
         message = offer_of(pair / "node-0")[1]
-        bare, pairs = zip(*((echo(pair, message), exchanges(pair)) for _ in range(3)), strict=True)
-        ratio = float(np.median(np.divide(pairs, bare)))
-        print(f"round trips of a bare echo, {len(message)} bytes: {np.median(bare):,.0f} a second")
-        print(f"exchanges of two nodes, the same offers: {np.median(pairs):,.0f} a second, {ratio:.2f} of that")
-        for name, taken in parts(pair, message).items():
+        rates = [
+            (echo(pair, message, sizes.seconds), exchanges(pair, port, sizes.seconds)) for _ in range(sizes.rounds)
+        ]
+        bare, ours = np.median(rates, axis=0)
+        ratio = float(np.median([exchange / trip for trip, exchange in rates]))
+        print(f"round trips of a bare echo, {len(message)} bytes: {bare:,.0f} a second")
+        print(f"exchanges of two nodes, the same offers: {ours:,.0f} a second, {ratio:.2f} of that")
+        for name, taken in parts(pair, message, sizes.calls).items():
             print(f"  {name}: {taken:.0f} us")
-        for k in (0, 1):
-            set_line(pair / f"node-{k}" / "node.toml", "durable", "true")
-        print(f"the same where the journal is to survive a loss of power: {exchanges(pair):,.0f} a second")
-        many(network(Path(place) / "many", MANY, "watts-strogatz", PORT, "--rate", "2"))
-    assert ratio >= WANTED, f"{ratio:.2f} is less than {WANTED:.2f}"
+        for file in files:
+            set_key(file, "durable", "true")
+        durable = exchanges(pair, port, sizes.seconds)
+        print(f"with a journal that survives a loss of power: {durable:,.0f} a second")
+        many = make_network(Path(place) / "many", sizes.nodes, sizes.graph, port, "--rate", sizes.rate)
+        many_nodes(many, port, sizes)
+    assert arguments.smoke or ratio >= REQUIRED, f"{ratio:.2f} is less than {REQUIRED:.2f}"
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--echo"]:
-        asyncio.run(serve_echo(Path(sys.argv[2]), int(sys.argv[3])))
-    else:
-        main()
+    main()

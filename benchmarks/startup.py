@@ -1,6 +1,6 @@
-"""Start-up of the command line against the bare import of the libraries it rests on.
+"""Start-up of the command line against the bare import of the libraries it uses.
 
-Run with: python benchmarks/startup.py
+Run with: python benchmarks/startup.py [--smoke]
 """
 
 from __future__ import annotations
@@ -12,57 +12,67 @@ import sys
 import tempfile
 import time
 
-REFERENCE = [sys.executable, "-c", "import numba, scipy, sklearn.datasets"]
-REFERENCE_OF_RUN = [sys.executable, "-c", "import numba, scipy, xarray"]
-COMMANDS = {
-    "gosta --help": ["--help"],
-    "gosta exact breast-cancer --statistic auc": ["exact", "breast-cancer", "--statistic", "auc"],
-    "gosta exact breast-cancer --statistic kendall-tau": ["exact", "breast-cancer", "--statistic", "kendall-tau"],
-    "gosta exact breast-cancer --statistic mmd": ["exact", "breast-cancer", "--statistic", "mmd"],
-}
-WANTED = 2.0
+import common
+
+import gosta
+
+STATISTICS = ("auc", "kendall-tau", "mmd")
+EXACT_LIBRARIES, RUN_LIBRARIES = "numba, scipy, sklearn.datasets", "numba, scipy, xarray"
+REQUIRED = 0.5  # a command takes at most twice as long as the imports
+REPEATS = 4  # the first fills the caches of the file system
 
 
-def best(command: list[str]) -> float:
-    times = []
-    for _ in range(4):  # the first fills the caches
-        start = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True)
-        times.append(time.perf_counter() - start)
-    return min(times)
+def run(command: list[str]) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def seconds_to_bar() -> float:
-    """From the command to the first sign of the progress bar on a terminal."""
-    times = []
-    for _ in range(4):
-        terminal, other = pty.openpty()
-        start = time.perf_counter()
-        with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", "gosta", "run", "--runs", "2"]
-            environment = {**os.environ, "TERM": "xterm"}
-            process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=other, env=environment)
-            os.close(other)
-            os.read(terminal, 1)
-            times.append(time.perf_counter() - start)
-            process.wait()
-        os.close(terminal)
-    return min(times)
+def import_libraries(names: str) -> None:
+    run([sys.executable, "-c", f"import {names}"])
+
+
+def seconds_to_progress_bar() -> float:
+    """Time a run on a terminal up to the first sign of its progress bar; the run itself must succeed."""
+    terminal, other = pty.openpty()
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            [*common.GOSTA, "run", "--runs", "2"],
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=other,
+            env={**os.environ, "TERM": "xterm"},
+        )
+        os.close(other)
+        os.read(terminal, 1)
+        seconds = time.perf_counter() - start
+        assert process.wait() == 0
+    os.close(terminal)
+    return seconds
 
 
 def main() -> None:
-    reference = best(REFERENCE)
-    print(f"{'import numba, scipy, sklearn.datasets':<52} {reference:6.2f} s")
-    for title, arguments in COMMANDS.items():
-        ratio = best([sys.executable, "-m", "gosta", *arguments]) / reference
-        verdict = "ok" if ratio <= WANTED else "TOO SLOW"
-        print(f"{title:<52} {ratio * reference:6.2f} s {ratio:6.2f} of that (at most {WANTED:g}) {verdict}")
-    reference, bar = best(REFERENCE_OF_RUN), seconds_to_bar()
-    verdict = "ok" if bar <= WANTED * reference else "TOO SLOW"
-    print(f"{'import numba, scipy, xarray':<52} {reference:6.2f} s")
-    print(
-        f"{'gosta run, until its bar':<52} {bar:6.2f} s {bar / reference:6.2f} of that (at most {WANTED:g}) {verdict}"
-    )
+    smoke = common.parser(__doc__).parse_args().smoke
+    repeats, required = (1, None) if smoke else (REPEATS, REQUIRED)
+    exact_libraries, run_libraries = ("sys", "sys") if smoke else (EXACT_LIBRARIES, RUN_LIBRARIES)
+    common.print_machine("numba", "scipy", "xarray")
+    common.print_heading(f"beside: import {exact_libraries}")
+    commands: dict[tuple[str, ...], str] = {("--help",): "reproduce"}
+    for name in STATISTICS[:1] if smoke else STATISTICS:
+        commands["exact", "breast-cancer", "-s", name] = str(gosta.exact("breast-cancer", name))[:6]
+    for arguments, expected in commands.items():
+        command = [*common.GOSTA, *arguments]
+        printed = run(command)
+        assert expected in printed, (command, expected, printed)
+        times = common.best_side_by_side(
+            lambda command=command: run(command),  # type: ignore[misc]
+            lambda: import_libraries(exact_libraries),
+            repeats,
+        )
+        common.print_ratio(" ".join(["gosta", *arguments]), *times, required)
+    common.print_heading(f"beside: import {run_libraries}")
+    bars = [seconds_to_progress_bar() for _ in range(repeats)]
+    imports = [common.seconds_of(lambda: import_libraries(run_libraries)) for _ in range(repeats)]
+    common.print_ratio("gosta run, until its progress bar", min(bars), min(imports), required)
 
 
 if __name__ == "__main__":
