@@ -16,8 +16,8 @@ import common
 import numpy as np
 
 import gosta
-from gosta.runtime.arrays import Floats
 from gosta.runtime import progress
+from gosta.runtime.arrays import Floats
 
 ROWS = 400
 LEVEL = 0.95

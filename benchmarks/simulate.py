@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta import graphs
-from gosta.runtime.arrays import Floats
 from gosta.estimation.problem import Problem
 from gosta.protocols import Protocol, find
+from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.compiled import Compiled
 from gosta.statistics import find as find_statistic
 
