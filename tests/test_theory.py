@@ -1,4 +1,4 @@
-"""Spectra, expectations, bounds and predictions, against other solvers, other ways and simulation."""
+"""Spectra, expectations, bounds and predictions, against other solvers, other formulas and simulation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import gosta
 from gosta import graphs, theory
-from gosta.errors import InputError
+from gosta.errors import InputError, NumericalError
 from gosta.estimation.problem import settle
 from gosta.graphs import Graph
 from gosta.protocols import PROTOCOLS, Protocol
 from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.compiled import Compiled
 from gosta.theory import prediction, spectrum
-from gosta.theory.expectations import TABLE as EXPECTED
+from gosta.theory.expectations import EXPECTATIONS
 
 GINI = "gini-mean-difference"
 FORMULAS = [
@@ -39,7 +39,7 @@ FORMULAS = [
 
 
 def plain_laplacian(graph: Graph) -> Floats:
-    """From the edge list, by definition."""
+    """Build the Laplacian from the edge list, by definition."""
     n = graph.n
     edges = graph.edges if graph.edges is not None else np.array([(i, j) for i in range(n) for j in range(i)])
     weights = np.ones(len(edges)) if graph.weights is None else graph.weights
@@ -53,7 +53,7 @@ def plain_laplacian(graph: Graph) -> Floats:
 
 
 @pytest.mark.parametrize("graph", FORMULAS, ids=lambda g: f"{g.name}-{g.n}")
-def test_formulas_are_the_eigenvalues(graph: Graph) -> None:
+def test_formulas_equal_the_eigenvalues(graph: Graph) -> None:
     assert graph.spectrum is not None
     wanted = np.linalg.eigvalsh(plain_laplacian(graph))
     np.testing.assert_allclose(np.sort(graph.spectrum()) / graph.m, wanted, atol=1e-14)
@@ -71,12 +71,12 @@ def test_formulas_are_the_eigenvalues(graph: Graph) -> None:
     ],
     ids=str,
 )
-def test_the_papers_table(graph: Graph, gap: str) -> None:
+def test_spectral_gaps_of_the_paper(graph: Graph, gap: str) -> None:
     assert f"{theory.spectral_gap(graph):.2e}" == gap
 
 
-def test_watts_strogatz_gaps_lie_where_those_of_networkx_do() -> None:
-    """Medians over 8 graphs of either maker differ by less than 20 %; all lie about where 30 seeds did."""
+def test_watts_strogatz_gaps_agree_with_networkx_graphs() -> None:
+    """Medians over 8 graphs of either generator differ by less than 20 %; all are in the range of 30 seeds."""
     for n, low, high in ((1599, 1.8e-5, 4.6e-5), (1260, 2.8e-5, 6.2e-5)):
         ours = [theory.spectral_gap("watts-strogatz", n=n, seed=seed) for seed in range(8)]
         theirs = [
@@ -87,7 +87,7 @@ def test_watts_strogatz_gaps_lie_where_those_of_networkx_do() -> None:
 
 
 def random_graph(seed: int, most: int = 9, weighted: bool = False) -> Graph:
-    """Any connected graph of a few nodes: a tree and some further edges."""
+    """Return a connected graph of a few nodes: a tree and some further edges."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, most))
     pairs = {(int(rng.integers(k)), k) for k in range(1, n)}
@@ -97,7 +97,7 @@ def random_graph(seed: int, most: int = 9, weighted: bool = False) -> Graph:
 
 
 @given(seed=st.integers(0, 10**9), weighted=st.booleans())
-def test_gap_is_that_of_networkx_and_of_the_dense_solver(seed: int, weighted: bool) -> None:
+def test_gap_equals_networkx_and_the_dense_solver(seed: int, weighted: bool) -> None:
     graph = random_graph(seed, 30, weighted)
     assume(graph.n > 2)
     other = nx.Graph()
@@ -118,9 +118,9 @@ def test_the_sparse_solver_agrees_with_the_dense(name: str, monkeypatch: pytest.
     modes = spectrum.decompose(graph)
     rate, vector = modes.rates[1], modes.vectors[:, 1]
     rates, counts = spectrum.density(graph)
-    monkeypatch.setattr(spectrum, "DENSE", 100)
+    monkeypatch.setattr(spectrum, "MAX_DENSE_NODES", 100)
     spectrum._all_rates.cache_clear()
-    for solve in (spectrum._factored, spectrum._solved):
+    for solve in (spectrum._solve_by_factoring, spectrum._solve_by_multigrid):
         sparse_rate, sparse_vector = solve(graph)
         assert sparse_rate == pytest.approx(rate, rel=1e-5)
         assert abs(sparse_vector @ vector) / np.linalg.norm(sparse_vector) == pytest.approx(1, abs=1e-3)
@@ -129,11 +129,11 @@ def test_the_sparse_solver_agrees_with_the_dense(name: str, monkeypatch: pytest.
     spectrum._all_rates.cache_clear()
     assert counts.sum() == pytest.approx(graph.n - 1)
     assert some_counts.sum() == pytest.approx(graph.n - 1)
-    # The sum of 1/rate is what predictions hang on; the quadrature is a sample.
+    # Predictions depend on the sum of 1/rate; the quadrature is a sample.
     assert (some_counts / some_rates).sum() == pytest.approx((counts / rates).sum(), rel=0.25)
 
 
-def test_a_slowest_mode_that_hides_in_a_corner_is_found() -> None:
+def test_slowest_mode_in_a_corner_is_found() -> None:
     base = graphs.make("barabasi-albert", 5000)
     weights = 10.0 ** np.random.default_rng(5).uniform(-2, 0, base.m)
     assert theory.spectral_gap(Graph("uneven", base.n, base.edges, weights)) == pytest.approx(4.21149e-06, rel=1e-5)
@@ -150,14 +150,14 @@ def test_two_and_three_nodes() -> None:
     assert theory.spectral_gap("complete", n=2**31 - 1) == pytest.approx(1 / (2**31 - 2))
 
 
-def test_bottlenecks_in_words() -> None:
-    assert theory.bottleneck("two-cliques", n=100).words == "nodes 0-49 and 50-99 are joined by 1 of 2,451 edges"
-    assert theory.bottleneck("path", n=9).words == "nodes 0-3 and 4-8 are joined by 1 of 8 edges"
+def test_bottleneck_descriptions() -> None:
+    assert theory.bottleneck("two-cliques", n=100).description == "nodes 0-49 and 50-99 are joined by 1 of 2,451 edges"
+    assert theory.bottleneck("path", n=9).description == "nodes 0-3 and 4-8 are joined by 1 of 8 edges"
     assert theory.bottleneck("cycle", n=100).edges == 2
-    assert theory.bottleneck("complete", n=10).words.startswith("none: 5 nodes and the other 5 are joined by 25")
+    assert theory.bottleneck("complete", n=10).description.startswith("none: 5 nodes and the other 5 are joined by 25")
     assert theory.bottleneck("random-regular", n=200, seed=1).edges > 20
-    assert theory.bottleneck("random-regular", n=200, seed=1).words.startswith("none to speak of: ")
-    # The narrow place is where little weight crosses, not few edges.
+    assert theory.bottleneck("random-regular", n=200, seed=1).description.startswith("none to speak of: ")
+    # The bottleneck is where little weight crosses, not few edges.
     edges = np.array([[0, 1], [1, 2], [2, 3]], dtype=np.int32)
     assert theory.bottleneck(Graph("chain", 4, edges, np.array([0.01, 1.0, 1.0]))).side.tolist() == [0]
 
@@ -185,7 +185,7 @@ def some_data(seed: int, n: int) -> Floats:
 
 
 def by_recursion(name: str, h: Floats, graph: Graph, ticks: int) -> Floats:
-    """E[Z(t)], tick by tick."""
+    """Compute E[Z(t)] one iteration at a time."""
     n, matrix = len(h), plain_laplacian(graph)
     average, swap = np.eye(n) - matrix / 2, np.eye(n) - matrix
     place, total = np.eye(n), np.zeros(n)
@@ -203,7 +203,7 @@ def by_recursion(name: str, h: Floats, graph: Graph, ticks: int) -> Floats:
 
 @pytest.mark.parametrize("name", ["averaging", "u1", "u2", "gosta-sync"])
 @given(seed=st.integers(0, 10**9), weighted=st.booleans())
-def test_expectations_are_those_of_the_recursion(name: str, seed: int, weighted: bool) -> None:
+def test_expectations_equal_the_recursion(name: str, seed: int, weighted: bool) -> None:
     graph = random_graph(seed, weighted=weighted)
     x, times = some_data(seed, graph.n), [1, 2, 3, 17, 150]
     wanted = np.stack([by_recursion(name, kernel_of(x), graph, t) for t in times], axis=1)
@@ -221,29 +221,29 @@ def test_expectations_stay_below_their_bounds_and_fall_like_one_over_t(name: str
         theory.expectation(name, x, GINI, graph, times) - setting.problem.targets(PROTOCOLS[name]), axis=0
     )
     bound = theory.bound(name, x, GINI, graph, times)
-    slack = 1e-11 * np.abs(x).max() * graph.n  # rounding, below which a bound may fall
+    slack = 1e-11 * np.abs(x).max() * graph.n  # bounds can be smaller than rounding errors
     assert (far <= bound * (1 + 1e-9) + slack).all()
-    if graph.n > 2:  # the visitors of two nodes swap back and forth for ever
+    if graph.n > 2:  # the visitors of two nodes swap back and forth forever
         last = theory.expectation(name, x, GINI, graph, [10**12]) - setting.problem.targets(PROTOCOLS[name])
         assert np.linalg.norm(last) <= bound[-1] * 1e-6 * (1 + 1e-6) + slack
 
 
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10**9))
-def test_the_phantom_network_is_the_fast_formula(seed: int) -> None:
+def test_phantom_network_equals_the_fast_formula(seed: int) -> None:
     graph = random_graph(seed)
     x, times = some_data(seed, graph.n), [1, 2, 5, 40]
     phantom = theory.PhantomNetwork(kernel_of(x), graph)
     wanted = theory.expectation("gosta-sync", x, GINI, graph, times) * (graph.n - 1) / graph.n
     np.testing.assert_allclose(phantom.expectation(times), wanted, atol=1e-10 * np.abs(x).max())
     sums = phantom.transition(3).sum(axis=1)
-    np.testing.assert_allclose(sums, 1, atol=1e-12)  # a mean of what was there
+    np.testing.assert_allclose(sums, 1, atol=1e-12)  # each number becomes a weighted mean
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", EXPECTATIONS)
 @settings(max_examples=6, derandomize=True)
 @given(seed=st.integers(0, 10**6))
-def test_means_over_runs_are_the_expectation(name: str, seed: int) -> None:
+def test_means_over_runs_agree_with_the_expectation(name: str, seed: int) -> None:
     """Every node's mean over 4000 runs lies within 6 standard errors of the expectation.
 
     At most 5 protocols × 6 graphs × 8 nodes × 2 times are compared: a correct program fails for one set of seeds in a
@@ -280,7 +280,7 @@ def test_ratios_are_evaluated_at_expected_means() -> None:
     np.testing.assert_allclose(got[:, 1], wanted[:, 1], rtol=0.02)
 
 
-def test_bounds_need_no_matrix_of_all_pairs() -> None:
+def test_bounds_agree_with_the_matrix_of_all_pairs() -> None:
     x = np.random.default_rng(0).normal(size=300)
     h = kernel_of(x) * 300 / 299
     means = h.mean(axis=1)
@@ -302,7 +302,7 @@ SPEEDS = [
 @pytest.mark.parametrize(("graph", "n", "iterations"), SPEEDS, ids=lambda v: str(v))
 @pytest.mark.parametrize("data", ["two-gaussians auc", "normal", "clusters within-cluster-scatter"])
 def test_predicted_exchanges_are_within_a_factor_of_two(graph: str, n: int, iterations: int, data: str) -> None:
-    """Exchanges to 5 % error, simulated with 5 runs; for the normal data without knowing them."""
+    """Compare exchanges to 5 % error with 5 runs; the prediction for normal data does not use them."""
     name, _, statistic = data.partition(" ")
     rows: Any = gosta.datasets.load(name, n=n) if statistic else np.random.default_rng(2).normal(size=n)
     trace = gosta.simulate(
@@ -314,7 +314,7 @@ def test_predicted_exchanges_are_within_a_factor_of_two(graph: str, n: int, iter
     assert 0.5 < predicted / below < 2
 
 
-@pytest.mark.parametrize("name", prediction.TABLE)
+@pytest.mark.parametrize("name", prediction.PREDICTIONS)
 def test_predicted_errors_of_all_protocols(name: str) -> None:
     """Within a factor of 1.6 of the simulated error (5 runs), while that is above 0.1 %, on unlike graphs."""
     for graph in ("complete", "watts-strogatz", "geometric"):
@@ -342,22 +342,27 @@ def test_predictions_count_messages() -> None:
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", [0]), "times = "),
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", [1.5]), "times = "),
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", []), "times = "),
-        (lambda: theory.predict("cycle", accuracy=2, n=9), "accuracy = 2"),
-        (lambda: theory.predict("cycle", accuracy="1%", n=9), "accuracy = '1%'"),  # type: ignore[arg-type]
-        (lambda: theory.predict("cycle", n=9, foo=3), "foo without data"),
+        (lambda: theory.predict("cycle", "u1", 2, n=9), "accuracy = 2"),
+        (lambda: theory.predict("cycle", "u1", "1%", n=9), "accuracy = '1%'"),  # type: ignore[arg-type]
+        (lambda: theory.predict("cycle", "u1", n=9, foo=3), "foo given without data"),
         (lambda: theory.predict("cycle", "u1", 0.1, [1.0, 2.0, 3.0], GINI, n=9), "the data have 3 rows"),
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", [2**63]), "times = "),
         (lambda: theory.expectation("gosta-async", [1.0, 2.0, 3.0], GINI, "path", [10**12]), "step by step"),
         (lambda: theory.PhantomNetwork("abc", "cycle"), "kernel must be"),
         (lambda: theory.predict("cycle", "master-node", n=9), "no prediction for master-node"),
-        (lambda: theory.predict("cycle", data="iris"), "data and statistic go together"),
-        (lambda: theory.predict("cycle"), "needs a number of nodes"),
+        (lambda: theory.predict("cycle", "u1", data="iris"), "data and statistic must be given together"),
+        (lambda: theory.predict("cycle", "u1"), "needs a number of nodes"),
         (lambda: theory.spectral_gap(Graph("two", 4, np.array([[0, 1], [2, 3]]))), "not connected"),
         (lambda: theory.PhantomNetwork(np.ones((41, 41)), "cycle"), "at most 40 nodes"),
         (lambda: theory.PhantomNetwork(np.ones((4, 3)), "cycle"), "n x n"),
-        (lambda: theory.predict("path", "u1", 0.1, [1.0, 1.0, 1.0], GINI), "is 0 here"),
+        (lambda: theory.predict("cycle", "tracking", n=9), "no prediction for tracking; there is one for averaging"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(call: Any, words: str) -> None:
+def test_bad_input_is_rejected_in_one_line(call: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_a_statistic_of_zero_has_no_relative_error() -> None:
+    with pytest.raises(NumericalError, match="is 0: there is no relative error"):
+        theory.predict("path", "u1", 0.1, [1.0, 1.0, 1.0], GINI)

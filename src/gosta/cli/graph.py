@@ -26,7 +26,7 @@ gosta graph friends.csv
 """
 DEFAULT_SIZE = 1000
 MOST = 2_000_000  # nodes up to which the eigen-solver takes about a minute
-PROTOCOL, ACCURACIES = "gosta-async", (0.1, 0.01, 0.001)
+ACCURACIES = (0.1, 0.01, 0.001)
 
 
 def graph(
@@ -72,14 +72,14 @@ def _theory(graph: Graph) -> dict[str, Any]:
     from gosta.theory import bottleneck, mixing_time, predict, spectral_gap
 
     gap, mixing = spectral_gap(graph), mixing_time(graph)
-    found = {accuracy: predict(graph, PROTOCOL, accuracy) for accuracy in ACCURACIES}
+    found = {accuracy: predict(graph, options.THEORY_PROTOCOL, accuracy) for accuracy in ACCURACIES}
     return {
         "spectral_gap": gap,
         "mixing_time": mixing if math.isfinite(mixing) else None,
-        "protocol": PROTOCOL,
+        "protocol": options.THEORY_PROTOCOL,
         "exchanges": {str(accuracy): _whole(one.exchanges) for accuracy, one in found.items()},
         "exchanges_per_node": {str(accuracy): _whole(one.per_node) for accuracy, one in found.items()},
-        "bottleneck": bottleneck(graph).words if graph.n <= MOST else None,
+        "bottleneck": bottleneck(graph).description if graph.n <= MOST else None,
     }
 
 
@@ -114,4 +114,5 @@ def _text(record: dict[str, Any]) -> str:
     lines = [record["graph"], *(f"  {name:<14}{value}" for name, value in rows.items())]
     if "exchanges" in record:
         lines.append(f"to x %: mean error of {record['protocol']} for a typical kernel; 'gosta theory' takes your data")
+        lines.append("tracking, the default of 'gosta run', has no prediction; it usually needs fewer exchanges")
     return "\n".join(lines)

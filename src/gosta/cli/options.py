@@ -52,6 +52,9 @@ By = Annotated[
 Interval = Annotated[str | None, typer.Option(help="Confidence level of an interval: 95% or 0.95.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 
+# Tracking, the default of simulations, has no theory yet; GoSta-async sends the same messages.
+THEORY_PROTOCOL = "gosta-async"
+
 
 def table(
     data: str,

@@ -302,11 +302,11 @@ def _draw(traces: list[Trace], path: Path, against: Axis, bound: bool) -> None:
 
     ax = summary.plot(traces, [trace.about["protocol"] for trace in traces], against)
     if bound:
-        from gosta.theory.curves import curves
+        from gosta.theory.curves import error_curves
 
         for trace in traces:
             tables = trace.about["rows"] != trace.about["n"]
-            found = {} if tables else curves(setting_of(trace), trace.iterations)
+            found = {} if tables else error_curves(setting_of(trace), trace.iterations)
             if found:
                 plots.draw_theory(ax, summary.error_curve(trace, against), found)
             else:

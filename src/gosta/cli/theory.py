@@ -35,8 +35,11 @@ def theory(
     statistic: options.StatisticName = "auc",
     graph: options.GraphName = "watts-strogatz",
     protocol: Annotated[
-        str, typer.Option("--protocol", "-p", help="averaging, u1, u2, gosta-sync or gosta-async.")
-    ] = "gosta-sync",
+        str,
+        typer.Option(
+            "--protocol", "-p", help="averaging, u1, u2, gosta-sync or gosta-async; there is no theory for tracking."
+        ),
+    ] = options.THEORY_PROTOCOL,
     iterations: options.Iterations = None,
     runs: options.Runs = 10,
     seed: options.Seed = 0,
@@ -55,12 +58,12 @@ def theory(
     import gosta
     from gosta.protocols import find
     from gosta.simulation.simulate import setting_of
-    from gosta.theory.arguments import choose
-    from gosta.theory.curves import curves
-    from gosta.theory.expectations import TABLE
+    from gosta.theory.arguments import formula_for
+    from gosta.theory.curves import error_curves
+    from gosta.theory.expectations import EXPECTATIONS
 
     rule, chosen = find(protocol.strip()), options.statistic(statistic)
-    choose(TABLE, "theory", rule)
+    formula_for(rule, EXPECTATIONS, "theory")
     table = options.table(data, n, path, columns, label, score, drop_missing)
     settings: dict[str, Any] = {"iterations": iterations, "runs": runs, "seed": seed, **options.values(option)}
     with warnings.catch_warnings():
@@ -69,7 +72,7 @@ def theory(
     if not trace.complete:
         raise KeyboardInterrupt
     setting = setting_of(trace)
-    found = curves(setting, trace.iterations)
+    found = error_curves(setting, trace.iterations)
     facts = _facts(setting)
     print(json.dumps(_record(trace, facts, found)) if as_json else _text(trace, facts, found), flush=True)
     _draw(trace, found, out)

@@ -29,7 +29,7 @@ from gosta.protocols import find
 from gosta.runtime import progress
 from gosta.runtime.arrays import Floats
 from gosta.theory import predict
-from gosta.theory.curves import BOUND, EXPECTED, curves
+from gosta.theory.curves import BOUND, EXPECTED, error_curves
 from gosta.views.plots import COLOURS, DASHES, matplotlib, new_figure
 
 FEW = 5  # checkpoints before a comparison begins
@@ -118,7 +118,7 @@ def draw_figure2(plan: Plan, curve: Curves, _found: Found) -> Any:
 def _theory(ax: Any, plan: Plan, subject: Subject, graph: str, protocol: str, iterations: Floats) -> None:
     setting = settle(protocol, subject.rows, subject.statistic, graph, plan.seed, subject.options)
     at = np.unique(np.linspace(iterations[0], iterations[-1], THEORY_POINTS).astype(np.int64))
-    figures.theory_curves(ax, protocol, at, curves(setting, at, predicted=False))
+    figures.theory_curves(ax, protocol, at, error_curves(setting, at, predicted=False))
 
 
 def sizes(plan: Plan) -> list[int]:

@@ -1,4 +1,4 @@
-"""What a user may give to a piece of theory, checked."""
+"""Validation of arguments that several parts of theory share."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.errors import InputError
 from gosta.protocols import Collecting, Protocol
+from gosta.runtime.arrays import Integers
 
-Ticks = NDArray[np.int64]
-Part = TypeVar("Part")
-LATEST = 2**53
+Formula = TypeVar("Formula")
+LATEST = 2**53  # floats count iterations exactly up to here
 
 
-def whole_times(times: Any) -> Ticks:
-    """Iterations at which something is wanted, as an array."""
-    ticks = np.atleast_1d(np.asarray(times))
-    if ticks.ndim != 1 or ticks.dtype.kind not in "iu" or not ticks.size or ticks.min() < 1 or ticks.max() > LATEST:
+def validate_times(times: Any) -> Integers:
+    """Return numbers of iterations as an array, or raise an error if they are not such numbers."""
+    array = np.atleast_1d(np.asarray(times))
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size or array.min() < 1 or array.max() > LATEST:
         raise InputError(f"times = {times!r} must be whole numbers from 1 to 2**53")
-    return ticks.astype(np.int64)
+    return array.astype(np.int64)
 
 
-def choose(table: Mapping[str, Part], what: str, protocol: Protocol | Collecting) -> Part:
-    """The row of a table of theory that belongs to a protocol."""
-    if protocol.name not in table:
-        raise InputError(f"there is no {what} for {protocol.name}; there is one for {', '.join(table)}")
-    return table[protocol.name]
+def formula_for(protocol: Protocol | Collecting, formulas: Mapping[str, Formula], kind: str) -> Formula:
+    """Return the formula of a protocol, or raise an error that names the protocols that have one."""
+    if protocol.name not in formulas:
+        raise InputError(f"there is no {kind} for {protocol.name}; there is one for {', '.join(formulas)}")
+    return formulas[protocol.name]

@@ -1,27 +1,30 @@
-"""The right-hand sides of the paper's theorems on ‖E[Z(t)] − V‖, the distance over all nodes."""
+"""Bounds of the paper's theorems on ‖E[Z(t)] − V1‖, the distance of expected estimates over all nodes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gosta.estimation.problem import Setting, settle
 from gosta.protocols import Collecting, Protocol
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import Statistic
-from gosta.theory.arguments import Ticks, choose, whole_times
+from gosta.theory.arguments import formula_for, validate_times
 from gosta.theory.spectrum import slowest_rate
 
 
 class DataTerms(NamedTuple):
-    """What makes data hard: ‖h̄ − V1‖, of row means, and ‖H − h̄1ᵀ‖ (Frobenius), of kernel values within rows."""
+    """Two distances of the kernel from a constant, by which all bounds depend on the data."""
 
     rows: float
+    """‖h̄ − V1‖, of row means."""
     pairs: float
+    """‖H − h̄1ᵀ‖ (Frobenius), of kernel values within rows."""
     n: int
+    """Number of rows."""
 
 
 def bound(
@@ -38,11 +41,11 @@ def bound(
     drop_missing: bool = False,
     **options: Any,
 ) -> Floats:
-    """Bound the distance of expected estimates from what they estimate, ‖E[Z(t)] − V1‖ over all nodes.
+    """Bound the distance of expected estimates from the exact value, ‖E[Z(t)] − V1‖ over all nodes.
 
     For ``averaging``, ``u1``, ``u2`` and ``gosta-sync``; the paper's theorem for ``gosta-async`` has a constant that it
     does not give. The bound is in the statistic's own unit; for ratios such as the AUC it is right to first order.
-    All pairs are looked at once, none is kept.
+    All pairs are evaluated once, and none is stored.
 
     Parameters
     ----------
@@ -52,7 +55,7 @@ def bound(
     Returns
     -------
     array
-        One number a time.
+        One number for each time.
 
     Examples
     --------
@@ -61,19 +64,19 @@ def bound(
     array([4.737, 0.043])
     """
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
-    return bounds(settle(protocol, data, statistic, graph, seed, options, **choice), whole_times(times))
+    return bounds(settle(protocol, data, statistic, graph, seed, options, **choice), validate_times(times))
 
 
-def bounds(setting: Setting, ticks: Ticks) -> Floats:
-    """The bound at each time; of several numbers, on the root of the sum of their squares."""
-    rule = choose(TABLE, "bound", setting.protocol)
+def bounds(setting: Setting, times: Integers) -> Floats:
+    """Return the bound at each time; for a statistic of several numbers, on the root of the sum of their squares."""
+    formula = formula_for(setting.protocol, BOUNDS, "bound")
     c = slowest_rate(setting.graph) / 2
-    each = [rule(terms, c, ticks.astype(np.float64)) for terms in data_terms(setting)]
+    each = [formula(terms, c, times.astype(np.float64)) for terms in data_terms(setting)]
     return np.asarray(np.linalg.norm(each, axis=0))
 
 
 def data_terms(setting: Setting) -> list[DataTerms]:
-    """The two data terms, for each number of the statistic."""
+    """Return the data terms of each number of the statistic."""
     problem, terms = setting.problem, []
     for slopes in setting.slopes:
         row_means = problem.row_means @ slopes
@@ -84,21 +87,21 @@ def data_terms(setting: Setting) -> list[DataTerms]:
 
 
 def averaging(data: DataTerms, c: float, t: Floats) -> Floats:
-    """e^(−ct) ‖h̄ − V1‖."""
+    """Return e^(−ct) ‖h̄ − V1‖."""
     return np.exp(-c * t) * data.rows
 
 
 def u1(data: DataTerms, c: float, t: Floats) -> Floats:
-    """‖H − h̄1ᵀ‖/(2ct), over all nodes.
+    """Return ‖H − h̄1ᵀ‖/(2ct), over all nodes.
 
-    The paper has ‖h_k‖ for node k; the mean of h_k drops out of its proof, and with it out of the bound.
+    The paper has ‖h_k‖ for node k; the mean of h_k cancels in its proof, and therefore in the bound.
     """
     gap = _swap_gap(c)
     return data.pairs / (gap * t) if gap else np.full_like(t, np.inf)
 
 
 def u2(data: DataTerms, c: float, t: Floats) -> Floats:
-    """(√n/t) (2/(1 − λ) ‖h̄ − V1‖ + 1/(1 − λ²) ‖H − h̄1ᵀ‖) with 1 − λ = 2c."""
+    """Return (√n/t) (2/(1 − λ) ‖h̄ − V1‖ + 1/(1 − λ²) ‖H − h̄1ᵀ‖) with 1 − λ = 2c."""
     gap = _swap_gap(c)
     if not gap:
         return np.full_like(t, np.inf)
@@ -107,13 +110,14 @@ def u2(data: DataTerms, c: float, t: Floats) -> Floats:
 
 
 def gosta_sync(data: DataTerms, c: float, t: Floats) -> Floats:
-    """‖h̄ − V1‖/(ct) + (2/(ct) + e^(−ct)) ‖H − h̄1ᵀ‖."""
+    """Return ‖h̄ − V1‖/(ct) + (2/(ct) + e^(−ct)) ‖H − h̄1ᵀ‖."""
     return data.rows / (c * t) + (2 / (c * t) + np.exp(-c * t)) * data.pairs
 
 
 def _swap_gap(c: float) -> float:
-    """1 − |λ₂(1)|: 2c, but 0 for two nodes, whose visitors swap back and forth for ever, which nothing bounds."""
+    """Return 1 − |λ₂(1)|: 2c, but 0 for two nodes, whose visitors swap back and forth forever and never mix."""
     return 2 * c if c < 0.9 else 0.0  # c is at most 1/2 on more than two nodes
 
 
-TABLE = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync}
+BoundFormula = Callable[[DataTerms, float, Floats], Floats]
+BOUNDS: dict[str, BoundFormula] = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync}

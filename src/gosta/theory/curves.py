@@ -1,37 +1,39 @@
-"""All that theory says about the error of a run, beside which a measured one can be drawn."""
+"""Errors according to theory at the checkpoints of a run, to be shown beside the measured ones."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gosta.estimation.problem import Setting, size_of
-from gosta.runtime.arrays import Floats
-from gosta.theory import bounds, expectations, prediction
-from gosta.theory.arguments import Ticks
+from gosta.runtime.arrays import Floats, Integers
+from gosta.theory.bounds import BOUNDS, bounds
+from gosta.theory.expectations import EXPECTATIONS, expected_estimates
+from gosta.theory.prediction import PREDICTIONS, predicted_errors
 
-MOST_EXPECTED = 4000  # nodes; eigenvectors of more take minutes
+MAX_EXPECTED_NODES = 4000  # eigenvectors of more nodes take minutes
 
 PREDICTED, EXPECTED, BOUND = "predicted", "expectation", "bound"
 
 
-def curves(setting: Setting, ticks: Ticks, predicted: bool = True) -> dict[str, Floats]:
-    """Errors of estimates, relative where the exact value is not 0, as traces have them.
+def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> dict[str, Floats]:
+    """Return errors of estimates by kind, relative where the exact value is not 0.
 
-    ``predicted`` is the error of a single run once nodes have met at all; ``expectation`` the mean over nodes of the
-    error of expected estimates, approximate for some protocols; ``bound`` the theorem's, for the root mean square over
-    nodes of the same. What is not known for a protocol, or takes too long, is left out.
+    ``predicted`` is the error of a single run, from where most nodes have had an exchange; ``expectation`` the mean
+    over nodes of the error of expected estimates, approximate for some protocols; ``bound`` the theorem's bound on the
+    root mean square over nodes of that error. A kind that has no formula for the protocol, or would take minutes, is
+    left out.
     """
     name, problem = setting.protocol.name, setting.problem
     target = problem.targets(setting.protocol)
     size = size_of(target) or 1.0
-    found, expected = {}, None
-    if name in expectations.TABLE and problem.n <= MOST_EXPECTED:
-        errors = (expectations.expected_estimates(setting, ticks) - target[:, None]) / size
+    curves, expected = {}, None
+    if name in EXPECTATIONS and problem.n <= MAX_EXPECTED_NODES:
+        errors = (expected_estimates(setting, times) - target[:, None]) / size
         expected = np.linalg.norm(errors, axis=2)
-        found[EXPECTED] = expected.mean(axis=0)
-    if predicted and name in prediction.TABLE and target.any():
-        met = 2 * ticks * setting.protocol.draws >= problem.n
-        found = {PREDICTED: np.where(met, prediction.predicted_errors(setting, ticks, expected), np.nan), **found}
-    if name in bounds.TABLE:
-        found[BOUND] = bounds.bounds(setting, ticks) / np.sqrt(problem.n) / size
-    return found
+        curves[EXPECTED] = expected.mean(axis=0)
+    if predicted and name in PREDICTIONS and target.any():
+        started = 2 * times * setting.protocol.draws >= problem.n
+        curves = {PREDICTED: np.where(started, predicted_errors(setting, times, expected), np.nan), **curves}
+    if name in BOUNDS:
+        curves[BOUND] = bounds(setting, times) / np.sqrt(problem.n) / size
+    return curves

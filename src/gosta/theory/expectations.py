@@ -1,29 +1,30 @@
-"""Expected estimates: what the mean over infinitely many runs would be.
+"""Expected estimates: the mean over infinitely many runs.
 
-Edges are drawn independently of all that was before, so expectations of estimates and of visitors' places are powers of
+Edges are drawn independently of everything before, so expectations of estimates and of visitors' places are powers of
 two matrices with the same eigenvectors φ, ``I - L/2`` and ``I - L`` (see `spectrum`), in the order of the paper's
 pseudo-code. With H the kernel of all pairs, a visitor's expected kernel value at node k after s swaps is
-Σ_a λ_a^s φ_a(k) (Hφ_a)(k); all that follows are geometric sums of such terms.
+Σ_a λ_a^s φ_a(k) (Hφ_a)(k); the formulas below are geometric sums of such terms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gosta.estimation.problem import Setting, settle
+from gosta.graphs.graph import Graph
 from gosta.protocols import Collecting, Protocol
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import Statistic, pairs
-from gosta.theory.arguments import Ticks, choose, whole_times
+from gosta.theory.arguments import formula_for, validate_times
 from gosta.theory.mean_field import gosta_async
-from gosta.theory.powers import power, power_sum, quotient
+from gosta.theory.powers import power, power_quotient, power_sum
 from gosta.theory.spectrum import Modes, decompose
 
-NEGLIGIBLE = 1e-17
-ROUNDING = 1e-12
+NEGLIGIBLE = 1e-17  # powers of an eigenvalue below this change no digit of a sum
+ROUNDING = 1e-12  # expected means below this share of the exact mean are rounding errors
 
 
 def expectation(
@@ -42,9 +43,9 @@ def expectation(
 ) -> Floats:
     """Compute the expected estimate of every node after given numbers of iterations.
 
-    Exact for ``averaging``, ``u1``, ``u2`` and ``gosta-sync``. For ``gosta-async`` an approximation: it takes a node's
-    count of meetings and its estimate for independent. A statistic that is a ratio of kernel means (AUC, Gini index) is
-    evaluated at their expectations; the expectation of the ratio itself differs while a run's noise is large.
+    Exact for ``averaging``, ``u1``, ``u2`` and ``gosta-sync``. For ``gosta-async`` an approximation that treats a
+    node's count of exchanges and its estimate as independent. A statistic that is a ratio of kernel means (AUC, Gini
+    index) is evaluated at their expectations; the expectation of the ratio itself differs while a run's noise is large.
 
     Parameters
     ----------
@@ -68,47 +69,47 @@ def expectation(
     """
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
     setting = settle(protocol, data, statistic, graph, seed, options, **choice)
-    estimates = expected_estimates(setting, whole_times(times))
+    estimates = expected_estimates(setting, validate_times(times))
     return estimates[..., 0] if estimates.shape[2] == 1 else estimates
 
 
-def expected_estimates(setting: Setting, ticks: Ticks) -> Floats:
-    """What nodes estimate in expectation: nodes × times × numbers."""
-    expected = choose(TABLE, "expectation", setting.protocol)
+def expected_estimates(setting: Setting, times: Integers) -> Floats:
+    """Return the expected estimates: nodes × times × numbers of the statistic."""
+    formula = formula_for(setting.protocol, EXPECTATIONS, "expectation")
     problem, modes = setting.problem, decompose(setting.graph)
     means = []
     for column in np.eye(problem.width):
         kernel = pairs.kernel_matrix(problem.statistic, problem.x, problem.parts["kernel"], column)
-        means.append(expected(kernel, modes, ticks, setting.graph))
+        means.append(formula(kernel, modes, times, setting.graph))
     by_time = np.stack(means, axis=-1).swapaxes(0, 1)
     by_time[np.abs(by_time) < ROUNDING * np.abs(problem.means)] = 0.0  # a ratio of rounding errors is no estimate
     return np.stack([problem.values(at, setting.protocol) for at in by_time], axis=1)
 
 
-def averaging(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
-    """Row means, averaged: W₂^t h̄."""
+def averaging(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
+    """Average row means: W₂^t h̄."""
     start = modes.vectors.T @ kernel.mean(axis=1)
-    return np.asarray(modes.vectors @ (power(modes.rates[:, None] / 2, ticks) * start[:, None]))
+    return np.asarray(modes.vectors @ (power(modes.rates[:, None] / 2, times) * start[:, None]))
 
 
-def u1(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
-    """The mean of a node's kernel value after 1, 2, ..., t swaps."""
+def u1(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
+    """Average a node's kernel value after 1, 2, ..., t swaps."""
     rates = modes.rates[:, None]
-    return modes.seen(kernel) @ ((1 - rates) * power_sum(rates, ticks) / ticks)
+    return modes.visitor_terms(kernel) @ ((1 - rates) * power_sum(rates, times) / times)
 
 
-def gosta_sync(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
-    """S(t) = W₂ (S(t−1) + h(t−1)), the kernel value h before the swap; Z = S/t."""
-    within = modes.vectors.T @ modes.seen(kernel)
+def gosta_sync(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
+    """Sum S(t) = W₂ (S(t−1) + h(t−1)), with h the kernel value before the swap; Z = S/t."""
+    within = modes.vectors.T @ modes.visitor_terms(kernel)
     mean, swap = modes.rates[:, None] / 2, modes.rates[None, :]
-    sums = [((1 - mean) * within * quotient(mean, swap, int(t))).sum(axis=1) for t in ticks]
-    return modes.vectors @ (np.stack(sums, axis=1) / ticks)
+    sums = [((1 - mean) * within * power_quotient(mean, swap, int(t))).sum(axis=1) for t in times]
+    return modes.vectors @ (np.stack(sums, axis=1) / times)
 
 
-def u2(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
-    """The mean of visitor × visitor after 0, 1, ..., t − 1 swaps of each: Σ_ab φ_a φ_b (φ_aᵀHφ_b) Σ_s (λ_a λ_b)^s.
+def u2(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
+    """Average visitor × visitor after 0, 1, ..., t − 1 swaps of each: Σ_ab φ_a φ_b (φ_aᵀHφ_b) Σ_s (λ_a λ_b)^s.
 
-    What is left of a geometric sum after t terms, (λ_a λ_b)^t/(1 − λ_a λ_b), has fewer modes the larger t.
+    The remainder of a geometric sum after t terms, (λ_a λ_b)^t/(1 − λ_a λ_b), has fewer modes the larger t.
     """
     rates, vectors = modes
     both = rates[:, None] + rates[None, :] - np.outer(rates, rates)  # 1 − λ_a λ_b
@@ -117,7 +118,7 @@ def u2(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
     forever, parts = np.where(stays, parts, 0.0), np.where(stays, 0.0, parts) / np.where(stays, 1.0, both)
     mean, limit = (((vectors @ some) * vectors).sum(axis=1) for some in (forever, parts))
     columns = []
-    for t in ticks:
+    for t in times:
         left = power(rates, int(t))
         slow = np.abs(left) > NEGLIGIBLE
         some = vectors[:, slow] * left[slow]
@@ -125,5 +126,12 @@ def u2(kernel: Floats, modes: Modes, ticks: Ticks, _graph: Any) -> Floats:
     return np.stack(columns, axis=1)
 
 
-TABLE = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync, "gosta-async": gosta_async}
+ExpectationFormula = Callable[[Floats, Modes, Integers, Graph], Floats]
+EXPECTATIONS: dict[str, ExpectationFormula] = {
+    "averaging": averaging,
+    "u1": u1,
+    "u2": u2,
+    "gosta-sync": gosta_sync,
+    "gosta-async": gosta_async,
+}
 APPROXIMATE = {"gosta-async"}

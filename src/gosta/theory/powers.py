@@ -1,30 +1,33 @@
-"""Powers of numbers near one, given by how far they are from it, without losing digits."""
+"""Powers of numbers near one, given by their distance from one, without loss of digits."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
+
+Rates: TypeAlias = float | Floats
+Times: TypeAlias = float | Floats | Integers
 
 
-def power(rate: Any, t: Any) -> Floats:
-    """(1 − rate)^t."""
+def power(rate: Rates, t: Times) -> Floats:
+    """Return (1 − rate)^t."""
     near = np.minimum(rate, 0.5)
     return np.asarray(np.where(rate < 0.5, np.exp(t * np.log1p(-near)), np.power(1.0 - rate, t)))
 
 
-def power_sum(rate: Any, t: Any) -> Floats:
-    """1 + x + ... + x^(t−1) for x = 1 − rate."""
+def power_sum(rate: Rates, t: Times) -> Floats:
+    """Return 1 + x + ... + x^(t−1) for x = 1 − rate."""
     near = np.minimum(rate, 0.5)
     lost = np.where(rate < 0.5, -np.expm1(t * np.log1p(-near)), 1 - np.power(1.0 - rate, t))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(np.abs(rate) < 1e-300, t, lost / rate))
 
 
-def quotient(one: Floats, other: Floats, t: int) -> Floats:
-    """(x^t − y^t)/(x − y) for x = 1 − one, y = 1 − other: the sum of x^r y^(t−1−r) over r."""
+def power_quotient(one: Floats, other: Floats, t: int) -> Floats:
+    """Return (x^t − y^t)/(x − y) for x = 1 − one, y = 1 − other: the sum of x^r y^(t−1−r) over r."""
     gap = other - one
     with np.errstate(divide="ignore", invalid="ignore"):
         out: Floats = (power(one, t) - power(other, t)) / gap

@@ -1,14 +1,14 @@
-"""How far off a single run is, and how long it takes: derived, not fitted.
+"""Predicted errors of a single run, and the number of exchanges it needs: derived, not fitted.
 
 An expectation says nothing about one run, whose error is mostly noise; but noise can be computed mode by mode. Split
-the kernel as H(x, y) = V + u(x) + u(y) + r(x, y), with u the deviation of a row's mean from V and r what is left. A
-node folds in u of its own row, always the same; u of its visitor, which stays about as long as visitors take to mix;
-and r of the two, which comes again when the visitor does. Averaging wears each mode of the network off at its own rate.
-The squares of all that add up, and the bias from early meetings, in which nodes see themselves, joins them. Unless the
-expectation of each node is given, rows are taken to be dealt to the nodes at random.
+the kernel as H(x, y) = V + u(x) + u(y) + r(x, y), with u the deviation of a row's mean from V and r the remainder. A
+node folds in u of its own row, always the same; u of its visitor, which is correlated for about as long as visitors
+take to mix; and r of the two, which recurs when the visitor returns. Averaging damps each mode of the network at its
+own rate. The variances add up, together with the squared bias from early exchanges, in which a node's visitor is its
+own row. Unless the expectation of each node is given, rows are assumed to be placed at nodes at random.
 
-What is neglected: numbers of meetings are taken for their means, edges for independent of what they join, errors for
-normal, and ratios for their tangents. `docs/theory.md` says how far off that is.
+Approximations: numbers of exchanges are replaced by their means, edges are independent of the rows they join, errors
+are normal, and ratios are replaced by their tangents. `docs/theory.md` reports the accuracy that results.
 """
 
 from __future__ import annotations
@@ -20,61 +20,67 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta import graphs
-from gosta.errors import InputError
+from gosta.errors import InputError, NumericalError
 from gosta.estimation.problem import Setting, settle, size_of
 from gosta.graphs.graph import Graph
 from gosta.protocols import Collecting, Protocol, find
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import Statistic
-from gosta.theory.arguments import choose, whole_times
-from gosta.theory.spectrum import DENSE, density, slowest
+from gosta.theory.arguments import formula_for
+from gosta.theory.spectrum import MAX_DENSE_NODES, density, scipy_module, slowest_mode
 
-LATE = math.exp(-np.euler_gamma)  # what a start from 0 still weighs in GoSta-async, in meetings a node
-FARTHEST = 2.0**53
-SHORT = 1e-5  # below this nothing has worn off or been forgotten yet, and differences would lose all digits
+START_WEIGHT = math.exp(-np.euler_gamma)  # of the estimate of 0 at the start of GoSta-async, in exchanges of a node
+LATEST = 2.0**53
+SHORT = 1e-5  # rate × time below which exponentials are 1: their differences would lose all digits
 
 
-class Roughness(NamedTuple):
-    """How much a statistic's kernel varies, each relative to the statistic's value."""
+class KernelMoments(NamedTuple):
+    """Moments of a statistic's kernel, each relative to the statistic's value.
+
+    The defaults are those of a typical kernel: the Gini mean difference of normally distributed numbers.
+    """
 
     rows: float = 0.1278
     """Variance of row means, u."""
     pairs: float = 0.3150
-    """Variance of what is left of the kernel, r."""
+    """Variance of the remainder, r."""
     own: float = -1.0
-    """How far a row with itself is off the mean kernel value, on average."""
-    nothing: float = -1.0
-    """How far an estimate is off before anything was folded in."""
+    """Mean deviation of the kernel of a row with itself from the mean kernel value."""
+    start: float = -1.0
+    """Deviation of an estimate before any exchange."""
     slowest: float = 1.0
-    """The part of row means' variance along the network's slowest mode, as a multiple of any mode's share."""
+    """Variance of row means along the network's slowest mode, relative to the average mode."""
 
 
 class Prediction(NamedTuple):
-    """What it takes to get a mean relative error."""
+    """Cost of reaching a mean relative error."""
 
     exchanges: float
-    """Pairs of nodes that talk to each other, in all; infinite beyond 2**53."""
+    """Exchanges of all nodes together; infinite beyond 2**53."""
     per_node: float
     """Exchanges that one node takes part in, on average."""
     numbers: float
-    """Numbers sent, in all."""
+    """Numbers sent by all nodes together."""
 
 
-class Network(NamedTuple):
-    """What a prediction needs to know of a graph."""
+class NetworkSummary(NamedTuple):
+    """Properties of a graph on which predictions depend."""
 
     n: int
+    """Number of nodes."""
     rates: Floats
+    """Rates of the modes (see `spectrum`)."""
     counts: Floats
-    rare: float
-    """The mean over nodes of 1/(chance to be drawn), as a multiple of n/2: 1 where all are drawn equally often."""
-    rarer: float
-    """The same for its square."""
+    """Number of modes of each rate."""
+    rarity: float
+    """Mean over nodes of 1/(probability to be drawn), in units of n/2: 1 where all are drawn equally often."""
+    squared_rarity: float
+    """Mean over nodes of the square of that."""
 
 
 def predict(
     graph: Any,
-    protocol: str | Protocol | Collecting = "gosta-async",
+    protocol: str | Protocol | Collecting,
     accuracy: float = 0.01,
     data: Any = None,
     statistic: str | Statistic | None = None,
@@ -87,7 +93,9 @@ def predict(
     drop_missing: bool = False,
     **options: Any,
 ) -> Prediction:
-    """Predict how many exchanges a network needs until the mean relative error of its nodes is small enough.
+    """Predict how many exchanges a network needs to reach a mean relative error over its nodes.
+
+    There is none for ``tracking``, which usually needs fewer exchanges than ``gosta-async`` (docs/tracking.md).
 
     Parameters
     ----------
@@ -98,98 +106,101 @@ def predict(
     accuracy
         The mean over nodes of the relative error in a single run, such as 0.01.
     data, statistic, columns, label, score, drop_missing, **options
-        As for `gosta.simulate`. Without them, the numbers are those of a typical kernel: the Gini mean difference of
+        As for `gosta.simulate`. Without them, the prediction is for a typical kernel: the Gini mean difference of
         normally distributed numbers.
 
     Examples
     --------
     >>> import gosta
-    >>> wanted = gosta.theory.predict("torus", "gosta-async", accuracy=0.05, n=1024)
-    >>> print(f"{wanted.exchanges:.2g} exchanges, {wanted.per_node:.0f} a node")
+    >>> predicted = gosta.theory.predict("torus", "gosta-async", accuracy=0.05, n=1024)
+    >>> print(f"{predicted.exchanges:.2g} exchanges, {predicted.per_node:.0f} a node")
     4.4e+04 exchanges, 87 a node
     """
     if not isinstance(accuracy, int | float | np.floating) or not 0 < accuracy < 1:
         raise InputError(f"accuracy = {accuracy!r} must lie between 0 and 1, such as 0.01")
     if (data is None) != (statistic is None):
-        raise InputError("data and statistic go together; without both, a typical kernel is meant")
+        raise InputError("data and statistic must be given together, or neither for a typical kernel")
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
     if data is None and (options or any(choice.values())):
         given = ", ".join([*options, *(name for name, value in choice.items() if value)])
-        raise InputError(f"{given} without data; give data and statistic, too")
+        raise InputError(f"{given} given without data; give data and statistic, too")
     rule = find(protocol)
     numbers, values = 1, 1
     if data is None or statistic is None:
-        network, roughness = describe(graphs.load(graph, n, seed).check()), Roughness()
+        network, kernel = summarise(graphs.load(graph, n, seed).check()), KernelMoments()
     else:
         setting = settle(rule, data, statistic, graph, seed, options, **choice)
         if n not in (None, setting.problem.n):
             raise InputError(f"n = {n}: the data have {setting.problem.n} rows; leave n out")
-        network, roughness = describe(setting.graph), measure(setting)
+        network, kernel = summarise(setting.graph), kernel_moments(setting)
         numbers, values = setting.problem.x.shape[1], setting.problem.width
     if network.n == 2 and rule.name == "u2":
-        raise InputError("the visitors of two nodes swap back and forth for ever: u2 never gets there; take more nodes")
-    iterations = first_below(lambda t: error_at(rule, network, roughness, t), accuracy)
+        raise InputError("the visitors of two nodes swap back and forth forever: u2 does not converge; take more nodes")
+    iterations = first_below(lambda t: error_at(rule, network, kernel, t), accuracy)
     assert isinstance(rule, Protocol)
     exchanges = iterations * rule.draws
     return Prediction(exchanges, 2 * exchanges / network.n, iterations * rule.units(numbers, values))
 
 
-def predicted_errors(setting: Setting, times: Any, expected: Floats | None = None) -> Floats:
-    """The mean over nodes of the relative error in a single run, at given iterations.
+def predicted_errors(setting: Setting, times: Integers, expected: Floats | None = None) -> Floats:
+    """Return the mean over nodes of the relative error in a single run, at given iterations.
 
-    With `expected`, the relative errors of expected estimates, nodes × times, it does not matter how rows were dealt to
-    nodes.
+    `expected`, the relative errors of expected estimates (nodes × times), replaces the assumption that rows are placed
+    at random.
     """
-    network, roughness, ticks = describe(setting.graph), measure(setting), whole_times(times)
+    network, kernel = summarise(setting.graph), kernel_moments(setting)
     if expected is None:
-        return np.array([error_at(setting.protocol, network, roughness, float(t)) for t in ticks])
-    rule = choose(TABLE, "prediction", setting.protocol)
-    noise = [rule(network, roughness, float(t)).noise for t in ticks]
-    return np.array([_mean_size(bias, one).mean() for bias, one in zip(expected.T, noise, strict=True)])
+        return np.array([error_at(setting.protocol, network, kernel, float(t)) for t in times])
+    formula = formula_for(setting.protocol, PREDICTIONS, "prediction")
+    noise = [formula(network, kernel, float(t)).noise for t in times]
+    return np.array([_mean_absolute(bias, one).mean() for bias, one in zip(expected.T, noise, strict=True)])
 
 
-def describe(graph: Graph) -> Network:
-    """What a prediction needs to know of a graph."""
+def summarise(graph: Graph) -> NetworkSummary:
+    """Return the properties of a graph on which predictions depend."""
     rates, counts = density(graph)
     if graph.edges is None:
-        return Network(graph.n, rates, counts, 1.0, 1.0)
+        return NetworkSummary(graph.n, rates, counts, 1.0, 1.0)
     weights = graph.rates
     drawn = sum(np.bincount(ends, weights, minlength=graph.n) for ends in graph.edges.T) / weights.sum()
-    rare = 2 / (graph.n * drawn)
-    return Network(graph.n, rates, counts, float(rare.mean()), float((rare**2).mean()))
+    rarity = 2 / (graph.n * drawn)
+    return NetworkSummary(graph.n, rates, counts, float(rarity.mean()), float((rarity**2).mean()))
 
 
-def measure(setting: Setting) -> Roughness:
-    """How much the kernel of a setting varies; of several numbers, relative to the length of their vector."""
+def kernel_moments(setting: Setting) -> KernelMoments:
+    """Return the moments of a kernel; for a statistic of several numbers, relative to the length of their vector."""
     problem, slopes = setting.problem, setting.slopes
     target = problem.targets(setting.protocol)
     size = size_of(target)
     if size == 0:
-        raise InputError(f"{problem.statistic.name} is 0 here: there is no relative error to predict")
+        raise NumericalError(f"{problem.statistic.name} of {problem.data} is 0: there is no relative error to predict")
     row_means = problem.row_means @ slopes.T
     mean = row_means.mean(axis=0)
     total = sum(map(problem.scatter, slopes))
     rows = row_means.var(axis=0).sum()
     own = problem.diagonal.mean(axis=0) @ slopes.T - mean
-    return Roughness(
+    return KernelMoments(
         float(rows / size**2),
         float(max(0.0, total - 2 * rows) / size**2),
         float(np.linalg.norm(own) * np.sign(own.sum()) / size),
         float(-np.linalg.norm(mean) / size),
-        _along(setting.graph, row_means - mean) if problem.n <= DENSE else 1.0,
+        _along_slowest_mode(setting.graph, row_means - mean) if problem.n <= MAX_DENSE_NODES else 1.0,
     )
 
 
-def _along(graph: Graph, deviations: Floats) -> float:
-    """A single mode matters where two halves hardly meet; then it counts which rows happen to lie where."""
-    vector = slowest(graph)[1]
+def _along_slowest_mode(graph: Graph, deviations: Floats) -> float:
+    """Return the variance along the slowest mode, relative to the average mode.
+
+    That mode dominates where two halves hardly exchange, and then it matters which rows are in which half.
+    """
+    vector = slowest_mode(graph)[1]
     size = (deviations**2).mean()
     return float(((vector @ deviations) ** 2).mean() / size) if size else 1.0
 
 
 def first_below(error: Callable[[float], float], accuracy: float) -> float:
-    """The time from which on an error that falls in the long run stays below what is wanted; infinite if too late."""
-    times = np.geomspace(1.0, FARTHEST, 160)
+    """Return the time from which on an error stays below an accuracy; infinite if that is beyond 2**53."""
+    times = np.geomspace(1.0, LATEST, 160)
     above = [k for k, t in enumerate(times) if error(float(t)) > accuracy]
     if not above:
         return 1.0
@@ -202,119 +213,130 @@ def first_below(error: Callable[[float], float], accuracy: float) -> float:
     return high
 
 
-def error_at(protocol: Protocol | Collecting, network: Network, roughness: Roughness, t: float) -> float:
-    """The mean over nodes of the absolute value of a normal number with the predicted bias and variance."""
-    moments = choose(TABLE, "prediction", protocol)(network, roughness, t)
-    return float(_mean_size(np.float64(moments.bias), moments.dealt + moments.noise))
+def error_at(protocol: Protocol | Collecting, network: NetworkSummary, kernel: KernelMoments, t: float) -> float:
+    """Return the mean absolute value of a normal number with the predicted bias and variance."""
+    moments = formula_for(protocol, PREDICTIONS, "prediction")(network, kernel, t)
+    return float(_mean_absolute(np.float64(moments.bias), moments.placement + moments.noise))
 
 
-def _mean_size(bias: Any, variance: float) -> Any:
-    """The mean absolute value of a normal number."""
-    from scipy.special import erf
-
+def _mean_absolute(bias: Any, variance: float) -> Any:
+    """Return the mean absolute value of a normal number."""
     if variance <= 0:
         return np.abs(bias)
     ratio = bias / math.sqrt(2 * variance)
-    return math.sqrt(2 * variance / math.pi) * np.exp(-ratio * ratio) + bias * erf(ratio)
+    return math.sqrt(2 * variance / math.pi) * np.exp(-ratio * ratio) + bias * scipy_module("special").erf(ratio)
 
 
-class Moments(NamedTuple):
-    """What is predicted of a node's relative error."""
+class ErrorMoments(NamedTuple):
+    """Predicted moments of a node's relative error."""
 
     bias: float
-    """Its mean over nodes and runs."""
-    dealt: float
-    """Variance over nodes of its mean over runs: which rows happen to lie where."""
+    """Mean over nodes and runs."""
+    placement: float
+    """Variance over nodes of the mean over runs: it depends on which rows are at which nodes."""
     noise: float
     """Variance over runs."""
 
 
-def averaging(network: Network, roughness: Roughness, t: float) -> Moments:
-    """Energy of each mode: it decays, and what an average of two takes from all modes is scattered over them."""
+def averaging(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
+    """Follow the energy of each mode: it decays, and what averaging takes from two nodes is spread over all modes."""
     a, n = network.rates / 2, network.n
     root = np.sqrt(network.counts)
     decay, modes = np.linalg.eigh(np.outer(root * a, root * a) - 2 * np.diag(a))
     left = (modes.T @ root) ** 2 @ np.exp(decay * t)
-    dealt = float(network.counts @ np.exp(-2 * a * t))
-    return Moments(0.0, roughness.rows * dealt / n, roughness.rows * max(0.0, float(left - dealt)) / n)
+    placement = float(network.counts @ np.exp(-2 * a * t))
+    return ErrorMoments(0.0, kernel.rows * placement / n, kernel.rows * max(0.0, float(left - placement)) / n)
 
 
-def u1(network: Network, roughness: Roughness, t: float) -> Moments:
-    """The mean over time of what a node sees, minus its own row's mean."""
+def u1(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
+    """Average over time a node's kernel values, less its own row's mean."""
     rates, n = network.rates, network.n
     share = network.counts / n
-    home = _stay(rates, t) / t
-    seen = (share * _twice(rates, t)).sum() / t**2
-    dealt = roughness.rows * share @ home**2
-    return Moments(roughness.own * share @ home, dealt, (roughness.rows + roughness.pairs) * seen - dealt)
+    home = _integral(rates, t) / t
+    seen = (share * _double_integral(rates, t)).sum() / t**2
+    placement = kernel.rows * share @ home**2
+    return ErrorMoments(kernel.own * share @ home, placement, (kernel.rows + kernel.pairs) * seen - placement)
 
 
-def u2(network: Network, roughness: Roughness, t: float) -> Moments:
-    """The mean over time of visitor × visitor at a node; both must be back for the same pair to come again."""
+def u2(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
+    """Average visitor × visitor over time; a pair recurs only when both visitors return."""
     rates, share = network.rates, network.counts / network.n
-    single = (share * _twice(rates, t)).sum() / t**2
-    double = (np.outer(share, share) * _twice(np.add.outer(rates, rates), t)).sum() / t**2
+    single = (share * _double_integral(rates, t)).sum() / t**2
+    double = (np.outer(share, share) * _double_integral(np.add.outer(rates, rates), t)).sum() / t**2
     # Both visitors begin as the node's own row, so early means over runs vary with twice its deviation.
-    dealt = 2 * roughness.rows * share @ (_stay(rates, t) / t) ** 2
-    noise = 2 * roughness.rows * single + roughness.pairs * double - dealt
-    return Moments(roughness.own * share @ _stay(2 * rates, t) / t, dealt, max(0.0, noise))
+    placement = 2 * kernel.rows * share @ (_integral(rates, t) / t) ** 2
+    noise = 2 * kernel.rows * single + kernel.pairs * double - placement
+    return ErrorMoments(kernel.own * share @ _integral(2 * rates, t) / t, placement, max(0.0, noise))
 
 
-def gosta_sync(network: Network, roughness: Roughness, t: float) -> Moments:
-    """As for GoSta-async, but a visitor is folded in as often as its random stay lasts: twice the variance."""
-    bias = roughness.own * network.counts @ _stay(network.rates, t) / (network.n * t)
-    return Moments(bias, *_variances(network, roughness, t, stay=2.0, flat=20 / 3))
+def gosta_sync(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
+    """Differ from GoSta-async in that a visitor is folded in at every tick of its random stay: twice the variance."""
+    bias = kernel.own * network.counts @ _integral(network.rates, t) / (network.n * t)
+    return ErrorMoments(bias, *_variances(network, kernel, t, stay=2.0, flat=20 / 3))
 
 
-def gosta_async(network: Network, roughness: Roughness, t: float) -> Moments:
-    """Bias from own observations and from estimates of 0 at the start; noise of every meeting."""
-    meetings = 2 * t / network.n
-    bias = roughness.own * network.counts @ _stay(network.rates, t) / (network.n * t)
-    late = network.rare * LATE / meetings
-    bias += roughness.nothing * late / (1 + late)
-    return Moments(bias, *_variances(network, roughness, t, stay=1.0, flat=8 / 3))
+def gosta_async(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
+    """Add the bias from own observations and from estimates of 0 at the start to the noise of every exchange."""
+    exchanges = 2 * t / network.n
+    bias = kernel.own * network.counts @ _integral(network.rates, t) / (network.n * t)
+    start = network.rarity * START_WEIGHT / exchanges
+    bias += kernel.start * start / (1 + start)
+    return ErrorMoments(bias, *_variances(network, kernel, t, stay=1.0, flat=8 / 3))
 
 
-def _variances(network: Network, roughness: Roughness, t: float, stay: float, flat: float) -> tuple[float, float]:
-    """Variances over nodes and over runs of estimates that are averaged as they come in.
+def _variances(
+    network: NetworkSummary, kernel: KernelMoments, t: float, stay: float, flat: float
+) -> tuple[float, float]:
+    """Return the variances over nodes and over runs of estimates that are averaged in every exchange.
 
-    `stay` is the mean square of how often a visitor is folded in during one stay. `flat` and it weigh what has not been
-    averaged yet; on the complete graph they make the sum exact: 2·stay for r and for u of visitors, 4 + 2·stay for u of
-    one's own row, over meetings².
+    `stay` is the mean square of how often a visitor is folded in during one stay. `flat` and `stay` weight the part
+    that has not been averaged yet; on the complete graph they make the sum exact: 2·stay for r and for u of visitors,
+    4 + 2·stay for u of one's own row, over exchanges².
     """
     n, rates, counts = network.n, network.rates, network.counts
-    a, meetings = rates / 2, 2 * t / n
+    a, exchanges = rates / 2, 2 * t / n
     left = np.exp(-a * t)
-    # A node's own row, and its visitors as far as they are still those from nearby.
+    # A node's own row, and its visitors as far as they still come from nearby.
     nearby = left * (1 - left) / a
-    dealt = (2 / n) ** 2 * ((1 - left) / a + nearby) ** 2
-    visitor = (2 / n) ** 2 * np.maximum(0, _memory(a, 2 * a, t) - nearby**2)
+    placement = (2 / n) ** 2 * ((1 - left) / a + nearby) ** 2
+    visitor = (2 / n) ** 2 * np.maximum(0, _damped_double_integral(a, 2 * a, t) - nearby**2)
     white = stay * 2 / n * -np.expm1(-2 * a * t) / (2 * a)
-    again = (2 / n) ** 2 * ((_memory(a[:, None], rates, t) * counts).sum(axis=1) / n - _memory(a, 2 / n, t))
-    slow = (counts * (roughness.rows * visitor + roughness.pairs * np.maximum(0, white + again))).sum() / n
-    # The mean over all nodes wanders too, as the pairs that met are a sample of all pairs.
-    wander = (2 / n) ** 2 * ((counts * _twice(rates, t)).sum() / n - _twice(2 / n, t))
-    slow += roughness.pairs * (stay * meetings + max(0.0, wander)) / n
-    fresh = network.rarer * (flat * roughness.rows + stay * roughness.pairs)
-    where = roughness.rows * (counts @ dealt + (roughness.slowest - 1) * dealt[0]) / n
-    return where / meetings**2, slow / meetings**2 + fresh / (1 + meetings) ** 2
+    again = (2 / n) ** 2 * (
+        (_damped_double_integral(a[:, None], rates, t) * counts).sum(axis=1) / n - _damped_double_integral(a, 2 / n, t)
+    )
+    slow = (counts * (kernel.rows * visitor + kernel.pairs * np.maximum(0, white + again))).sum() / n
+    # The mean over all nodes varies too, as the pairs evaluated are a sample of all pairs.
+    wander = (2 / n) ** 2 * ((counts * _double_integral(rates, t)).sum() / n - _double_integral(2 / n, t))
+    slow += kernel.pairs * (stay * exchanges + max(0.0, wander)) / n
+    fresh = network.squared_rarity * (flat * kernel.rows + stay * kernel.pairs)
+    where = kernel.rows * (counts @ placement + (kernel.slowest - 1) * placement[0]) / n
+    return where / exchanges**2, slow / exchanges**2 + fresh / (1 + exchanges) ** 2
 
 
-def _stay(rate: Any, t: float) -> Any:
-    """The integral of exp(−rate·s) up to t."""
+def _integral(rate: Any, t: float) -> Any:
+    """Return the integral of exp(−rate·s) up to t."""
     return -np.expm1(-rate * t) / rate
 
 
-def _twice(rate: Any, t: float) -> Any:
-    """The integral of exp(−rate·|s − s'|) over both up to t."""
-    return np.where(rate * t < SHORT, t * t, 2 * (t - _stay(rate, t)) / rate)
+def _double_integral(rate: Any, t: float) -> Any:
+    """Return the integral of exp(−rate·|s − s'|) over both s and s' up to t."""
+    return np.where(rate * t < SHORT, t * t, 2 * (t - _integral(rate, t)) / rate)
 
 
-def _memory(wear: Any, forget: Any, t: float) -> Any:
-    """The integral of exp(−wear·(s + s') − forget·|s − s'|) over both up to t: noise with a memory, worn off."""
-    gap = forget - wear
-    gap = np.where(np.abs(gap) < 1e-3 * wear, 1e-3 * wear, gap)
-    return np.where((wear + forget) * t < SHORT, t * t, 2 / gap * (_stay(2 * wear, t) - _stay(2 * wear + gap, t)))
+def _damped_double_integral(damping: Any, rate: Any, t: float) -> Any:
+    """Return the integral of exp(−damping·(s + s') − rate·|s − s'|) over both s and s' up to t."""
+    gap = rate - damping
+    gap = np.where(np.abs(gap) < 1e-3 * damping, 1e-3 * damping, gap)
+    return np.where(
+        (damping + rate) * t < SHORT, t * t, 2 / gap * (_integral(2 * damping, t) - _integral(2 * damping + gap, t))
+    )
 
 
-TABLE = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync, "gosta-async": gosta_async}
+PredictionFormula = Callable[[NetworkSummary, KernelMoments, float], ErrorMoments]
+PREDICTIONS: dict[str, PredictionFormula] = {
+    "averaging": averaging,
+    "u1": u1,
+    "u2": u2,
+    "gosta-sync": gosta_sync,
+    "gosta-async": gosta_async,
+}

@@ -1,6 +1,6 @@
-"""How fast a network forgets: eigenvalues of its Laplacian, in exchanges.
+"""Spectra of networks: eigenvalues of the Laplacian, per exchange.
 
-An edge fires with the probability of its weight, so after one exchange a visitor's expected place is multiplied by
+An edge is drawn with a probability proportional to its weight, so one exchange multiplies a visitor's expected place by
 ``I - L`` and expected estimates by ``I - L/2``, where ``L`` is the Laplacian whose weights sum to one. An eigenvalue of
 ``L`` is called a *rate* here: the paper's W_α has eigenvalues 1 − rate/α.
 """
@@ -15,41 +15,49 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta import graphs
-from gosta.errors import InputError
+from gosta.errors import InputError, NumericalError
 from gosta.graphs.graph import Graph
 from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats
+from gosta.runtime.extras import require
 
-DENSE = 2000  # nodes up to which all eigenvalues are computed where they are needed: below half a second
-SMALL = 500  # nodes up to which all are computed even where the smallest is enough
-STEPS = 80  # of Lanczos, which finds the density of eigenvalues of large graphs
-ROUNDS = 60  # of the eigen-solver, ten iterations each, at most
-FACTORED = 10_000  # nodes up to which a sparse graph is factored, which finds the slowest mode wherever it hides
-FAINT = 1e-100  # of the largest weight: what lies below is lost in rounding
-LARGE = 200_000  # nodes from which on fewer vectors are sought at once, for memory and time
-CLOSE = 0.01  # rates that differ by less, as a share, are taken together
+MAX_DENSE_NODES = 2000  # up to which all eigenvalues are computed where they are needed: below half a second
+MAX_SMALL_NODES = 500  # up to which all are computed even where the smallest is enough
+MAX_FACTORED_NODES = 10_000  # up to which a sparse graph is factored, which finds the slowest mode everywhere
+MAX_BLOCK_NODES = 200_000  # beyond which fewer vectors are solved for at once, for memory and time
+LANCZOS_STEPS = 80  # for the density of eigenvalues of large graphs
+MAX_SOLVER_ROUNDS = 60  # of ten iterations each
+LEAST_WEIGHT = 1e-100  # relative to the largest: smaller weights are lost in rounding
+CLOSE = 0.01  # rates whose ratio differs by less from 1 are merged
+
+
+def scipy_module(name: str) -> Any:
+    """Import a module of scipy, which is an optional dependency."""
+    return require(f"scipy.{name}", "theory", "theory of networks")
 
 
 class Modes(NamedTuple):
-    """All rates of a network, smallest first, and their eigenvectors as columns."""
+    """All rates of a network and their eigenvectors."""
 
     rates: Floats
+    """Smallest first."""
     vectors: Floats
+    """One column for each rate."""
 
-    def seen(self, kernel: Floats) -> Floats:
-        """φ_a(k) (Hφ_a)(k), nodes × modes: what each mode adds to a node's kernel value with its visitor."""
+    def visitor_terms(self, kernel: Floats) -> Floats:
+        """Return φ_a(k) (Hφ_a)(k), nodes × modes: the part of a mode in a node's kernel value with its visitor."""
         return self.vectors * (kernel @ self.vectors)
 
 
 def spectral_gap(graph: Any, n: int | None = None, seed: int = 0) -> float:
-    """How well a network mixes: c = 1 − λ₂(2) = β/(2m), with β the second smallest eigenvalue of the Laplacian.
+    """Compute the spectral gap c = 1 − λ₂(2) = β/(2m), with β the second smallest eigenvalue of the Laplacian.
 
-    Estimates approach each other like exp(−ct), visitors mix like exp(−2ct), t counting exchanges.
+    Differences between estimates shrink like exp(−ct) and visitors mix like exp(−2ct) after t exchanges.
 
     Parameters
     ----------
     graph, n, seed
-        As for `gosta.graphs.load`. Edge weights count.
+        As for `gosta.graphs.load`. Edge weights are taken into account.
 
     Examples
     --------
@@ -63,10 +71,10 @@ def spectral_gap(graph: Any, n: int | None = None, seed: int = 0) -> float:
 
 
 def mixing_time(graph: Any, n: int | None = None, seed: int = 0) -> float:
-    """Exchanges after which a visitor may be anywhere, wherever it came from.
+    """Compute the exchanges after which a visitor can be at any node, wherever it came from.
 
-    Its chances to be at each node then differ from equal ones by at most 1/4 in total variation, as √n·λ₂(1)^t/2
-    bounds that distance.
+    The distribution of its place is then within 1/4 of uniform in total variation, as √n·λ₂(1)^t/2 bounds that
+    distance.
 
     Examples
     --------
@@ -76,34 +84,34 @@ def mixing_time(graph: Any, n: int | None = None, seed: int = 0) -> float:
     """
     graph = graphs.load(graph, n, seed)
     rate = slowest_rate(graph)
-    if rate <= 0 or graph.n == 2:  # joined by less than can be told from nothing; or by one edge, swapping for ever
+    if rate <= 0 or graph.n == 2:  # weights too small to compute with; or one edge, across which visitors swap forever
         return math.inf
     return math.log(2 * math.sqrt(graph.n)) / -math.log1p(-rate) if rate < 1 - 1e-9 else 1.0
 
 
 def slowest_rate(graph: Graph) -> float:
-    """The smallest rate above zero."""
+    """Return the smallest rate above zero."""
     if graph.edges is None:
         return graph.n / graph.m
-    if graph.n > SMALL and not _has_formula(graph):
-        return slowest(graph)[0]
-    known = _all_rates(graph)
-    assert known is not None
-    return float(np.partition(known, 1)[1])
+    if graph.n > MAX_SMALL_NODES and not _has_formula(graph):
+        return slowest_mode(graph)[0]
+    rates = _all_rates(graph)
+    assert rates is not None
+    return float(np.partition(rates, 1)[1])
 
 
 @functools.lru_cache(maxsize=4)
-def slowest(graph: Graph) -> tuple[float, Floats]:
-    """The smallest rate above zero and its eigenvector, Fiedler's: the direction in which a network mixes last."""
-    if graph.n > SMALL and graph.edges is not None:
-        few = graph.n <= FACTORED and graph.m <= 20 * graph.n
-        return (_factored if few else _solved)(graph.check())
+def slowest_mode(graph: Graph) -> tuple[float, Floats]:
+    """Return the smallest rate above zero and its eigenvector, Fiedler's: the direction that mixes last."""
+    if graph.n > MAX_SMALL_NODES and graph.edges is not None:
+        factor = graph.n <= MAX_FACTORED_NODES and graph.m <= 20 * graph.n
+        return (_solve_by_factoring if factor else _solve_by_multigrid)(graph.check())
     modes = decompose(graph)
     return float(modes.rates[1]), modes.vectors[:, 1]
 
 
 def decompose(graph: Graph) -> Modes:
-    """All rates and eigenvectors, in O(n³) time and O(n²) memory."""
+    """Compute all rates and eigenvectors, in O(n³) time and O(n²) memory."""
     graph.check()
     machine.require_memory(72 * graph.n**2, f"all eigenvectors of {graph.name} on {graph.n} nodes", "take fewer nodes")
     rates, vectors = np.linalg.eigh(dense_laplacian(graph))
@@ -113,15 +121,15 @@ def decompose(graph: Graph) -> Modes:
 
 @functools.lru_cache(maxsize=4)
 def density(graph: Graph) -> tuple[Floats, Floats]:
-    """Rates above zero and how many of each there are, close ones taken together; estimated for large graphs."""
+    """Return the rates above zero and how many of each there are, close ones merged; estimated for large graphs."""
     if graph.edges is None:
         return np.array([graph.n / graph.m]), np.array([graph.n - 1.0])
-    known = _all_rates(graph)
-    if known is not None:
-        rates = np.sort(known)[1:]
+    all_rates = _all_rates(graph)
+    if all_rates is not None:
+        rates = np.sort(all_rates)[1:]
         counts = np.ones(len(rates))
     else:
-        rates, counts = _lanczos(graph)
+        rates, counts = _sample_rates(graph)
     group = np.round(np.log(rates) / CLOSE).astype(np.int64)
     _, group = np.unique(group, return_inverse=True)
     total: Floats = np.bincount(group, counts).astype(np.float64)
@@ -129,26 +137,25 @@ def density(graph: Graph) -> tuple[Floats, Floats]:
 
 
 def laplacian(graph: Graph) -> Any:
-    """The Laplacian whose edge weights sum to one: dense for the complete graph, sparse otherwise."""
+    """Return the Laplacian whose edge weights sum to one: dense for the complete graph, sparse otherwise."""
     n = graph.n
     if graph.edges is None:
         return (np.eye(n) * n - 1) / graph.m
-    from scipy import sparse
-
     weights = graph.rates
-    if weights.min() < FAINT * weights.max():
+    if weights.min() < LEAST_WEIGHT * weights.max():
         raise InputError(
-            f"{graph.name}: weights from {weights.min():g} to {weights.max():g} are too far apart for theory"
+            f"{graph.name}: weights from {weights.min():g} to {weights.max():g} differ too much to compute a spectrum"
         )
     i, j = graph.edges.T
     machine.require_memory(100 * graph.m, f"the Laplacian of {graph.name}")
+    sparse = scipy_module("sparse")
     adjacency = sparse.coo_array((weights / weights.sum(), (i, j)), shape=(n, n)).tocsr()
     adjacency = adjacency + adjacency.T
     return (sparse.diags_array(adjacency.sum(axis=1)) - adjacency).tocsr()
 
 
 def dense_laplacian(graph: Graph) -> Floats:
-    """The same, as an array."""
+    """Return the Laplacian whose edge weights sum to one as a dense array."""
     matrix = laplacian(graph)
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
@@ -159,21 +166,20 @@ def _has_formula(graph: Graph) -> bool:
 
 @functools.lru_cache(maxsize=4)
 def _all_rates(graph: Graph) -> Floats | None:
-    """All rates, by a formula or of a small graph."""
+    """Return all rates of a graph that has a formula or is small; otherwise None."""
     if _has_formula(graph):
         assert graph.spectrum is not None
         return graph.spectrum() / graph.m
-    if graph.n > DENSE:
+    if graph.n > MAX_DENSE_NODES:
         return None
     return np.asarray(np.linalg.eigvalsh(dense_laplacian(graph.check())), dtype=np.float64)
 
 
-def _factored(graph: Graph) -> tuple[float, Floats]:
-    """By Lanczos on the inverse, from a factorisation with one node's row and column left out."""
-    from scipy.sparse.linalg import LinearOperator, eigsh, splu
-
+def _solve_by_factoring(graph: Graph) -> tuple[float, Floats]:
+    """Find the slowest mode by Lanczos on the inverse, from a factorisation without one node's row and column."""
+    linalg = scipy_module("sparse.linalg")
     n, matrix = graph.n, laplacian(graph).tocsc() * graph.n
-    factors = splu(matrix[1:, 1:].tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
+    factors = linalg.splu(matrix[1:, 1:].tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
 
     def invert(vector: Floats) -> Floats:
         out = np.zeros(n)
@@ -181,53 +187,56 @@ def _factored(graph: Graph) -> tuple[float, Floats]:
         return np.asarray(out - out.mean())
 
     start = np.random.default_rng(0).standard_normal(n)
-    values, vectors = eigsh(LinearOperator((n, n), invert, dtype=np.float64), k=1, which="LM", v0=start - start.mean())
+    operator = linalg.LinearOperator((n, n), invert, dtype=np.float64)
+    values, vectors = linalg.eigsh(operator, k=1, which="LM", v0=start - start.mean())
     return float(1 / values[0] / n), vectors[:, 0]
 
 
-def _solved(graph: Graph) -> tuple[float, Floats]:
-    """By LOBPCG with an algebraic multigrid preconditioner.
+def _solve_by_multigrid(graph: Graph) -> tuple[float, Floats]:
+    """Find the slowest mode by LOBPCG with an algebraic multigrid preconditioner.
 
     Plain aggregation with W-cycles stays cheap on expanders and hubs, where smoothed aggregation fills in, and still
     handles long thin graphs, where Lanczos needs hours.
     """
-    import pyamg
-    from scipy.sparse.linalg import lobpcg
+    lobpcg = scipy_module("sparse.linalg").lobpcg
+    pyamg = require("pyamg", "theory", "the spectral gap of a large graph")
 
     n = graph.n
     matrix = laplacian(graph)
     matrix *= n  # of order one
     machine.require_memory(600 * n + 60 * matrix.nnz, f"the spectral gap of {graph.name}", "take a smaller graph")
     constant = np.ones((n, 1))
-    # More vectors than the one wanted, half of them nodes that are met least: weights may hide the slowest mode in a
-    # corner, where a random start hardly reaches.
-    half = 4 if n <= LARGE else 1
+    # More vectors than needed, half of them nodes that are drawn least: weights can confine the slowest mode to a
+    # corner, where a random start is almost zero.
+    half = 4 if n <= MAX_BLOCK_NODES else 1
     vectors = np.random.default_rng(0).standard_normal((n, 2 * half))
     vectors[:, half:] = 0.0
     vectors[np.argpartition(matrix.diagonal(), half)[:half], np.arange(half, 2 * half)] = 1.0
     value = np.inf
     with warnings.catch_warnings(), progress.bar(f"spectral gap of {graph.name}", None) as advance:
-        warnings.simplefilter("ignore")  # that ten iterations were not enough
+        warnings.simplefilter("ignore")  # ten iterations are rarely enough
         levels = pyamg.smoothed_aggregation_solver(matrix, smooth=None, max_coarse=500)
         condition = levels.aspreconditioner(cycle="W")
         advance(0)
-        for _ in range(ROUNDS):
+        for _ in range(MAX_SOLVER_ROUNDS):
             values, vectors = lobpcg(matrix, vectors, M=condition, Y=constant, largest=False, tol=1e-14, maxiter=10)
             before, value = value, float(values.min())
             vector = vectors[:, values.argmin()]
             advance(1)
-            # The value's error is the square of the vector's, so it has settled long before.
+            # The value's error is the square of the vector's, so it converges long before.
             if np.linalg.norm(matrix @ vector - value * vector) < 1e-3 * value or abs(before - value) < 1e-6 * value:
                 return value / n, vector
-    raise InputError(f"the spectral gap of {graph.name} was not found in {ROUNDS} rounds; take a smaller graph")
+    raise NumericalError(
+        f"the spectral gap of {graph.name} did not converge in {MAX_SOLVER_ROUNDS} rounds; take a smaller graph"
+    )
 
 
-def _lanczos(graph: Graph, starts: int = 4) -> tuple[Floats, Floats]:
-    """Stochastic Lanczos quadrature: rates and counts with which sums over all eigenvalues come out about right.
+def _sample_rates(graph: Graph, starts: int = 4) -> tuple[Floats, Floats]:
+    """Return rates and counts that approximate sums over all eigenvalues, by stochastic Lanczos quadrature.
 
-    The slowest rate is solved for and its direction left out of the quadrature, which would not see it.
+    The slowest rate, which the quadrature would miss, is solved for and its direction excluded.
     """
-    rate, vector = slowest(graph)
+    rate, vector = slowest_mode(graph)
     n, matrix = graph.n, laplacian(graph)
     rng = np.random.default_rng(0)
     rates, counts = [np.array([rate])], [np.array([1.0])]
@@ -242,10 +251,8 @@ def _lanczos(graph: Graph, starts: int = 4) -> tuple[Floats, Floats]:
 
 
 def _quadrature(matrix: Any, start: Floats, fixed: Floats) -> tuple[Floats, Floats]:
-    """Eigenvalues that a vector is made of and their shares, after some steps of Lanczos."""
-    from scipy.linalg import eigh_tridiagonal
-
-    steps = min(STEPS, len(start) - 2)
+    """Return the eigenvalues that a vector consists of and their shares, after some steps of Lanczos."""
+    steps = min(LANCZOS_STEPS, len(start) - 2)
     along, across = np.zeros(steps), np.zeros(steps - 1)
     before, now = np.zeros_like(start), start / np.linalg.norm(start)
     for k in range(steps):
@@ -255,9 +262,9 @@ def _quadrature(matrix: Any, start: Floats, fixed: Floats) -> tuple[Floats, Floa
         new -= fixed @ (fixed.T @ new)
         if k < steps - 1:
             across[k] = np.linalg.norm(new)
-            if across[k] < 1e-12 * along.max():  # the vector is made of so few eigenvectors
+            if across[k] < 1e-12 * along.max():  # the vector consists of few eigenvectors
                 along, across = along[: k + 1], across[:k]
                 break
             before, now = now, new / across[k]
-    values, vectors = eigh_tridiagonal(along, across)
+    values, vectors = scipy_module("linalg").eigh_tridiagonal(along, across)
     return values, vectors[0] ** 2
