@@ -13,8 +13,8 @@ import pytest
 from gosta import datasets
 from gosta.cli.main import main
 from gosta.errors import InputError
-from gosta.experiments import comparisons, figures, ours, reproduce, spectra
-from gosta.experiments.paper import GRAPHS, Curve, Plan, Subject, time_to
+from gosta.experiments.paper import comparisons, drawing, figure6, reproduce, table1
+from gosta.experiments.paper.model import GRAPHS, Curve, Plan, Subject, time_to
 from gosta.experiments.study import Job
 
 
@@ -35,7 +35,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 def test_a_stand_in_from_the_command_to_the_files(
     command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spectra, "DRAWS", 2)
+    monkeypatch.setattr(table1, "DRAWS", 2)
     given = ("figure3b", "--runs", 2, "--data", "breast-cancer", "--out")
     one, two = tmp_path / "one", tmp_path / "two"
     code, out, err = command(*given, one, "--workers", 1)
@@ -158,9 +158,9 @@ def six() -> dict[tuple[str, str], Curve]:
 def test_claims_of_figure6_follow_the_curves(plan: Plan, six: dict[tuple[str, str], Curve]) -> None:
     def agree(**torus: Curve) -> list[bool]:
         changed = six | {("torus", name.replace("_", "-")): curve for name, curve in torus.items()}
-        return [claim.agrees for claim in ours.figure6(plan, made(changed)).claims]
+        return [claim.agrees for claim in figure6.figure6(plan, made(changed)).claims]
 
-    found = ours.figure6(plan, made(six))
+    found = figure6.figure6(plan, made(six))
     assert [claim.agrees for claim in found.claims] == [True] * 3
     assert found.numbers["sent"]["torus"]["tracking"] == pytest.approx(3.2e6, rel=0.01)
     assert found.numbers["sent"]["torus"]["gosta-async"] == pytest.approx(28e6, rel=0.01)
@@ -171,39 +171,39 @@ def test_claims_of_figure6_follow_the_curves(plan: Plan, six: dict[tuple[str, st
     late = falling(1_600_000, 1000, 1, 32)
     late.error[-1] = 1.2 * six["*", "gosta-async"].error[-1]
     assert agree(tracking=late) == [True, False, True]
-    assert ours.figure6(plan, made(six | {("torus", "tracking"): late})).claims[1].finding == ours.CHANCE
+    assert figure6.figure6(plan, made(six | {("torus", "tracking"): late})).claims[1].finding == figure6.CHANCE
     late.error[-1] = 0.02
-    assert ours.figure6(plan, made(six | {("torus", "tracking"): late})).claims[1].finding != ours.CHANCE
+    assert figure6.figure6(plan, made(six | {("torus", "tracking"): late})).claims[1].finding != figure6.CHANCE
 
 
 def test_figure6_says_at_least_where_gosta_is_not_there(plan: Plan, six: dict[tuple[str, str], Curve]) -> None:
     six["torus", "gosta-async"] = falling(1_600_000, 32_000, 1, 28)
-    claims = ours.figure6(plan, made(six)).claims
+    claims = figure6.figure6(plan, made(six)).claims
     assert claims[0].measured.startswith("10.0, 10.0, at least 16.0 times fewer")
     assert "GoSta-async ends at 2.00 %" in claims[2].measured
 
 
 def test_figure6_takes_the_flooding_of_figure4(plan: Plan) -> None:
-    four, six = ({job.key: job for job in jobs(plan)} for jobs in (comparisons.figure4_jobs, ours.figure6_jobs))
+    four, six = ({job.key: job for job in jobs(plan)} for jobs in (comparisons.figure4_jobs, figure6.figure6_jobs))
     assert [four[key].protocol for key in four.keys() & six.keys()] == ["flooding"] * 3
     assert len(six) == 16
 
 
 def test_figure6_from_the_command_to_its_table(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ours, "LONG", 20_000)
+    monkeypatch.setattr(figure6, "LONG", 20_000)
     code, out, err = command("figure6", "--runs", 1, "--data", "breast-cancer", "--out", tmp_path)
     assert code == 0, err
     assert "of 3 claims agree" in out
     rows = (tmp_path / "figure6.csv").read_text().splitlines()
-    assert [row.partition(",")[0] for row in rows[1:]] == [figures.NAMES[name] for name in ours.PROTOCOLS]
+    assert [row.partition(",")[0] for row in rows[1:]] == [drawing.NAMES[name] for name in figure6.PROTOCOLS]
     assert "never" not in rows[1]
     assert (tmp_path / "figure6.png").exists()
 
 
 def test_figure6_is_drawn_with_all_protocols(plan: Plan, six: dict[tuple[str, str], Curve]) -> None:
-    figure = ours.draw_figure6(plan, made(six), ours.figure6(plan, made(six)))
+    figure = figure6.draw_figure6(plan, made(six), figure6.figure6(plan, made(six)))
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == [figures.NAMES[name] for name in ours.PROTOCOLS]
+    assert names == [drawing.NAMES[name] for name in figure6.PROTOCOLS]
     assert [len(ax.lines) for ax in figure.axes] == [7] * 3  # all protocols, and 1 %
     assert figure.axes[0].get_xscale() == figure.axes[0].get_yscale() == "log"
     low, high = figure.axes[0].get_ylim()
@@ -236,8 +236,8 @@ def test_figure3a_claims_follow_the_times(plan: Plan) -> None:
 
 
 def test_table1_has_the_papers_digits(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spectra, "DRAWS", 2)
-    found = spectra.table1(plan, lambda _job: pytest.fail("no simulation is needed"))
+    monkeypatch.setattr(table1, "DRAWS", 2)
+    found = table1.table1(plan, lambda _job: pytest.fail("no simulation is needed"))
     assert [
         claim.agrees for claim in found.claims if "has a gap" in claim.sentence and "Watts" not in claim.sentence
     ] == [True] * 4

@@ -17,7 +17,7 @@ import pytest
 
 import gosta
 from gosta.cli.options import statistic as from_file
-from gosta.experiments import backends, report
+from gosta.experiments import backends, summary
 from gosta.experiments.backends import Lost, Task
 from gosta.experiments.results import Results
 from gosta.experiments.study import Study, read
@@ -240,7 +240,7 @@ def test_what_cannot_work_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "study-results.png").stat().st_size > 10_000
     went = sweep(study, tmp_path / "study-results", workers=1)
     assert (went.before, len(went.failed)) == (3, 5)
-    records = report.records(study.jobs, went.results.frame(study.jobs), went.failed)
+    records = summary.records(study.jobs, went.results.frame(study.jobs), went.failed)
     assert ["failed" in record for record in records] == [job.key in went.failed for job in study.jobs]
     written(tmp_path, 'data = "iris"\nstatistic = "spearman-rho"\nprotocol = "u2"\n', "none.toml")
     none = command("sweep", "none.toml", folder=tmp_path)
@@ -269,7 +269,7 @@ def f(x, y): return abs(x[0] - y[0])
     a = [k % 7 for k in range(20)]
     exact = sum(abs(p - q) for p in a for q in a) / 380
     assert frame.loc[frame["component"] == 1, "exact"].tolist() == pytest.approx([2 * exact] * 6)
-    assert [type(r["exact"]) for r in report.records(study.jobs, frame, {})] == [list, list]
+    assert [type(r["exact"]) for r in summary.records(study.jobs, frame, {})] == [list, list]
     (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{k % 5},{k}\n" for k in range(20)))
     changed = read(study.path, find=from_file)
     assert {job.key for job in changed.jobs}.isdisjoint(job.key for job in study.jobs)
@@ -364,22 +364,22 @@ def test_command_line_mistakes(tmp_path: Path) -> None:
 
 
 def test_many_jobs_are_summed_up_over_seeds(grid: Study, whole: pd.DataFrame) -> None:
-    records = report.records(grid.jobs, whole, {})
-    table = report.summary(records)
+    records = summary.records(grid.jobs, whole, {})
+    table = summary.summary(records)
     assert "means over 2 seeds" in table
     assert len(table.splitlines()) == 1 + 1 + 16 + 1
-    few = report.summary(records[:2])
+    few = summary.summary(records[:2])
     assert "data iris, statistic variance, graph complete, protocol gosta-async, n 50" in few
     assert [line.split()[0] for line in few.splitlines()[1:4]] == ["seed", "0", "1"]
 
 
 def test_the_picture_has_a_panel_for_each_statistic_and_graph(whole: pd.DataFrame) -> None:
-    figure = report.draw(whole, "grid")
+    figure = summary.draw(whole, "grid")
     assert [ax.get_title() for ax in figure.axes] == ["complete", "cycle", "", ""]
     assert [len(ax.lines) for ax in figure.axes] == [4] * 4
     assert [text.get_text() for text in figure.legends[0].texts] == ["gosta-async", "u2", "n = 50", "n = 80"]
     alone = whole[(whole["n"] == 50) & (whole["graph"] == "cycle")].assign(error=0.0, spacing="log")
-    assert len(report.draw(alone, "zero").axes) == 2
+    assert len(summary.draw(alone, "zero").axes) == 2
 
 
 def test_values_do_not_depend_on_the_number_of_cores() -> None:

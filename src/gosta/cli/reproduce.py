@@ -12,7 +12,7 @@ from gosta.cli import options
 from gosta.errors import InputError
 
 if TYPE_CHECKING:
-    from gosta.experiments.paper import Part
+    from gosta.experiments.paper.model import Part
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -56,8 +56,8 @@ def reproduce(
 
     Simulations that are done are never done again: after an interruption the same command goes on.
     """
-    from gosta.experiments import reproduce as paper
-    from gosta.experiments.written import data_in_words, write
+    from gosta.experiments.paper import reproduce as paper
+    from gosta.experiments.paper.report import data_in_words, write
 
     names = paper.chosen(parts or [])
     plan = paper.plan(runs, seed, data)

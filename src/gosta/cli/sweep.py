@@ -64,7 +64,7 @@ def sweep(
     options.check_picture("plot", picture)
     if not folder.is_dir():
         options.check_writable("out", folder)
-    from gosta.experiments import report
+    from gosta.experiments import summary
     from gosta.experiments.study import read
     from gosta.experiments.sweep import sweep as run
     from gosta.views import plots
@@ -73,18 +73,18 @@ def sweep(
     went = run(chosen, folder, backend=backend, scheduler=scheduler, workers=workers)  # type: ignore[arg-type]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off what is said now
     frame = went.results.frame(chosen.jobs)
-    found = report.records(chosen.jobs, frame, went.failed)
+    found = summary.records(chosen.jobs, frame, went.failed)
     if as_json:
         print("\n".join(map(json.dumps, found)), flush=True)
     elif found:
-        print(report.summary(found), flush=True)
+        print(summary.summary(found), flush=True)
     done, jobs = len(found) - len(went.failed), len(chosen.jobs)
     if went.interrupted:
         print(f"gosta: stopped; {done} of {jobs} jobs are kept in {folder}; the same command goes on", file=sys.stderr)
         raise typer.Exit(130)
     if not done:
         raise InputError(f"{study}: none of its {jobs} jobs can be done; see the reasons above")
-    plots.save(report.draw(frame, study.stem), picture)
+    plots.save(summary.draw(frame, study.stem), picture)
     if not as_json:
         before = f" ({went.before} of them before)" if went.before else ""
         print(f"{done} of {jobs} jobs done{before}: {folder}; picture: {picture}")

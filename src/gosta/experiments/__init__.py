@@ -1,1 +1,1 @@
-"""Many simulations at once: studies of one's own."""
+"""Many simulations at once: studies of the user, and the experiments of the paper."""

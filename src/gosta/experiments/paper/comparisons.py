@@ -9,8 +9,8 @@ import numpy as np
 
 from gosta.errors import InputError
 from gosta.estimation.problem import settle
-from gosta.experiments import figures
-from gosta.experiments.paper import (
+from gosta.experiments.paper import drawing
+from gosta.experiments.paper.model import (
     GRAPHS,
     ITERATIONS,
     Claim,
@@ -99,26 +99,26 @@ def figure2(plan: Plan, curve: Curves) -> Found:
 def draw_figure2(plan: Plan, curve: Curves, _found: Found) -> Any:
     """Six panels, with what theory says of GoSta-sync."""
     subjects = (plan.auc, plan.scatter)
-    figure, axes = figures.panels(2, 3)
+    figure, axes = drawing.panels(2, 3)
     shown = []
     with progress.bar("theory of figure 2", axes.size) as advance:
         for ax, (subject, graph) in zip(axes.ravel(), itertools.product(subjects, GRAPHS), strict=True):
             for name in ("gosta-sync", "u2"):
                 shown.append(curve(plan.job(subject, graph, name)))
-                figures.error_curve(ax, name, shown[-1])
+                drawing.error_curve(ax, name, shown[-1])
             _theory(ax, plan, subject, graph, "gosta-sync", shown[-1].iterations)
             advance(1)
-    figures.theory_legend(axes[0, 0], [EXPECTED, BOUND])
-    figures.limits(axes[0, 0], shown)
+    drawing.theory_legend(axes[0, 0], [EXPECTED, BOUND])
+    drawing.limits(axes[0, 0], shown)
     rows = [subject.title for subject in subjects]
-    figures.finish(figure, axes, list(GRAPHS.values()), "iterations", rows)
+    drawing.finish(figure, axes, list(GRAPHS.values()), "iterations", rows)
     return figure
 
 
 def _theory(ax: Any, plan: Plan, subject: Subject, graph: str, protocol: str, iterations: Floats) -> None:
     setting = settle(protocol, subject.rows, subject.statistic, graph, plan.seed, subject.options)
     at = np.unique(np.linspace(iterations[0], iterations[-1], THEORY_POINTS).astype(np.int64))
-    figures.theory_curves(ax, protocol, at, error_curves(setting, at, predicted=False))
+    drawing.theory_curves(ax, protocol, at, error_curves(setting, at, predicted=False))
 
 
 def sizes(plan: Plan) -> list[int]:
@@ -181,19 +181,19 @@ def figure3a(plan: Plan, curve: Curves) -> Found:
 
 def draw_figure3a(plan: Plan, _curve: Curves, found: Found) -> Any:
     """Times against sizes, with the predicted ones."""
-    figure = new_figure(figures.WIDTH / 2, 2.6, dpi=300)
+    figure = new_figure(drawing.WIDTH / 2, 2.6, dpi=300)
     ax, subject = figure.add_subplot(), plan.scatter
     nodes = found.numbers["n"]
     for name in ("gosta-sync", "u2"):
         colour = COLOURS[name]
-        ax.plot(nodes, found.numbers[name], "o-", markersize=3, color=colour, label=figures.NAMES[name], linewidth=1.2)
+        ax.plot(nodes, found.numbers[name], "o-", markersize=3, color=colour, label=drawing.NAMES[name], linewidth=1.2)
         predicted = [
             predict("complete", name, WANTED, subject.rows.head(n), subject.statistic, **subject.options).exchanges
             for n in nodes
         ]
         iterations = np.array(predicted) / find(name).draws
         ax.plot(nodes, iterations, color=colour, linestyle=DASHES["predicted"], linewidth=0.8)
-    figures.theory_legend(ax, ["predicted"])
+    drawing.theory_legend(ax, ["predicted"])
     ax.set(xscale="log", yscale="log", xlabel="nodes", ylabel="iterations to 20 % error")
     ax.set_title(f"{subject.title}, complete graph")
     for axis in (ax.xaxis, ax.yaxis):
@@ -235,7 +235,7 @@ def figure3b(plan: Plan, curve: Curves) -> Found:
 
 def draw_figure3b(plan: Plan, curve: Curves, _found: Found) -> Any:
     """Three panels."""
-    return figures.by_graph(_curves(plan, curve, ["gosta-sync", "gosta-async"], SHORT), plan.scatter.title)
+    return drawing.by_graph(_curves(plan, curve, ["gosta-sync", "gosta-async"], SHORT), plan.scatter.title)
 
 
 MASTER = (
@@ -298,7 +298,7 @@ def figure4(plan: Plan, curve: Curves) -> Found:
 
 def draw_figure4(plan: Plan, curve: Curves, _found: Found) -> Any:
     """Three panels."""
-    return figures.by_graph(_curves(plan, curve, ["gosta-async", "flooding"]), plan.scatter.title)
+    return drawing.by_graph(_curves(plan, curve, ["gosta-async", "flooding"]), plan.scatter.title)
 
 
 def figure5_jobs(plan: Plan) -> list[Job]:
@@ -360,7 +360,7 @@ def draw_figure5(plan: Plan, curve: Curves, _found: Found) -> Any:
     """Three panels against numbers sent."""
     master = {"master-node": curve(_master(plan))}
     found = {graph: each | master for graph, each in _curves(plan, curve, ["gosta-async"], LATER).items()}
-    return figures.by_graph(found, plan.scatter.title, "units")
+    return drawing.by_graph(found, plan.scatter.title, "units")
 
 
 def _curves(

@@ -14,14 +14,14 @@ import gosta
 from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
-from gosta.experiments import comparisons, ours, spectra
-from gosta.experiments.figures import STYLE
-from gosta.experiments.paper import Curve, Experiment, Found, Part, Plan, Subject
+from gosta.experiments.paper import comparisons, figure6, table1
+from gosta.experiments.paper.drawing import STYLE
+from gosta.experiments.paper.model import Curve, Experiment, Found, Part, Plan, Subject
 from gosta.experiments.study import LARGEST, Job, Study
 from gosta.experiments.sweep import Backend, sweep
 
 TABLE = {
-    "table1": Experiment("Spectral gaps of the networks", lambda _plan: [], spectra.table1, None),
+    "table1": Experiment("Spectral gaps of the networks", lambda _plan: [], table1.table1, None),
     "figure2": Experiment(
         "GoSta-sync and U2-gossip", comparisons.figure2_jobs, comparisons.figure2, comparisons.draw_figure2
     ),
@@ -41,7 +41,10 @@ TABLE = {
         "GoSta-async and a master node", comparisons.figure5_jobs, comparisons.figure5, comparisons.draw_figure5
     ),
     "figure6": Experiment(
-        "Tracking, which is not in the paper, and all others", ours.figure6_jobs, ours.figure6, ours.draw_figure6
+        "Tracking, which is not in the paper, and all others",
+        figure6.figure6_jobs,
+        figure6.figure6,
+        figure6.draw_figure6,
     ),
 }
 PAPER = ("wine-quality-red", "svmguide3")

@@ -10,7 +10,7 @@ from typing import Any
 
 import gosta
 from gosta.errors import InputError
-from gosta.experiments.paper import Part, Plan
+from gosta.experiments.paper.model import Part, Plan
 
 
 def write(plan: Plan, parts: Sequence[Part], order: Sequence[str], eager: float, folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gosta import graphs
-from gosta.experiments.paper import GRAPHS, Claim, Curves, Found, Plan
+from gosta.experiments.paper.model import GRAPHS, Claim, Curves, Found, Plan
 from gosta.runtime import progress
 from gosta.theory import spectral_gap
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper import GRAPHS, ByGraph, Curve
+from gosta.experiments.paper.model import GRAPHS, ByGraph, Curve
 from gosta.views.plots import COLOURS, DASHES, ErrorCurve, draw_curve, matplotlib, new_figure
 
 WIDTH = 7.0  # inches of a page's two columns

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gosta.experiments import figures
-from gosta.experiments.paper import (
+from gosta.experiments.paper import drawing
+from gosta.experiments.paper.model import (
     GRAPHS,
     ITERATIONS,
     ByGraph,
@@ -56,7 +56,7 @@ def figure6(plan: Plan, curve: Curves) -> Found:
     curves = _curves(plan, curve)
     sent = {g: {name: time_to(each, WANTED, "units") for name, each in curves[g].items()} for g in GRAPHS}
     table = [[f"numbers sent to {100 * WANTED:.0f} % error", *GRAPHS.values()]]
-    table += [[figures.NAMES[name], *(_when(curves[g][name], sent[g][name]) for g in GRAPHS)] for name in PROTOCOLS]
+    table += [[drawing.NAMES[name], *(_when(curves[g][name], sent[g][name]) for g in GRAPHS)] for name in PROTOCOLS]
     numbers: dict[str, Any] = {
         graph: {name: numbers_of(each) for name, each in curves[graph].items()} for graph in GRAPHS
     }
@@ -125,7 +125,7 @@ def _first_claim(curves: ByGraph, sent: Mapping[str, Mapping[str, float]]) -> Cl
         after.append(min((at for at in others if not isnan(at)), default=nan))
         for name in PROTOCOLS[1:]:
             if isnan(sent[graph][name]):
-                behind.setdefault(figures.NAMES[name], []).append(100 * float(each[name].error[-1]))
+                behind.setdefault(drawing.NAMES[name], []).append(100 * float(each[name].error[-1]))
     stopped = "; ".join(f"{name} ends at {between(errors)} %" for name, errors in behind.items())
     return Claim(
         f"For the numbers it sends, too, it is the first at {100 * WANTED:.0f} % error.",
@@ -137,7 +137,7 @@ def _first_claim(curves: ByGraph, sent: Mapping[str, Mapping[str, float]]) -> Cl
 
 def draw_figure6(plan: Plan, curve: Curves, _found: Found) -> Any:
     """Three panels against numbers sent, from where a master would have heard all rows."""
-    figure = figures.by_graph(_curves(plan, curve), plan.scatter.title, "units", "log")
+    figure = drawing.by_graph(_curves(plan, curve), plan.scatter.title, "units", "log")
     for ax in figure.axes:
         for k, (name, line) in enumerate(zip(PROTOCOLS, ax.lines, strict=True)):
             line.set(zorder=3 - k / len(PROTOCOLS), linewidth=2.2 if name == "gosta-sync" else 1.2)  # seen below async
