@@ -1,4 +1,4 @@
-"""The command line in this process."""
+"""Running the command line in the test process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gosta.cli.main import main
 
 
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
-    """A function that runs ``gosta`` with some arguments, and gives its exit code and what it wrote."""
+    """Return a function that runs ``gosta`` and returns its exit code, standard output and standard error."""
 
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["gosta", *map(str, arguments)])

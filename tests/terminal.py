@@ -1,25 +1,25 @@
-"""Reading what a process shows on a terminal."""
+"""Reading the output of a process from a pseudo-terminal."""
 
 from __future__ import annotations
 
 import os
 
 
-def read_until(terminal: int, sign: bytes) -> bytes:
-    """What is shown until a sign appears."""
+def read_until(terminal: int, marker: bytes) -> bytes:
+    """Return the output up to and including a marker."""
     shown = b""
-    while sign not in shown:
+    while marker not in shown:
         shown += os.read(terminal, 4096)
     return shown
 
 
 def read_rest(terminal: int) -> bytes:
-    """All that is left after the process has ended."""
+    """Return the remaining output after the process has ended."""
     shown = b""
     try:
         while piece := os.read(terminal, 4096):
             shown += piece
-    except OSError:  # how Linux says that nobody writes any more
+    except OSError:  # Linux: no process has the other end open
         pass
     os.close(terminal)
     return shown

@@ -1,4 +1,4 @@
-"""Whatever is wrong gets one clear line that names the argument, the value and the way out."""
+"""Input errors: one line that names the argument, its value and what to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gosta.statistics import STATISTICS
 LABELLED = {"a": [1.0, 2.0, 3.0], "b": [3.0, 2.0, 5.0], "label": ["x", "y", "x"]}
 
 
-def says(message: str, *args: Any, **kwargs: Any) -> None:
+def assert_rejected(message: str, *args: Any, **kwargs: Any) -> None:
     with pytest.raises(gosta.InputError) as caught:
         gosta.exact(*args, **kwargs)
     assert "\n" not in str(caught.value)
@@ -28,87 +28,95 @@ def says(message: str, *args: Any, **kwargs: Any) -> None:
 
 
 def test_names() -> None:
-    says("unknown statistic 'acu'; did you mean 'auc'", LABELLED, "acu")
-    says("unknown data set or file 'breast-cancr'; did you mean 'breast-cancer'", "breast-cancr", "auc")
-    says("no such file: nowhere.csv", "nowhere.csv", "auc")
-    says("ending '.xls' is none of .csv", "table.xls", "auc")
-    says("unknown column of the data 'c'; there are: a, b, label", LABELLED, "variance", columns="c")
-    says("column 7 asked for, the data has 3", LABELLED, "variance", columns=7)
-    says("kendall-tau has no option 'kind'; its options are: variant='a'", LABELLED, "kendall-tau", kind="b")
-    says("variant = 'c' must be 'a' or 'b'", LABELLED, "kendall-tau", columns=["a", "b"], variant="c")
-    says("neither a name nor a statistic", LABELLED, max)
-    says("normalisation = 'W'", LABELLED, "variance", columns="a", normalisation="W")
+    assert_rejected("unknown statistic 'acu'; did you mean 'auc'", LABELLED, "acu")
+    assert_rejected("unknown data set or file 'breast-cancr'; did you mean 'breast-cancer'", "breast-cancr", "auc")
+    assert_rejected("no such file: nowhere.csv", "nowhere.csv", "auc")
+    assert_rejected("ending '.xls' is none of .csv", "table.xls", "auc")
+    assert_rejected("unknown column of the data 'c'; there are: a, b, label", LABELLED, "variance", columns="c")
+    assert_rejected("column 7 asked for, the data has 3", LABELLED, "variance", columns=7)
+    assert_rejected("kendall-tau has no option 'kind'; its options are: variant='a'", LABELLED, "kendall-tau", kind="b")
+    assert_rejected("variant = 'c' must be 'a' or 'b'", LABELLED, "kendall-tau", columns=["a", "b"], variant="c")
+    assert_rejected("neither a name nor a statistic", LABELLED, max)
+    assert_rejected("normalisation = 'W'", LABELLED, "variance", columns="a", normalisation="W")
 
 
 def test_shapes() -> None:
-    says("needs at least two complete rows, the data has 1", [1.0], "variance")
-    says("has no rows", np.empty((0, 2)), "kendall-tau")
-    says("different lengths", [[1, 2], [3]], "kendall-tau")
-    says("different lengths", {"a": [1, 2], "b": [1]}, "kendall-tau")
-    says(r"shape \(2, 2, 2\)", np.zeros((2, 2, 2)), "variance")
-    says("complex", np.zeros(3, dtype=complex), "variance")
-    says("variance: needs one column; the data has 2 .*columns=\\['a'\\]", {"a": [1, 2], "b": [3, 4]}, "variance")
-    says("needs columns for first, second", [1.0, 2.0], "kendall-tau")
-    says("each column may stand there once", LABELLED, "kendall-tau", columns=["a", "a"])
-    says("columns is empty", LABELLED, "kendall-tau", columns=[])
-    says("split = 3", LABELLED, "distance-correlation", columns=["a", "b"], split=3)
-    says("no columns besides label and score", {"label": [0, 1, 0, 1]}, "auc")
-    says("no columns besides label and score", {"score": [0, 1]}, "mean-pairwise-distance")
-    says(r"values of different lengths", {"a": [[1, 2], [3]]}, "variance")
-    says(r"with shape \(\)", np.array((1.0, 2.0), dtype=[("a", float), ("b", float)]), "covariance")
-    says(r"with shape \(2, 2\)", np.zeros((2, 2), dtype=[("a", float), ("b", float)]), "covariance")
-    says("score has 2 values, the data has 3 rows", LABELLED, "auc", score=[1, 2])
-    says("score and columns are both given: choose one of the two", LABELLED, "auc", score="a", columns="b")
+    assert_rejected("needs at least two complete rows, the data has 1", [1.0], "variance")
+    assert_rejected("has no rows", np.empty((0, 2)), "kendall-tau")
+    assert_rejected("different lengths", [[1, 2], [3]], "kendall-tau")
+    assert_rejected("different lengths", {"a": [1, 2], "b": [1]}, "kendall-tau")
+    assert_rejected(r"shape \(2, 2, 2\)", np.zeros((2, 2, 2)), "variance")
+    assert_rejected("complex", np.zeros(3, dtype=complex), "variance")
+    assert_rejected(
+        "variance: needs one column; the data has 2 .*columns=\\['a'\\]", {"a": [1, 2], "b": [3, 4]}, "variance"
+    )
+    assert_rejected("needs columns for first, second", [1.0, 2.0], "kendall-tau")
+    assert_rejected("each column may stand there once", LABELLED, "kendall-tau", columns=["a", "a"])
+    assert_rejected("columns is empty", LABELLED, "kendall-tau", columns=[])
+    assert_rejected("split = 3", LABELLED, "distance-correlation", columns=["a", "b"], split=3)
+    assert_rejected("no columns besides label and score", {"label": [0, 1, 0, 1]}, "auc")
+    assert_rejected("no columns besides label and score", {"score": [0, 1]}, "mean-pairwise-distance")
+    assert_rejected(r"values of different lengths", {"a": [[1, 2], [3]]}, "variance")
+    assert_rejected(r"with shape \(\)", np.array((1.0, 2.0), dtype=[("a", float), ("b", float)]), "covariance")
+    assert_rejected(r"with shape \(2, 2\)", np.zeros((2, 2), dtype=[("a", float), ("b", float)]), "covariance")
+    assert_rejected("score has 2 values, the data has 3 rows", LABELLED, "auc", score=[1, 2])
+    assert_rejected("score and columns are both given: choose one of the two", LABELLED, "auc", score="a", columns="b")
     for columns in ([None], [1.5], 1.5, True):
-        says("neither a column's name nor its position", LABELLED, "variance", columns=columns)
-    says("label has 2 values, the data has 3 rows", LABELLED, "auc", label=[0, 1])
+        assert_rejected("neither a column's name nor its position", LABELLED, "variance", columns=columns)
+    assert_rejected("label has 2 values, the data has 3 rows", LABELLED, "auc", label=[0, 1])
 
 
 def test_values() -> None:
-    says("column 'a' has 'two' in row 2 where a number is needed", {"a": ["1", "two"]}, "variance")
-    says("column 'label' has 'x' in row 1", LABELLED, "mean-pairwise-distance", columns=["a", "label"])
-    says("'0' has 2 missing or infinite values .first in row 2.*--drop-missing", [1.0, np.nan, np.inf], "variance")
-    says("at least two complete rows, the data has 1", [1.0, np.nan], "variance", drop_missing=True)
-    says("not negative, the least is -1", [1.0, -1.0], "gini-index")
-    says("not all zero", [0.0, 0.0], "gini-index")
+    assert_rejected("column 'a' has 'two' in row 2 where a number is needed", {"a": ["1", "two"]}, "variance")
+    assert_rejected("column 'label' has 'x' in row 1", LABELLED, "mean-pairwise-distance", columns=["a", "label"])
+    assert_rejected(
+        "'0' has 2 missing or infinite values .first in row 2.*--drop-missing", [1.0, np.nan, np.inf], "variance"
+    )
+    assert_rejected("at least two complete rows, the data has 1", [1.0, np.nan], "variance", drop_missing=True)
+    assert_rejected("not negative, the least is -1", [1.0, -1.0], "gini-index")
+    assert_rejected("not all zero", [0.0, 0.0], "gini-index")
     for bandwidth in (-1, "wide", True):
-        says(f"bandwidth = {bandwidth!r} must be", LABELLED, "mmd", columns="a", bandwidth=bandwidth)
-    says("column 'a' has '1000.* in row 2 where a number is needed", {"a": [1, 10**400]}, "variance")
-    says("datetime", {"a": np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")}, "variance")
-    says("event column must hold 1", {"time": [1, 2], "event": [2, 1], "score": [1, 2]}, "concordance-index")
-    says("not defined here: it divides by zero", {"a": [1, 1, 1], "b": [1, 2, 3]}, "spearman-rho")
-    says("not defined here", {"time": [1, 2], "event": [0, 0], "score": [1, 2]}, "concordance-index")
-    says("centroids have 3 coordinates, the points", LABELLED, "within-cluster-scatter", centroids=[[1, 2, 3]])
+        assert_rejected(f"bandwidth = {bandwidth!r} must be", LABELLED, "mmd", columns="a", bandwidth=bandwidth)
+    assert_rejected("column 'a' has '1000.* in row 2 where a number is needed", {"a": [1, 10**400]}, "variance")
+    assert_rejected("datetime", {"a": np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")}, "variance")
+    assert_rejected("event column must hold 1", {"time": [1, 2], "event": [2, 1], "score": [1, 2]}, "concordance-index")
+    assert_rejected("not defined here: it divides by zero", {"a": [1, 1, 1], "b": [1, 2, 3]}, "spearman-rho")
+    assert_rejected("not defined here", {"time": [1, 2], "event": [0, 0], "score": [1, 2]}, "concordance-index")
+    assert_rejected(
+        "centroids have 3 coordinates, the points", LABELLED, "within-cluster-scatter", centroids=[[1, 2, 3]]
+    )
 
 
 def test_labels() -> None:
-    says("auc: needs labels", {"a": [1.0, 2.0]}, "auc")
-    says("auc: needs labels", {"a": [1.0, 2.0], "name": ["x", "y"]}, "auc")
-    says("within-cluster-scatter: needs labels", {"a": ["x", "y"]}, "within-cluster-scatter")
-    says("needs two classes, label column 'label' has 1 only", [1.0, 2.0], "auc", label=[1, 1])
-    says("has 3 .*positive=", [1.0, 2.0, 3.0], "auc", label=["x", "y", "z"])
-    says(
+    assert_rejected("auc: needs labels", {"a": [1.0, 2.0]}, "auc")
+    assert_rejected("auc: needs labels", {"a": [1.0, 2.0], "name": ["x", "y"]}, "auc")
+    assert_rejected("within-cluster-scatter: needs labels", {"a": ["x", "y"]}, "within-cluster-scatter")
+    assert_rejected("needs two classes, label column 'label' has 1 only", [1.0, 2.0], "auc", label=[1, 1])
+    assert_rejected("has 3 .*positive=", [1.0, 2.0, 3.0], "auc", label=["x", "y", "z"])
+    assert_rejected(
         "unknown class of label column 'label' 'w'; there are: x, y", [1.0, 2.0], "auc", label=["x", "y"], positive="w"
     )
-    says("one only", [1.0, np.nan, 2.0], "auc", label=[0, 1, 0], drop_missing=True)
+    assert_rejected("one only", [1.0, np.nan, 2.0], "auc", label=[0, 1, 0], drop_missing=True)
 
 
 def test_numbers_too_large_to_compute_with() -> None:
     large = {"a": [1e300, 2e300, 3e300], "b": [1e300, 2e300, 1e300], "label": [0, 1, 1]}
-    says("too large to be made a score", large, "auc")
-    says("bandwidth = inf must be", large, "mmd")
-    says("too far from the centroids", large, "within-cluster-scatter", centroids="class-means")
+    assert_rejected("too large to be made a score", large, "auc")
+    assert_rejected("bandwidth = inf must be", large, "mmd")
+    assert_rejected("too far from the centroids", large, "within-cluster-scatter", centroids="class-means")
 
 
 @pytest.mark.parametrize("name", STATISTICS)
-def test_rows_or_a_class_wholly_missing(name: str) -> None:
+def test_all_rows_or_a_class_missing(name: str) -> None:
     count = {"concordance-index": 3, "variance": 1, "gini-mean-difference": 1, "gini-index": 1}.get(name, 2)
     x, label = np.ones((4, count)), [0, 1, 0, 1]
     x[:, 0] = np.nan
-    says(f"{name}: needs at least two complete rows, the data has 0", x, name, label=label, drop_missing=True)
+    assert_rejected(
+        f"{name}: needs at least two complete rows, the data has 0", x, name, label=label, drop_missing=True
+    )
     x[:, 0] = [1.0, np.nan, 2.0, np.nan]
     if STATISTICS[name].sample_index is not None:
-        says(f"{name}: needs two classes, the complete rows", x, name, label=label, drop_missing=True)
+        assert_rejected(f"{name}: needs two classes, the complete rows", x, name, label=label, drop_missing=True)
 
 
 NESTED = {
@@ -122,26 +130,26 @@ NESTED = {
 
 
 @pytest.mark.parametrize("column", NESTED.values(), ids=NESTED)
-def test_columns_of_neither_numbers_nor_text_are_refused_on_use_only(column: Any, tmp_path: Path) -> None:
+def test_columns_of_neither_numbers_nor_text_are_rejected_on_use_only(column: Any, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"odd": column, "x": [1.0, 2.0]}), path)
     assert gosta.exact(path, "variance", columns="x") == 0.5
-    says("column 'odd' has .* in row 1 where a number is needed", path, "variance", columns="odd")
-    says("label column 'odd' holds neither numbers nor text", path, "auc", columns="x", label="odd")
+    assert_rejected("column 'odd' has .* in row 1 where a number is needed", path, "variance", columns="odd")
+    assert_rejected("label column 'odd' holds neither numbers nor text", path, "auc", columns="x", label="odd")
 
 
 def test_messages_stay_short(tmp_path: Path) -> None:
     wide = {f"c{k}": [1, 2] for k in range(5000)}
-    says(r"there are: c0, c1, .*, c19, \.\.\. \(5000 in all\)$", wide, "variance", columns="zzz")
-    says(r"unknown column .* there are: a b$", {"a\nb": [1, 2]}, "variance", columns="zzz")
+    assert_rejected(r"there are: c0, c1, .*, c19, \.\.\. \(5000 in all\)$", wide, "variance", columns="zzz")
+    assert_rejected(r"unknown column .* there are: a b$", {"a\nb": [1, 2]}, "variance", columns="zzz")
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"x": [1.0, 2.0] * 100}), path)
     content = path.read_bytes()
     path.write_bytes(content[:-200] + b"\xfe" * 192 + content[-8:])
-    says("cannot read .*t.parquet", path, "variance")
+    assert_rejected("cannot read .*t.parquet", path, "variance")
 
 
-def test_own_copies_that_are_something_else(tmp_path: Path) -> None:
+def test_own_copies_of_the_wrong_file(tmp_path: Path) -> None:
     path = tmp_path / "wine.csv"
     for content, message in [
         ("", "has no rows"),
@@ -153,10 +161,10 @@ def test_own_copies_that_are_something_else(tmp_path: Path) -> None:
 
 
 def test_intervals() -> None:
-    says("interval = 95 must lie between 0 and 1", [1.0, 2.0, 3.0], "variance", interval=95)
-    says("interval = True must", [1.0, 2.0, 3.0], "variance", interval=True)
-    says("at least three rows", [1.0, 2.0], "variance", interval=0.9)
-    says("two rows of each class", [1.0, 2.0, 3.0], "auc", label=[0, 0, 1], interval=0.9)
+    assert_rejected("interval = 95 must lie between 0 and 1", [1.0, 2.0, 3.0], "variance", interval=95)
+    assert_rejected("interval = True must", [1.0, 2.0, 3.0], "variance", interval=True)
+    assert_rejected("at least three rows", [1.0, 2.0], "variance", interval=0.9)
+    assert_rejected("two rows of each class", [1.0, 2.0, 3.0], "auc", label=[0, 0, 1], interval=0.9)
 
 
 def test_loading() -> None:
@@ -202,14 +210,14 @@ def test_loading() -> None:
 def test_broken_files(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    says(message, path, "variance")
+    assert_rejected(message, path, "variance")
 
 
-def test_files_that_are_not_files_or_hold_objects(tmp_path: Path) -> None:
+def test_folders_and_files_of_objects(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
-    says("is not a file", tmp_path / "folder.csv", "variance")
+    assert_rejected("is not a file", tmp_path / "folder.csv", "variance")
     np.save(tmp_path / "o.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    says("cannot read .*o.npy", tmp_path / "o.npy", "variance")
+    assert_rejected("cannot read .*o.npy", tmp_path / "o.npy", "variance")
 
 
 def test_files_larger_than_memory(tmp_path: Path) -> None:
@@ -218,22 +226,22 @@ def test_files_larger_than_memory(tmp_path: Path) -> None:
         header = {"descr": "<f8", "fortran_order": False, "shape": (10**12, 1)}
         np.lib.format.write_array_header_2_0(file, header)
         file.truncate(file.tell() + 8 * 10**12)
-    says("GiB of memory and .* are free; take fewer rows", path, "variance")
+    assert_rejected("GiB of memory and .* are free; take fewer rows", path, "variance")
 
 
-def test_memory_of_compressed_files_and_made_up_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_compressed_files_and_synthetic_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "zeros.csv.gz"
     path.write_bytes(gzip.compress(b"a\n" + b"0" * 10**8))
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=10**7))
     assert path.stat().st_size < 10**6
-    says("reading .*zeros.csv.gz needs", path, "variance")
+    assert_rejected("reading .*zeros.csv.gz needs", path, "variance")
     (tmp_path / "commas.csv").write_bytes((b"," * 999 + b"\n") * 1000)
-    says("reading .*commas.csv needs", tmp_path / "commas.csv", "variance")
+    assert_rejected("reading .*commas.csv needs", tmp_path / "commas.csv", "variance")
     with pytest.raises(gosta.InputError, match="50000 rows of lognormal needs"):
         gosta.datasets.load("lognormal", n=50_000)
 
 
-def test_memory_is_asked_for_before_it_is_taken() -> None:
+def test_memory_is_checked_before_it_is_allocated() -> None:
     machine.require_memory(1, "nothing much")
     with pytest.raises(gosta.InputError, match="too much needs 1073741824"):
         machine.require_memory(2**60, "too much")

@@ -1,4 +1,4 @@
-"""The commands as a person types them: real processes where it matters, in this one elsewhere."""
+"""The command line: real processes where terminals, pipes or signals matter, otherwise in this process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):  #
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
         finally:
-            signal.signal(signal.SIGINT, handler)  # `run` stops listening while it saves
+            signal.signal(signal.SIGINT, handler)  # `gosta run` ignores it while it saves
         out, err = capsys.readouterr()
         return Result(out, err, code)
 
@@ -112,7 +112,7 @@ def test_files_and_own_statistics(run, tmp_path: Path) -> None:  # type: ignore[
         (["exact", "--option", "foo=1"], "unknown option 'foo'"),
     ],
 )
-def test_mistakes_get_one_line_and_code_2(run, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
+def test_input_errors_print_one_line_and_exit_with_code_2(run, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
     failed = run(*arguments)
     assert failed.code == 2
     assert failed.err.startswith("gosta: ")
@@ -121,12 +121,12 @@ def test_mistakes_get_one_line_and_code_2(run, arguments: list[str], message: st
     assert failed.out == ""
 
 
-def test_unknown_option_and_command_give_code_2(run) -> None:  # type: ignore[no-untyped-def]
+def test_unknown_option_and_command_exit_with_code_2(run) -> None:  # type: ignore[no-untyped-def]
     assert run("exact", "--colums", "a").code == 2
     assert run("exac").code == 2
 
 
-def test_lists(run) -> None:  # type: ignore[no-untyped-def]
+def test_lists_of_names(run) -> None:  # type: ignore[no-untyped-def]
     shown = run("statistics").out
     assert all(name in shown for name in STATISTICS)
     assert all(name in run("datasets").out for name in gosta.datasets.DATASETS)
@@ -146,7 +146,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert "exact" in done.stdout
 
 
-def test_named_data_need_no_import_of_scikit_learn() -> None:
+def test_exact_of_named_data_does_not_import_scikit_learn() -> None:
     script = (
         "import sys, gosta\ngosta.exact('breast-cancer', 'auc')\n"
         "heavy = {'numba', 'sklearn', 'pandas', 'pyarrow'} & set(sys.modules)\nassert not heavy, heavy\n"
@@ -157,8 +157,8 @@ def test_named_data_need_no_import_of_scikit_learn() -> None:
 LONG = [sys.executable, "-m", "gosta", "exact", "two-gaussians", "--n", "2000000", "-s", "mean-pairwise-distance"]
 
 
-def test_a_bar_appears_and_control_c_ends_it() -> None:
-    """A computation of hours, on a real terminal: the bar comes up, Ctrl-C ends it at once."""
+def test_progress_bar_appears_and_ctrl_c_ends_the_computation() -> None:
+    """Start a computation of hours on a terminal, wait for the progress bar, and interrupt it."""
     terminal, other = pty.openpty()
     process = subprocess.Popen(LONG, stdout=subprocess.PIPE, stderr=other, env={**os.environ, "TERM": "xterm"})
     os.close(other)
@@ -171,7 +171,7 @@ def test_a_bar_appears_and_control_c_ends_it() -> None:
     assert b"interrupted before there was a result" in read_rest(terminal)
 
 
-def test_a_closed_pipe_is_no_error() -> None:
+def test_closed_pipe_prints_no_traceback() -> None:
     process = subprocess.Popen([sys.executable, "-m", "gosta", "exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.close()
@@ -197,7 +197,7 @@ def test_theory_beside_a_simulation(run, tmp_path: Path) -> None:  # type: ignor
     assert "bound" not in json.loads(run(*common, "-p", "gosta-async", "--out", picture).out)
 
 
-def test_theory_is_drawn_over_runs(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_bound_draws_theory_over_runs(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     plain, theory = tmp_path / "plain.png", tmp_path / "theory.png"
     common = ("run", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-p", "u2,flooding", "--runs", "2")
     assert run(*common, "--plot", plain).code == 0
@@ -214,18 +214,18 @@ def test_theory_is_drawn_over_runs(run, tmp_path: Path) -> None:  # type: ignore
         (["theory", "--n", "569", "-g", "torus"], "make no rectangle"),
     ],
 )
-def test_theory_refuses_in_one_line(run, arguments: list[str], words: str) -> None:  # type: ignore[no-untyped-def]
+def test_theory_rejects_input_in_one_line(run, arguments: list[str], words: str) -> None:  # type: ignore[no-untyped-def]
     shown = run(*arguments)
     assert shown.code == 2
     assert words in shown.err
     assert shown.err.count("\n") == 1
 
 
-def test_run_with_tables_intervals_and_stopping(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_run_with_several_rows_per_node_intervals_and_stopping(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     common = ["run", "--runs", 2, "--plot", tmp_path / "x.png"]
     both = run(*common, "--nodes", 20, "-p", "tracking,gosta-async", "--json").out.splitlines()
     first = json.loads(both[0])
-    assert (len(both), first["n"], first["rows"], len(first["alone"])) == (2, 20, 569, 20)
+    assert (len(both), first["n"], first["rows"], len(first["local_values"])) == (2, 20, 569, 20)
     shown = run(*common, "--nodes", 20, "--by", "mean radius", "--interval", "95%").out
     assert "averaging the nodes' own values would give 0.91" in shown
     assert "95 % interval for the population: 0.9" in shown
@@ -257,7 +257,7 @@ def test_run_with_tables_intervals_and_stopping(run, tmp_path: Path) -> None:  #
         (["--interval", "95%", "-p", "gosta-async"], "an interval needs each row's own mean"),
     ],
 )
-def test_run_refuses_in_one_line(run, arguments: list[str], words: str) -> None:  # type: ignore[no-untyped-def]
+def test_run_rejects_input_in_one_line(run, arguments: list[str], words: str) -> None:  # type: ignore[no-untyped-def]
     shown = run("run", *arguments)
     assert shown.code == 2
     assert words in shown.err

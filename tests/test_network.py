@@ -122,7 +122,7 @@ def test_a_node_changes_with_its_files_and_stops_when_told(tmp_path: Path) -> No
     assert up.returncode == 0
     assert "gosta network verify" in told
     assert gosta("network", "verify", folder).returncode == 0
-    left = gosta("network", "forget", folder, "node-2")
+    left = gosta("network", "remove", folder, "node-2")
     assert left.returncode == 0, left.stderr
     run = gosta("network", "up", folder, "--for", 12, "--json")
     assert [(status["node"], status["epoch"]) for status in statuses(run.stdout)] == [

@@ -104,7 +104,7 @@ def test_an_authority_of_ones_own(gosta_: Any, tmp_path: Path, port: int) -> Non
         (["--data", "breast-cancer", "--protocol", "u2"], "protocol = 'u2' is for simulations"),
         (["--data", "breast-cancer", "-s", "mann-whitney", "--interval", "95%"], "is a count"),
         (["--data", "breast-cancer", "--interval", "most"], "interval = 'most' must be none, or a level"),
-        (["--data", "breast-cancer", "--classes", "a,b"], "classes goes with sites' own files"),
+        (["--data", "breast-cancer", "--classes", "a,b"], "classes is for sites' own files"),
         (["--data", "breast-cancer", "--host", "a", "--host", "b"], "host is given 2 times for 8 nodes"),
         (["--data", "breast-cancer", "--port", "65530"], "8 nodes need ports up to 65545"),
         (["--data", "breast-cancer", "--rate", "-1"], "rate = -1.0 must be"),
@@ -115,7 +115,7 @@ def test_an_authority_of_ones_own(gosta_: Any, tmp_path: Path, port: int) -> Non
         (["-s", "kendall-tau", "--columns", "a"], "needs columns for first, second"),
         (["-s", "spearman-rho", "--interval", "95%"], "nodes cannot tell its interval"),
         (["-s", "kendall-tau", "--protocol", "flooding"], "is for simulations"),
-        (["-s", "kendall-tau", "--by", "site"], "by goes with --data"),
+        (["-s", "kendall-tau", "--by", "site"], "by requires --data"),
         (["-s", "kendall-tau", "-o", "nosuch=1"], "has no option 'nosuch'"),
         (["-s", "none.py:mine"], "no such file: none.py"),
     ],
@@ -188,11 +188,11 @@ def test_no_interval_is_said_where_there_can_be_none(gosta_: Any, tmp_path: Path
     init = ("network", "init", "--port", port, "-s", "mann-whitney")
     code, out, _ = gosta_(*init, tmp_path / "a", "--data", "breast-cancer")
     assert code == 0
-    assert "interval    none: mann-whitney is a count" in out
+    assert "interval   none: mann-whitney is a count" in out
     code, out, _ = gosta_(*init, tmp_path / "b", "--score", "s", "--classes", "x,y", "--interval", "none")
     assert code == 0
     assert "  interval " not in out
-    assert "puts its table there as data.csv (scores in s; classes x, y in label)" in out
+    assert "puts its rows there as data.csv (scores in s; classes x, y in label)" in out
     assert folders.overview(tmp_path / "b").network.interval is None
     assert not list((tmp_path / "b").rglob("data.csv"))
 
@@ -218,7 +218,7 @@ def test_a_node_more(gosta_: Any, tmp_path: Path, port: int) -> None:
     rows.write_text("a,b\n1,2\n")
     code, out, err = gosta_("network", "add", folder, "--data", rows)
     assert (code, err) == (0, "")
-    assert f"{folder / 'node-5'}: a new node, joined to node-1, node-2" in out
+    assert f"{folder / 'node-5'}: a new node, with neighbours node-1, node-2" in out
     network = folders.overview(folder)
     assert network.edges[-2:] == (("node-1", "node-5"), ("node-2", "node-5"))
     file = read_node(folder / "node-5" / "node.toml")
@@ -263,7 +263,7 @@ def connected(network: NetworkFile) -> bool:
 def test_the_middle_of_a_star_is_forgotten(gosta_: Any, tmp_path: Path, port: int) -> None:
     folder = tmp_path / "net"
     apart(folder, port, "star")
-    code, out, _ = gosta_("network", "forget", folder, "node-0")
+    code, out, _ = gosta_("network", "remove", folder, "node-0")
     assert code == 0
     assert "node-1 and node-2 are neighbours now" in out
     network = folders.overview(folder)
@@ -274,7 +274,7 @@ def test_the_middle_of_a_star_is_forgotten(gosta_: Any, tmp_path: Path, port: in
         neighbours = read_node(folder / name / "node.toml").neighbours
         assert set(neighbours) == {n for edge in network.edges if name in edge for n in edge} - {name}
     assert (folder / "node-0.forgotten" / "key.pem").exists()
-    assert gosta_("network", "forget", folder, "node-4", "--delete")[0] == 0
+    assert gosta_("network", "remove", folder, "node-4", "--delete")[0] == 0
     assert not list(folder.glob("node-4*"))
     folders.forget(folder, "node-3")
     with pytest.raises(InputError, match="has 2 nodes; without node-1"):
@@ -308,9 +308,9 @@ def test_folders_that_are_elsewhere_are_told(gosta_: Any, tmp_path: Path, port: 
     (folder / "node-1").rename(tmp_path / "at-a-site")
     code, out, _ = gosta_("network", "add", folder, "--neighbours", "node-1,node-3")
     assert code == 0
-    assert "node-1's folder is not here; its node.toml has to say in [neighbours]: " in out
+    assert "node-1's folder is on another machine; set in its node.toml, in [neighbours]: " in out
     where = folders.overview(folder).nodes
     assert f'node-2 = "{where["node-2"]}", node-5 = "{where["node-5"]}"' in out
-    code, out, _ = gosta_("network", "forget", folder, "node-2")
+    code, out, _ = gosta_("network", "remove", folder, "node-2")
     assert code == 0
     assert f'in [neighbours]: node-0 = "{where["node-0"]}", node-5 = "{where["node-5"]}"' in out

@@ -20,7 +20,7 @@ import pytest
 from commands import command
 from terminal import read_rest, read_until
 
-from gosta.cli import tables
+from gosta.cli import status as shown
 from gosta.errors import InputError
 from gosta.net.config import NodeFile, Place, Task, read_node
 from gosta.net.deploy import ask, folders, plan
@@ -250,12 +250,13 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
         assert ask.ask(msgspec.structs.replace(files[0], node=msgspec.structs.replace(files[1].node, name="x"))) is None
         code, out, err = gosta_("status", network / "node-0")
         assert (code, err) == (0, "")
-        assert out.startswith(f"node-0 of network {found.network}: running for ")
-        assert "kendall-tau 0.5\n" in out
-        assert "95 %        0.4 to 0.625" in out
-        assert "in doubt    whether node-1 took an offer, since 2.5 s" in out
-        assert "node-2      connected, 55 exchanges, heard 0.2 s ago, its estimate differs by 0.25 %" in out
-        assert "refused: stranger       3" in out
+        assert out.startswith("node-0\n  state  ")
+        assert f"  network                              {found.network}\n  running for                          " in out
+        assert "  kendall-tau                          0.5\n" in out
+        assert "  95 % interval                        0.4 to 0.625\n" in out
+        assert "  waiting for reply                    from node-1, 2.5 s\n" in out
+        assert "  node-2     connected  55         0.2 s       0.25 %\n" in out
+        assert "  refused: stranger  3\n" in out
         assert json.loads(gosta_("status", network / "node-1", "--json")[1])["exchanges"] == 1235
         code, out, _ = gosta_("status", network)
         assert code == 0
@@ -338,6 +339,6 @@ def test_down_stops_what_runs_whoever_started_it(network: Path, gosta_: Any) -> 
 
 def test_narrow_terminals_show_what_matters() -> None:
     views = [View(f"node-{k}", "running", 0, None) for k in range(3)]
-    assert tables.fitting(views, 200)[0] == tables.HEAD
-    assert tables.fitting(views, 60)[0] == ("node", "state", "exchanges", "estimate", "interval")
-    assert tables.fitting(views, 10)[0] == ("node", "state", "exchanges", "estimate")
+    assert tuple(shown.table(views, 200).splitlines()[0].split()) == shown.HEADING
+    assert shown.table(views, 50).splitlines()[0].split() == ["node", "state", "exchanges", "estimate", "interval"]
+    assert shown.table(views, 10).splitlines()[0].split() == ["node", "state", "exchanges", "estimate"]

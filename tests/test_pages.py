@@ -144,7 +144,7 @@ def test_the_page_for_people() -> None:
         "0.75, 2 (of epoch 1)",
         "0.7 to 0.8",
         "95 % interval",
-        "node-7, 1.5 s",
+        "from node-7, 1.5 s",
         "1 h 6 min",
         "offers",
     ):

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import gosta
-from gosta.cli.options import statistic as from_file
+from gosta.cli.options import find_statistic as from_file
 from gosta.experiments import backends, summary
 from gosta.experiments.backends import Lost, Task
 from gosta.experiments.results import Results
@@ -213,7 +213,8 @@ def test_control_c_keeps_finished_jobs_and_the_same_command_goes_on(tmp_path: Pa
     _, said = process.communicate(timeout=60)
     finished = len(list(kept.glob("*.parquet")))
     assert process.returncode == 130
-    assert said == f"gosta: stopped; {finished} of 40 jobs are kept in study-results; the same command goes on\n"
+    kept_jobs = f"{finished} of 40 jobs are finished and kept in study-results"
+    assert said == f"gosta: interrupted; {kept_jobs}; run the same command again to continue\n"
     assert 1 <= finished < 40
     assert len(list(kept.iterdir())) == finished
     done = command("sweep", "study.toml", "--json", folder=tmp_path)
@@ -232,7 +233,7 @@ def test_what_cannot_work_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     done = command("sweep", "study.toml", folder=tmp_path)
     assert done.returncode == 1
     assert done.stderr == ""
-    assert "3 of 8 jobs done: study-results; picture: study-results.png" in done.stdout
+    assert "3 of 8 jobs finished: study-results; plot: study-results.png" in done.stdout
     assert "5 jobs failed" in done.stdout
     assert "variance of iris, gosta-async on torus, n = 101, seed 0" in done.stdout
     assert "torus: 101 rows make no rectangle" in done.stdout
@@ -245,7 +246,7 @@ def test_what_cannot_work_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     written(tmp_path, 'data = "iris"\nstatistic = "spearman-rho"\nprotocol = "u2"\n', "none.toml")
     none = command("sweep", "none.toml", folder=tmp_path)
     assert none.returncode == 2
-    assert none.stderr == "gosta: none.toml: none of its 1 jobs can be done; see the reasons above\n"
+    assert none.stderr == "gosta: none.toml: none of its 1 jobs could be computed; see the reasons above\n"
 
 
 def test_files_of_ones_own_travel_with_the_jobs(tmp_path: Path) -> None:
@@ -386,7 +387,7 @@ def test_values_do_not_depend_on_the_number_of_cores() -> None:
     values = []
     for cores in (1, 2, 5):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(machine, "cores", lambda cores=cores: cores)
+            patch.setattr(machine, "available_cores", lambda cores=cores: cores)
             values.append(gosta.exact("wine", "mean-pairwise-distance"))
     assert len(set(values)) == 1
     with machine.limit_cores(1):

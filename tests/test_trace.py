@@ -263,7 +263,7 @@ def test_resuming_takes_no_new_settings(tmp_path: Path) -> None:
     short().save(tmp_path / "run.nc")
     refused = command("run", "--resume", "run.nc", "--runs", 77, folder=tmp_path)
     assert refused.returncode == 2
-    assert "runs goes with a new run" in refused.stderr
+    assert "runs is for new runs only" in refused.stderr
 
 
 def test_a_file_that_cannot_be_written_loses_nothing_else(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_control_c_keeps_what_was_computed(tmp_path: Path) -> None:
     said = read_rest(terminal)  # before waiting: a terminal that nobody reads holds a process up
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"stopped early" in said
+    assert b"interrupted; the numbers are those of the checkpoints reached" in said
     assert not json.loads(out)["complete"]
     resumed = command("run", "--resume", "part.nc", "--json", folder=tmp_path)
     whole = command(*settings, folder=tmp_path)

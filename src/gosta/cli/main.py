@@ -1,4 +1,4 @@
-"""``gosta``: the commands, and what happens when one cannot do its work."""
+"""``gosta``: the commands, and the exit code when one of them fails."""
 
 from __future__ import annotations
 
@@ -11,57 +11,54 @@ from typing import Annotated, Any
 import typer
 
 from gosta.cli import exact, graph, lists, network, node, replay, reproduce, run, status, sweep, theory, up, verify
+from gosta.cli.groups import expand_groups
 from gosta.errors import GostaError
 
-app = typer.Typer(
-    name="gosta",
-    help="Pairwise statistics (AUC, Gini, Kendall's tau, ...) of data that nobody may collect in one place.",
-    epilog="Begin with: gosta run",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+# Sections of the help, each with its commands: name, function, examples.
+COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
+    "Compute and simulate": [
+        ("run", run.run, run.EXAMPLES),
+        ("exact", exact.exact, exact.EXAMPLES),
+        ("graph", graph.graph, graph.EXAMPLES),
+        ("theory", theory.theory, theory.EXAMPLES),
+        ("sweep", sweep.sweep, sweep.EXAMPLES),
+        ("reproduce", reproduce.reproduce, reproduce.EXAMPLES),
+    ],
+    "Real networks": [
+        ("node", node.node, node.EXAMPLES),
+        ("status", status.status, status.EXAMPLES),
+        ("replay", replay.replay, replay.EXAMPLES),
+    ],
+    "Names that commands take": [
+        ("statistics", lists.statistics, ""),
+        ("protocols", lists.protocols, ""),
+        ("datasets", lists.datasets, ""),
+    ],
+}
+NETWORK_COMMANDS: list[tuple[str, Callable[..., None], str]] = [
+    ("init", network.init, network.INIT_EXAMPLES),
+    ("up", up.up, up.EXAMPLES),
+    ("down", up.down, up.DOWN_EXAMPLES),
+    ("verify", verify.verify, verify.EXAMPLES),
+    ("add", network.add, network.ADD_EXAMPLES),
+    ("remove", network.remove, network.REMOVE_EXAMPLES),
+    ("certify", network.certify, network.CERTIFY_EXAMPLES),
+]
 
 
-def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+def _command(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function for typer, with option groups expanded, that exits with code 130 after Ctrl-C."""
+    command = expand_groups(function)
+
     @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
+    def interruptible(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
         except KeyboardInterrupt:
             print("gosta: interrupted before there was a result", file=sys.stderr)
             raise typer.Exit(130) from None
 
-    return wrapped
-
-
-app.command("run", epilog=run.EXAMPLES)(_interruptible(run.run))
-app.command("reproduce", epilog=reproduce.EXAMPLES)(_interruptible(reproduce.reproduce))
-app.command("sweep", epilog=sweep.EXAMPLES)(_interruptible(sweep.sweep))
-app.command("exact", epilog=exact.EXAMPLES)(_interruptible(exact.exact))
-app.command("graph", epilog=graph.EXAMPLES)(_interruptible(graph.graph))
-app.command("theory", epilog=theory.EXAMPLES)(_interruptible(theory.theory))
-networks = typer.Typer(
-    help="Make a network of real nodes, run it on this machine, change it.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
-app.add_typer(networks, name="network", epilog="Begin with: gosta network init my-network/ --data breast-cancer")
-networks.command("init", epilog=network.INIT_EXAMPLES)(_interruptible(network.init))
-networks.command("up", epilog=up.EXAMPLES)(_interruptible(up.up))
-networks.command("down", epilog=up.DOWN_EXAMPLES)(_interruptible(up.down))
-networks.command("verify", epilog=verify.EXAMPLES)(_interruptible(verify.verify))
-networks.command("add", epilog=network.ADD_EXAMPLES)(_interruptible(network.add))
-networks.command("certify", epilog=network.CERTIFY_EXAMPLES)(_interruptible(network.certify))
-networks.command("forget", epilog=network.FORGET_EXAMPLES)(_interruptible(network.forget))
-app.command("node", epilog=node.EXAMPLES)(_interruptible(node.node))
-app.command("status", epilog=status.EXAMPLES)(_interruptible(status.status))
-app.command("replay", epilog=replay.EXAMPLES)(_interruptible(replay.replay))
-app.command("protocols")(lists.protocols)
-app.command("statistics")(lists.statistics)
-app.command("datasets")(lists.datasets)
+    return interruptible
 
 
 def _version(wanted: bool) -> None:
@@ -72,7 +69,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -81,18 +77,47 @@ def _options(
     pass
 
 
+@functools.cache
+def _app() -> typer.Typer:
+    networks = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+    for name, function, examples in NETWORK_COMMANDS:
+        networks.command(name, epilog=examples)(_command(function))
+    app = typer.Typer(
+        name="gosta",
+        help="Pairwise statistics (AUC, Gini, Kendall's tau, ...) of data that cannot be collected in one place.",
+        epilog="Begin with: gosta run",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=_options,
+    )
+    for section, commands in COMMANDS.items():
+        for name, function, examples in commands:
+            app.command(name, epilog=examples, rich_help_panel=section)(_command(function))
+    app.add_typer(
+        networks,
+        name="network",
+        help="Create a network of real nodes, run it on this machine, change it.",
+        epilog="Begin with: gosta network init my-network/ --data breast-cancer",
+        rich_help_panel="Real networks",
+    )
+    return app
+
+
 def main() -> None:
-    """Run a command; one line and exit code 2 for what the user can mend, 130 for Ctrl-C."""
+    """Run a command; exit with one line and code 2 for errors that a user can correct, 130 for Ctrl-C."""
     try:
-        app()
+        _app()()
     except GostaError as error:
         print(f"gosta: {error}", file=sys.stderr)
         sys.exit(2)
     except MemoryError:
-        print("gosta: not enough memory; take fewer rows or columns", file=sys.stderr)
+        print("gosta: not enough memory; use fewer rows or columns", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; say nothing at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no message at exit about the closed pipe
         sys.exit(141)
     except OSError as error:  # such as a full disk under the standard output
         print(f"gosta: {error.strerror or error}", file=sys.stderr)

@@ -1,20 +1,23 @@
-"""``gosta network``: make a network of real nodes, run it on this machine, change it."""
+"""``gosta network init``, ``add``, ``remove`` and ``certify``: create a network of real nodes and change it."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from gosta.cli import options
 from gosta.errors import InputError, shorten
+from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
     from gosta.net.config import NetworkFile
     from gosta.net.deploy.folders import Change
-    from gosta.net.deploy.plan import Plan
+    from gosta.net.deploy.plan import Goal, Plan
 
 INIT_EXAMPLES = """
 [bold]Examples[/bold]
@@ -39,28 +42,52 @@ gosta network certify my-network/
 
 gosta network certify my-network/ node-3
 """
-FORGET_EXAMPLES = """
+REMOVE_EXAMPLES = """
 [bold]Examples[/bold]
 
-gosta network forget my-network/ node-3
+gosta network remove my-network/ node-3
 
-gosta network forget my-network/ node-3 --delete
+gosta network remove my-network/ node-3 --delete
 """
 
 Folder = Annotated[Path, typer.Argument(help="The network's folder.")]
-Rate = Annotated[float, typer.Option(help="Meetings that a node begins in a second.")]
+Rate = Annotated[float, typer.Option(help="Exchanges that a node starts per second.")]
 
 
-def init(
-    folder: Annotated[Path, typer.Argument(help="The folder to make.")],
-    data: Annotated[
+@dataclass(frozen=True)
+class Task:
+    """What the network computes."""
+
+    TITLE: ClassVar = "What is computed"
+    statistic: options.StatisticName = "auc"
+    option: options.StatisticOptions = None
+    protocol: Annotated[str, typer.Option("--protocol", "-p", help="tracking or gosta-async.")] = "tracking"
+    interval: Annotated[
         str | None,
-        typer.Option(
-            help="A name from 'gosta datasets', or a file: its rows are dealt to the nodes. Without it, each site "
-            "brings a file of its own."
-        ),
-    ] = None,
-    statistic: options.StatisticName = "auc",
+        typer.Option(help="Level of the confidence intervals, or none; by default 95% where the statistic has them."),
+    ] = None
+    classes: Annotated[
+        str | None, typer.Option(help="Classes of all sites' files, a,b: the last one is the positive class.")
+    ] = None
+
+    def goal(self) -> Goal:
+        """Return the settings that all nodes share."""
+        from gosta.net.deploy.plan import Goal
+
+        text = None if (self.interval or "").lower() == "none" else self.interval or "95%"
+        level = options.confidence_level(text, "none, or a level such as 95% or 0.95")
+        return Goal(
+            self.statistic, self.protocol, options.statistic_options(self.option), level, self.interval is not None
+        )
+
+
+@dataclass(frozen=True)
+class Placement(options.Placement):
+    """How rows are distributed to the nodes of a real network."""
+
+    nodes: Annotated[
+        int | None, typer.Option(help="Number of nodes; by default 8, or as many as the edge-list file or --by has.")
+    ] = None
     graph: Annotated[
         str | None,
         typer.Option(
@@ -69,151 +96,154 @@ def init(
             help="A family of graphs ('gosta graph --help'), or an edge-list file; by default watts-strogatz, complete "
             "for fewer than 6 nodes.",
         ),
-    ] = None,
-    protocol: Annotated[str, typer.Option("--protocol", "-p", help="tracking or gosta-async.")] = "tracking",
-    nodes: Annotated[
-        int | None, typer.Option(help="How many nodes; by default 8, or as many as the edge-list file or --by has.")
-    ] = None,
-    deal: options.Deal = None,
-    by: options.By = None,
-    seed: Annotated[int, typer.Option(help="Seed of graph and deal.")] = 0,
-    interval: Annotated[
-        str | None,
-        typer.Option(help="Level of the confidence intervals, or none; by default 95% where the statistic has them."),
-    ] = None,
-    columns: options.Columns = None,
-    label: options.Label = None,
-    score: options.Score = None,
-    classes: Annotated[
-        str | None, typer.Option(help="All classes of all sites, a,b: the last one is the positive one.")
-    ] = None,
-    option: options.Option = None,
-    drop_missing: options.DropMissing = False,
-    n: options.Rows = None,
-    path: options.OwnFile = None,
+    ] = None
+    seed: Annotated[int, typer.Option(help="Seed of the graph and of the placement.")] = 0
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where nodes listen, and who signs their certificates."""
+
+    TITLE: ClassVar = "Addresses and certificates"
     host: Annotated[
-        list[str] | None, typer.Option(help="Where the nodes are: given once, or once for each. Default 127.0.0.1.")
-    ] = None,
-    port: Annotated[int, typer.Option(help="The first port; each node has two, for neighbours and status.")] = 7400,
-    rate: Rate = 10.0,
+        list[str] | None, typer.Option(help="Host of the nodes: given once, or once for each. Default 127.0.0.1.")
+    ] = None
+    port: Annotated[int, typer.Option(help="First port; each node uses two, for neighbours and status.")] = 7400
+    rate: Rate = 10.0
     authority: Annotated[
         Path | None, typer.Option(help="A folder with cert.pem and key.pem of your own certificate authority.")
+    ] = None
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="The folder to create.")],
+    task: Task,
+    placement: Placement,
+    rows: options.Rows,
+    addresses: Addresses,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="A name from 'gosta datasets', or a file whose rows are distributed to the nodes. Without it, each "
+            "site provides a file of its own."
+        ),
     ] = None,
 ) -> None:
-    """Make the folders of a network: settings, keys and certificates of each node, and its data if there is any."""
+    """Create the folders of a network: settings, keys and certificates of each node, and its data if given."""
     from gosta.net.deploy import folders, plan
 
-    none = interval is not None and interval.lower() == "none"
-    level = None if none else options.fraction("interval", interval or "95%", "none, or a level such as 95% or 0.95")
-    graph = graph or ("complete" if nodes is not None and nodes < 6 else "watts-strogatz")
-    goal = plan.Goal(statistic, protocol, options.values(option), level, insist=interval is not None)
+    nodes, seed = placement.nodes, placement.seed
+    graph = placement.graph or ("complete" if nodes is not None and nodes < 6 else "watts-strogatz")
     if data is None:
-        given = {"deal": deal, "by": by, "n": n, "path": path}
-        for name in (name for name, value in given.items() if value is not None):
-            raise InputError(f"{name} goes with --data; without it, each site brings a file of its own")
-        plain = tuple(name for text in columns or [] for name in text.split(","))
-        named = tuple(name.strip() for name in classes.split(",")) if classes else ()
-        made = plan.apart(goal, graph, nodes, seed, plain, label, score, named, drop_missing)
+        needs_data = {"deal": placement.deal, "by": placement.by, "n": rows.n, "path": rows.path}
+        for name in (name for name, value in needs_data.items() if value is not None):
+            raise InputError(f"{name} requires --data; without it, each site provides a file of its own")
+        columns = tuple(name for text in rows.columns or [] for name in text.split(","))
+        classes = tuple(name.strip() for name in task.classes.split(",")) if task.classes else ()
+        made = plan.apart(task.goal(), graph, nodes, seed, columns, rows.label, rows.score, classes, rows.drop_missing)
     else:
-        if classes is not None:
-            raise InputError("classes goes with sites' own files; the classes of --data are those that it has")
-        table = options.table(data, n, path, columns, label, score, drop_missing)
-        made = plan.dealt(goal, table, graph, nodes, deal, by, seed)
-    network = folders.make(folder, made, host or ["127.0.0.1"], port, rate, authority)
+        if task.classes is not None:
+            raise InputError("classes is for sites' own files; with --data, the classes are those in the data")
+        chosen = rows.select(rows.load(data))
+        made = plan.dealt(task.goal(), chosen, graph, nodes, placement.deal, placement.by, seed)
+    hosts = addresses.host or ["127.0.0.1"]
+    network = folders.make(folder, made, hosts, addresses.port, addresses.rate, addresses.authority)
     print("\n".join(_made(folder, made, network)))
 
 
-def _made(folder: Path, plan: Plan, network: NetworkFile) -> list[str]:
-    """What was made, and what to do next."""
-    task, first = plan.task, next(iter(network.nodes))
-    lines = [
+def _made(folder: Path, plan: Plan, network: NetworkFile) -> Iterator[str]:
+    """Yield what was created, and the next steps."""
+    task, first, where = plan.task, next(iter(network.nodes)), list(network.nodes.values())
+    yield (
         f"{folder}: {plan.nodes} nodes, {len(plan.edges)} edges ({plan.graph}), for {task.statistic} by {task.protocol}"
-    ]
+    )
+    entries = []
     if task.interval is not None:
-        lines.append(f"  interval    {100 * task.interval:g} % at every node")
+        entries.append(("interval", f"{numbers.percent(task.interval, 'g')} at every node"))
     elif plan.no_interval:
-        lines.append(f"  interval    none: {plan.no_interval}")
+        entries.append(("interval", f"none: {plan.no_interval}"))
     if plan.tables:
         sizes = [f"{name} {len(table)}" for name, table in zip(network.nodes, plan.tables, strict=True)]
-        lines.append(f"  rows        {sum(map(len, plan.tables))}: {shorten(sizes, 12)}")
-    where = list(network.nodes.values())
-    lines.append(f"  addresses   {where[0]} to {where[-1]}; status pages one port above, for the same machine only")
-    lines.append(f"  keys        {folder / 'authority' / 'key.pem'} signs new nodes: keep it safe")
+        entries.append(("rows", f"{sum(map(len, plan.tables))}: {shorten(sizes, 12)}"))
+    entries.append(("addresses", f"{where[0]} to {where[-1]}; status pages one port above, on the same machine only"))
+    entries.append(("keys", f"{folder / 'authority' / 'key.pem'} signs new nodes: keep it safe"))
+    yield terminal.definitions(entries)
     if plan.tables:
         place = shlex.quote(str(folder))
-        return [*lines, "next:", f"  gosta network up {place}", f"  gosta network verify {place}"]
+        yield f"next:\n  gosta network up {place}\n  gosta network verify {place}"
+        return
     wanted = [
         f"column{'s' * (len(task.columns) > 1)} {', '.join(task.columns)}" * bool(task.columns),
         f"scores in {task.score}" * (task.score is not None),
         f"classes {', '.join(map(str, task.classes))} in {task.label or 'label'}" * bool(task.classes),
     ]
-    return [
-        *lines,
-        "next, each site:",
-        f"  gets its folder ({folder / first} for the first) by a way that is safe, since it holds its key",
-        f"  puts its table there as data.csv ({'; '.join(filter(None, wanted)) or 'rows of numbers'}),",
-        "  or names another file in node.toml, where its addresses can be changed too",
-        f"  starts it: gosta node {folder / first}",
-        f"or, to try it on this machine, with a data.csv in each node's folder: gosta network up {folder}",
-    ]
+    yield "next, each site:"
+    yield f"  receives its folder ({folder / first} for the first) over a secure channel, because it contains its key"
+    yield f"  puts its rows there as data.csv ({'; '.join(filter(None, wanted)) or 'rows of numbers'}),"
+    yield "  or names another file in node.toml, where its addresses can be changed too"
+    yield f"  starts it: gosta node {folder / first}"
+    yield f"or, to try it on this machine, with a data.csv in each node's folder: gosta network up {folder}"
 
 
 def add(
     folder: Folder,
-    data: Annotated[Path | None, typer.Option(help="The new node's rows; without it, put them there later.")] = None,
-    neighbours: Annotated[
-        str | None, typer.Option(help="Names, separated by commas; by default two nodes that have the fewest.")
+    data: Annotated[
+        Path | None, typer.Option(help="File of the new node's rows; without it, put them there later.")
     ] = None,
-    host: Annotated[str, typer.Option(help="Where the node is.")] = "127.0.0.1",
-    port: Annotated[int | None, typer.Option(help="Its port, and the next one; by default the next free ones.")] = None,
+    neighbours: Annotated[
+        str | None,
+        typer.Option(help="Names, separated by commas; by default the two nodes with the fewest neighbours."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Host of the node.")] = "127.0.0.1",
+    port: Annotated[int | None, typer.Option(help="Its port, of two in a row; by default the next free ones.")] = None,
     rate: Rate = 10.0,
 ) -> None:
-    """Add a node to a network; nodes that are running notice."""
+    """Add a node to a network; running nodes reload their settings."""
     from gosta.net.deploy import folders
 
     names = [name.strip() for name in (neighbours or "").split(",") if name.strip()]
     change = folders.add(folder, data, names, host, port, rate)
     joined = ", ".join(other for other, _ in change.edges)
-    print(f"{folder / change.name}: a new node, joined to {joined}")
-    _tell_away(folder, change)
+    print(f"{folder / change.name}: a new node, with neighbours {joined}")
+    _print_remote_changes(folder, change)
     if data is None:
         print(f"next: put its rows there as data.csv, then: gosta node {folder / change.name}")
     else:
-        print(f"next: gosta node {folder / change.name}; a running 'gosta network up {folder}' starts it by itself")
+        print(f"next: gosta node {folder / change.name}; a running 'gosta network up {folder}' starts it automatically")
 
 
-def forget(
+def remove(
     folder: Folder,
     name: Annotated[str, typer.Argument(help="The node.")],
     delete: Annotated[bool, typer.Option("--delete", help="Delete its folder; otherwise it is renamed.")] = False,
 ) -> None:
-    """Take a node that left for good out of a network; the others, which notice, begin anew without its rows."""
+    """Remove a node from a network; the others, also while running, start a new epoch without its rows."""
     from gosta.net.deploy import folders
 
     change = folders.forget(folder, name, delete)
-    print(f"{folder}: {name} is no part of it any more, {len(folders.overview(folder).nodes)} nodes are left")
+    print(f"{folder}: removed {name}, {len(folders.overview(folder).nodes)} nodes are left")
     for a, b in change.edges:
-        print(f"  {a} and {b} are neighbours now, as the rest would have fallen apart")
-    _tell_away(folder, change)
+        print(f"  {a} and {b} are neighbours now, to keep the network connected")
+    _print_remote_changes(folder, change)
     if not delete and (folder / f"{name}.forgotten").is_dir():
-        print(f"  its folder is {folder / name}.forgotten now")
+        print(f"  its folder was renamed to {folder / name}.forgotten")
 
 
 def certify(
     folder: Folder,
     names: Annotated[list[str] | None, typer.Argument(help="The nodes; by default all.")] = None,
 ) -> None:
-    """Make new keys and certificates for nodes, before the old ones end; restart the nodes then."""
+    """Create new keys and certificates for nodes, before the old ones expire; then restart these nodes."""
     from gosta.net.deploy import folders
 
     made = folders.certify(folder, names or [])
-    print(f"{folder}: new keys and certificates for {shorten(made, 12) or 'nobody'}; restart these nodes")
+    print(f"{folder}: new keys and certificates for {shorten(made, 12) or 'no node'}; restart these nodes")
 
 
-def _tell_away(folder: Path, change: Change) -> None:
-    """What has to be done by hand where a neighbour's folder is at its site."""
+def _print_remote_changes(folder: Path, change: Change) -> None:
+    """Print what has to be changed by hand where a neighbour's folder is on another machine."""
     from gosta.net.deploy.folders import neighbours_of, overview
 
     for name in change.away:
         wanted = ", ".join(f'{other} = "{where}"' for other, where in neighbours_of(overview(folder), name).items())
-        print(f"  {name}'s folder is not here; its node.toml has to say in [neighbours]: {wanted}")
+        print(f"  {name}'s folder is on another machine; set in its node.toml, in [neighbours]: {wanted}")

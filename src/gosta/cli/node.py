@@ -1,4 +1,4 @@
-"""``gosta node``: what one site runs."""
+"""``gosta node``: run one node of a network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gosta.errors import InputError
+from gosta.errors import GostaError
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -22,12 +22,12 @@ gosta node /srv/gosta 2>> node.jsonl
 def node(
     folder: Annotated[Path, typer.Argument(help="The node's folder: node.toml, data, key.pem, cert.pem, ca.pem.")],
 ) -> None:
-    """Run one node of a network, until SIGTERM or Ctrl-C; it goes on where it was when it is started again."""
+    """Run one node of a network until SIGTERM or Ctrl-C; a restarted node continues from its journal."""
     from gosta.net.node.service import logger, run
 
     try:
         run(folder)
-    except InputError as error:
+    except GostaError as error:
         if sys.stderr.isatty():
             raise
         logger(folder.name, sys.stderr)("cannot run", why=str(error))

@@ -1,11 +1,12 @@
-"""Options that several commands share, and how their texts become values."""
+"""Options that several commands share, their validation, and their conversion to values."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -21,79 +22,127 @@ DataName = Annotated[
 StatisticName = Annotated[
     str, typer.Option("--statistic", "-s", help="A name from 'gosta statistics', or FILE.py:NAME for your own.")
 ]
-GraphName = Annotated[
-    str, typer.Option("--graph", "-g", help="A family of graphs ('gosta graph --help'), or an edge-list file.")
+StatisticOptions = Annotated[
+    list[str] | None, typer.Option("--option", "-o", help="An option of the statistic, as name=value.")
 ]
-Iterations = Annotated[int | None, typer.Option(help="Edges drawn in a run; by default 100 a node.")]
 Runs = Annotated[int, typer.Option(help="Independent runs.")]
-Seed = Annotated[int, typer.Option(help="Seed of graph and runs.")]
-Columns = Annotated[
-    list[str] | None, typer.Option("--columns", "-c", help="Columns to use: a,b or given several times.")
-]
-Label = Annotated[str | None, typer.Option(help="Column of classes.")]
-Score = Annotated[
-    str | None,
-    typer.Option(help="Column of scores; otherwise rows are scored along the difference of the class means."),
-]
-Option = Annotated[list[str] | None, typer.Option("--option", "-o", help="An option of the statistic, as name=value.")]
-DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing or infinite values.")]
-Rows = Annotated[int | None, typer.Option("--n", help="Rows: the first n, or how many to make of synthetic data.")]
-OwnFile = Annotated[Path | None, typer.Option(help="Your copy of the file behind wine-quality-red or svmguide3.")]
-Backend = Annotated[str, typer.Option(help="Where to compute: local (processes of this machine), dask or ray.")]
-Scheduler = Annotated[
-    str | None, typer.Option(help="The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray).")
-]
-Workers = Annotated[int | None, typer.Option(help="Processes on this machine; by default one a core.")]
-Deal = Annotated[str | None, typer.Option(help="zipf (the default): a few nodes get many rows; even: all get as many.")]
-By = Annotated[
-    str | None,
-    typer.Option(help="A column: rows with the same value are at one node; with --nodes, those with close values."),
-]
+Seed = Annotated[int, typer.Option(help="Seed of the graph and of the runs.")]
 Interval = Annotated[str | None, typer.Option(help="Confidence level of an interval: 95% or 0.95.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
-
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 # Tracking, the default of simulations, has no theory yet; GoSta-async sends the same messages.
 THEORY_PROTOCOL = "gosta-async"
+PICTURE_FORMATS = (".png", ".svg", ".pdf")
 
 
-def table(
-    data: str,
-    n: int | None,
-    path: Path | None,
-    columns: Sequence[str] | None,
-    label: str | None,
-    score: str | None,
-    drop_missing: bool,
-) -> Data:
-    """Data by name or file, with the columns chosen."""
-    from gosta.datasets import load
+@dataclass(frozen=True)
+class Rows:
+    """Which rows and columns of the data are used."""
 
-    whole = load(data, n=n, path=path)
-    return whole.select(column_names(columns, whole), label, score, drop_missing)
+    TITLE: ClassVar = "Rows and columns"
+    columns: Annotated[
+        list[str] | None, typer.Option("--columns", "-c", help="Columns to use: a,b or given several times.")
+    ] = None
+    label: Annotated[str | None, typer.Option(help="Column of classes.")] = None
+    score: Annotated[
+        str | None,
+        typer.Option(help="Column of scores; by default rows are projected on the difference of the class means."),
+    ] = None
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out rows with missing or infinite values.")
+    ] = False
+    n: Annotated[
+        int | None, typer.Option("--n", help="Number of rows: the first n, or how many to generate of synthetic data.")
+    ] = None
+    path: Annotated[Path | None, typer.Option(help="Your copy of the file behind wine-quality-red or svmguide3.")] = (
+        None
+    )
+
+    def load(self, data: str, seed: int | None = None) -> Data:
+        """Load data by name or file."""
+        from gosta.datasets import load
+
+        return load(data, n=self.n, seed=seed, path=self.path)
+
+    def select(self, data: Data) -> Data:
+        """Select the columns; a text such as "a,b" that is itself the name of a column is that column."""
+        names = [name for text in self.columns or [] for name in ([text] if text in data.columns else text.split(","))]
+        return data.select(names or None, self.label, self.score, self.drop_missing)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What is estimated on which graph, and how often."""
+
+    TITLE: ClassVar = "Simulation"
+    statistic: StatisticName = "auc"
+    option: StatisticOptions = None
+    protocol: Annotated[
+        str, typer.Option("--protocol", "-p", help="Names from 'gosta protocols', separated by commas.")
+    ] = "tracking"
+    graph: Annotated[
+        str, typer.Option("--graph", "-g", help="A family of graphs ('gosta graph --help'), or an edge-list file.")
+    ] = "watts-strogatz"
+    iterations: Annotated[int | None, typer.Option(help="Edges drawn in a run; by default 100 per node.")] = None
+    runs: Runs = 10
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How rows are distributed to nodes."""
+
+    TITLE: ClassVar = "Placement of rows"
+    nodes: Annotated[
+        int | None, typer.Option(help="Number of nodes to distribute the rows to; by default one node per row.")
+    ] = None
+    deal: Annotated[
+        str | None, typer.Option(help="zipf (default): a few nodes have many rows; even: all have equally many.")
+    ] = None
+    by: Annotated[
+        str | None,
+        typer.Option(help="A column: rows with equal values are at one node; with --nodes, rows with close values."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where jobs are computed."""
+
+    TITLE: ClassVar = "Where to compute"
+    backend: Annotated[str, typer.Option(help="local (processes on this machine), dask or ray.")] = "local"
+    scheduler: Annotated[
+        str | None, typer.Option(help="The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray).")
+    ] = None
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one per core.")] = None
 
 
 def check_writable(name: str, file: Path) -> None:
-    """Refuse a place where nothing can be written before the work begins."""
+    """Reject a path that cannot be written, before the computation begins."""
     if not file.parent.is_dir():
         raise InputError(f"{name} = {str(file)!r}: there is no folder {file.parent}")
     if file.is_dir() or not os.access(file.parent, os.W_OK):
-        raise InputError(f"{name} = {str(file)!r} cannot be written; name a file in a folder of yours")
+        raise InputError(f"{name} = {str(file)!r} cannot be written; name a file in a folder that you can write to")
 
 
 def check_picture(name: str, file: Path) -> None:
-    """The same for a picture, whose name says its format."""
-    if file.suffix.lower() not in (".png", ".svg", ".pdf"):
+    """Reject a picture's path that cannot be written or whose ending is not a known format."""
+    if file.suffix.lower() not in PICTURE_FORMATS:
         raise InputError(f"{name} = {str(file)!r} must end in .png, .svg or .pdf")
     check_writable(name, file)
 
 
-def share(value: float) -> str:
-    """A relative number as a person reads it; large ones are factors."""
-    return f"{100 * value:.3g} %" if abs(value) < 10 else f"{value:.3g} x"
+def error_target(text: str | None) -> float | None:
+    """Parse the option --until."""
+    return None if text is None else _fraction("until", text, "an error such as 1% or 0.01")
 
 
-def fraction(name: str, text: str, wanted: str) -> float:
-    """A number between 0 and 1, or a percentage."""
+def confidence_level(text: str | None, wanted: str = "a level such as 95% or 0.95") -> float | None:
+    """Parse the option --interval."""
+    return None if text is None else _fraction("interval", text, wanted)
+
+
+def _fraction(name: str, text: str, wanted: str) -> float:
+    """Parse a number between 0 and 1, or a percentage."""
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
@@ -103,30 +152,19 @@ def fraction(name: str, text: str, wanted: str) -> float:
     return value
 
 
-def count(value: float) -> str:
-    """How many, as a person reads it."""
-    return f"{value:,.0f}" if value < 1e12 else f"{value:.2e}" if value < 2**53 else "more than 9e15"
-
-
-def column_names(columns: Sequence[str] | None, table: Data) -> list[str] | None:
-    """Names from texts such as "a,b"; a text that is a column's name as a whole is that column."""
-    names = [name for text in columns or [] for name in ([text] if text in table.columns else text.split(","))]
-    return names or None
-
-
-def statistic(text: str) -> Statistic:
-    """A statistic by name; FILE.py:NAME runs the file first."""
+def find_statistic(text: str) -> Statistic:
+    """Find a statistic by name; FILE.py:NAME executes the file first."""
     from gosta.statistics.user_file import load_statistic
 
     return load_statistic(text)
 
 
-def values(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Options from texts such as "variant=b": numbers where they look like numbers."""
-    return dict(map(_value, texts or []))
+def statistic_options(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Parse options of a statistic such as "variant=b": numbers where they look like numbers."""
+    return dict(map(_name_and_value, texts or []))
 
 
-def _value(text: str) -> tuple[str, Any]:
+def _name_and_value(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
         raise InputError(f"option {text!r} must be written name=value")

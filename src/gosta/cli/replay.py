@@ -1,4 +1,4 @@
-"""``gosta replay``: the meetings of a real network, in the simulator."""
+"""``gosta replay``: the recorded exchanges of a real network, in the simulator."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ gosta replay my-network/
 
 
 def replay(
-    folder: Annotated[Path, typer.Argument(help="The network's folder; its nodes must not run.")],
+    folder: Annotated[Path, typer.Argument(help="The network's folder; its nodes must be stopped.")],
     as_json: options.Json = False,
 ) -> None:
-    """Replay the recorded meetings of a network in the simulator, and compare all states bit for bit."""
+    """Replay the recorded exchanges of a network in the simulator, and compare all states bit for bit."""
     from gosta.experiments.replay import replay as again
     from gosta.net.audit.verify import collect
 
@@ -29,7 +29,7 @@ def replay(
     if as_json:
         print(json.dumps(found._asdict()))
     else:
-        print(f"{found.meetings:,} meetings of {found.nodes} nodes replayed in the simulator")
+        print(f"{found.meetings:,} exchanges of {found.nodes} nodes replayed in the simulator")
         print(f"states differ at {', '.join(found.differ)}" if found.differ else "all states are the same, bit for bit")
     if found.differ:
         raise typer.Exit(1)

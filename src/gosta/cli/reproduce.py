@@ -1,4 +1,4 @@
-"""``gosta reproduce``: the paper's tables and figures, one of our own, and whether what is claimed holds."""
+"""``gosta reproduce``: the paper's tables and figures, one more figure, and a check of each claim."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from gosta.cli import options
 from gosta.errors import InputError
+from gosta.views import terminal
 
 if TYPE_CHECKING:
     from gosta.experiments.paper.model import Part
@@ -27,6 +28,7 @@ RUNS = 50  # the paper's
 
 
 def reproduce(
+    cluster: options.Cluster,
     parts: Annotated[
         list[str] | None,
         typer.Argument(
@@ -38,7 +40,7 @@ def reproduce(
     data: Annotated[
         str | None,
         typer.Option(
-            help="A stand-in for both data sets of the paper: a name from 'gosta datasets', or a file with two classes "
+            help="Replaces both data sets of the paper: a name from 'gosta datasets', or a file with two classes "
             "in a column called label."
         ),
     ] = None,
@@ -46,15 +48,12 @@ def reproduce(
         Path | None,
         typer.Option(help="Folder of figures, tables, results.md, results.json and all curves; by default results."),
     ] = None,
-    backend: options.Backend = "local",
-    scheduler: options.Scheduler = None,
-    workers: options.Workers = None,
 ) -> None:
     """Regenerate every table and figure of the paper, and check every claim it makes about them.
 
-    figure6 is not in the paper: tracking, the default protocol, against all others.
+    figure6 is not in the paper: it compares tracking, the default protocol, with all others.
 
-    Simulations that are done are never done again: after an interruption the same command goes on.
+    Finished simulations are not repeated: after an interruption, run the same command again.
     """
     from gosta.experiments.paper import reproduce as paper
     from gosta.experiments.paper.report import data_in_words, write
@@ -70,11 +69,14 @@ def reproduce(
     print(f"data: {data_in_words(plan)}\n", flush=True)
     done = []
     try:
-        for part in paper.reproduce(plan, names, folder, paper.Where(backend, scheduler, workers)):  # type: ignore[arg-type]
+        for part in paper.reproduce(plan, names, folder, paper.Where(**vars(cluster))):
             done.append(part)
             print(_text(part), flush=True)
     except KeyboardInterrupt:
-        print(f"gosta: stopped; what is done is kept in {folder}, and the same command goes on", file=sys.stderr)
+        print(
+            f"gosta: interrupted; finished parts are kept in {folder}; run the same command again to continue",
+            file=sys.stderr,
+        )
         raise typer.Exit(130) from None
     write(plan, done, list(paper.TABLE), eager, folder)
     claims = [claim for part in done for claim in part.found.claims]
@@ -88,19 +90,14 @@ def reproduce(
 
 
 def _folder(runs: int, seed: int, data: str | None) -> Path:
-    """Where results go if nobody says so: another folder for other runs, seeds and data, so that none is lost."""
+    """Return the default folder: another one for other runs, seeds and data, so that no results are overwritten."""
     named = [Path(data).stem] if data else []
     named += [f"{runs}-runs"] * (runs != RUNS) + [f"seed-{seed}"] * (seed != 0)
     return Path("-".join(["results", *named]))
 
 
 def _text(part: Part) -> str:
-    rows = part.found.table
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [f"{part.name}: {part.title} ({part.seconds:.1f} s)"]
-    for row in rows:
-        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        lines.append(f"  {'  '.join(cells)}".rstrip())
+    lines = [f"{part.name}: {part.title} ({part.seconds:.1f} s)", terminal.columns(part.found.table)]
     for claim in part.found.claims:
         lines.append(f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.sentence}")
         lines.append(f"             {claim.measured}")

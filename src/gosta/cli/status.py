@@ -1,15 +1,16 @@
-"""``gosta status``: how a node is, or all of a network."""
+"""``gosta status``: the status of a node, or of all nodes of a network."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gosta.cli import options, tables
-from gosta.errors import InputError
+from gosta.cli import options
+from gosta.errors import GostaError, InputError
+from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
     from gosta.net.deploy.supervisor import View
@@ -24,16 +25,22 @@ gosta status my-network/
 
 gosta status my-network/ --json
 """
+HEADING = ("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "agreement")
+DISPENSABLE = ("rows", "epoch", "agreement", "error", "interval")  # columns left out first on a narrow terminal
+EXPLANATION = (
+    "estimate, interval: of the data of all nodes, as known to the node; exchanges: in this epoch",
+    "error: relative error that the node expects; agreement: largest difference from a neighbour's estimate",
+)
+AGREEMENT = 0.01  # nodes agree if no estimate is farther from their mean, relative to it
 
 
 def status(
     folder: Annotated[Path, typer.Argument(help="A node's folder, or a network's.")],
     as_json: options.Json = False,
 ) -> None:
-    """Say how a node is: what it knows, whom it meets, what it refused; or all nodes of a network in a table."""
+    """Show the status of a node: estimate, neighbours, events; or of all nodes of a network."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from gosta.cli.up import record
     from gosta.net.config import NETWORK
     from gosta.net.deploy.folders import overview
     from gosta.net.deploy.supervisor import View
@@ -42,7 +49,7 @@ def status(
         if not folder.is_dir():
             raise InputError(f"no such folder: {folder}")
         found = _answer(folder) or _journal(folder)
-        print(record(View(found.node, found.state, 0, found)) if as_json else "\n".join(_lines(found)))
+        print(record(View(found.node, found.state, 0, found)) if as_json else _text(found))
         return
     names = list(overview(folder).nodes)
     with ThreadPoolExecutor(32) as pool:
@@ -51,27 +58,92 @@ def status(
     if as_json:
         print("\n".join(map(record, views)))
     else:
-        print(tables.text(views), tables.summary(views, None), *tables.MEANING, sep="\n")
+        print(table(views), summary(views), *EXPLANATION, sep="\n")
+
+
+def record(view: View) -> str:
+    """Return a node as a line of JSON."""
+    import msgspec
+
+    fields = {} if view.status is None else msgspec.to_builtins(view.status)
+    return msgspec.json.encode({"node": view.name, **fields, "state": view.state, "restarts": view.restarts}).decode()
+
+
+def table(views: Sequence[View], width: int | None = None) -> str:
+    """Return a row for each node, as wide as the terminal by default."""
+    rows = [HEADING, *map(_row, views)]
+    return terminal.columns(terminal.drop_columns(rows, DISPENSABLE, width or terminal.table_width()), indent=0)
+
+
+def _row(view: View) -> tuple[str, ...]:
+    status = view.status
+    state = view.state + f", restarted {view.restarts} x" * (view.restarts > 0)
+    if status is None:
+        return (view.name, state, *[numbers.NONE] * (len(HEADING) - 2))
+    old = f" (epoch {status.estimate_epoch})" * (status.estimate_epoch != status.epoch)
+    return (
+        view.name,
+        state,
+        f"{status.rows:,}",
+        f"{status.exchanges:,}",
+        str(status.epoch),
+        numbers.number(status.estimate, 5) + old,
+        numbers.interval(status.low, status.high, 4),
+        numbers.error(status.expected_error),
+        numbers.error(status.agreement),
+    )
+
+
+def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
+    """Return in one line what the nodes have in common."""
+    from gosta.net.deploy.ask import spread
+
+    statuses = [view.status for view in views if view.status is not None]
+    found = spread(statuses) if len(statuses) == len(views) else None
+    after = "" if elapsed_seconds is None else f" after {elapsed_seconds:.0f} s"
+    if found is None:
+        have = sum(status.estimate is not None for status in statuses)
+        return f"{have} of {len(views)} nodes have an estimate{after}"
+    mean, difference = found
+    agree = "all agree within 1 %" if difference <= AGREEMENT else "they do not all agree within 1 % yet"
+    if len({status.estimate_epoch for status in statuses}) > 1:
+        agree += ", but their estimates are of different epochs"
+    for state in ("alone", "at odds", "in doubt", "cannot write"):
+        count = sum(view.state == state for view in views)
+        agree += f"; {count} of them {state}" * (count > 0)
+    differ = numbers.error(difference)
+    return f"mean estimate {numbers.number(mean, 5)}, nodes differ from it by at most {differ}{after}: {agree}"
+
+
+def _text(status: Status) -> str:
+    from gosta.net.node import page
+
+    parts = [
+        terminal.definitions(page.summary(status)),
+        terminal.columns(page.neighbours(status)),
+        terminal.definitions(page.events(status)),
+    ]
+    return "\n".join([status.node, *filter(None, parts)])
 
 
 def _answer(folder: Path) -> Status | None:
-    """What a node says on its page."""
+    """Return the status that a running node reports."""
     from gosta.net.config import NODE, read_node
     from gosta.net.deploy.ask import ask
 
     try:
         return ask(read_node(folder / NODE))
-    except InputError:
+    except GostaError:
         return None
 
 
 def _view(folder: Path, found: Status | None) -> View:
-    """A node that answered, or as its journal has it."""
+    """Return a node that answered, or what its journal holds."""
     from gosta.net.deploy.supervisor import View
 
     try:
         found = found or _journal(folder)
-    except InputError:
+    except GostaError:
         return View(folder.name, "no answer" if folder.is_dir() else "not on this machine", 0, None)
     return View(folder.name, found.state, 0, found)
 
@@ -81,30 +153,5 @@ def _journal(folder: Path) -> Status:
     from gosta.net.node.service import status_from_journal
 
     if running(folder):
-        raise InputError(f"{folder}: the node runs, but does not answer, or has no status page in its node.toml")
+        raise InputError(f"{folder}: the node is running but does not answer, or has no status page in its node.toml")
     return status_from_journal(folder)
-
-
-def _lines(status: Status) -> Iterator[str]:
-    """A node, for a person."""
-    up = "" if status.uptime is None else f" for {options.count(status.uptime)} s"
-    yield f"{status.node} of network {status.network}: {status.state}{up}"
-    old = f", of epoch {status.estimate_epoch}" * (status.estimate_epoch != status.epoch)
-    yield f"  {status.statistic:<11} {tables.number(status.estimate)}{old}"
-    if status.low is not None and status.level is not None:
-        yield f"  {f'{100 * status.level:g} %':<12}{tables.interval(status)}"
-    if status.expected_error is not None:
-        yield f"  {'error':<12}about {tables.share(status.expected_error)}, as the node sees it"
-    met = f"{status.rows_met:,} rows of {status.nodes_met:,} nodes, {status.rows:,} of them its own"
-    yield f"  {'knows':<12}{met}"
-    yield f"  {'epoch':<12}{status.epoch}, {status.exchanges:,} exchanges in it, by {status.protocol}"
-    if status.doubt is not None:
-        yield f"  {'in doubt':<12}whether {status.doubt.to} took an offer, since {status.doubt.since:.1f} s"
-    for neighbour in status.neighbours:
-        state = "connected" if neighbour.connected else "not connected"
-        state += f", but they disagree about the {neighbour.disagrees}" * bool(neighbour.disagrees)
-        silent = "" if neighbour.silent is None else f", heard {neighbour.silent:.1f} s ago"
-        differs = "" if neighbour.differs is None else f", its estimate differs by {tables.share(neighbour.differs)}"
-        yield f"  {neighbour.name:<11} {state}, {neighbour.meetings:,} exchanges{silent}{differs}"
-    for name, count in status.counts.items():
-        yield f"  {name:<23} {count:,}"

@@ -1,4 +1,4 @@
-"""``gosta sweep``: a study of one's own, on all cores or on a cluster."""
+"""``gosta sweep``: a grid of simulations, on all cores or on a cluster."""
 
 from __future__ import annotations
 
@@ -42,22 +42,20 @@ gosta sweep study.toml --backend ray --scheduler auto
 
 def sweep(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="A TOML file of lists: data, statistic, graph, ...")],
+    cluster: options.Cluster,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the results, a Parquet data set; by default STUDY-results beside the file."),
     ] = None,
-    backend: options.Backend = "local",
-    scheduler: options.Scheduler = None,
-    workers: options.Workers = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Where the picture goes: .png, .svg or .pdf; by default beside the folder of the results."),
+        typer.Option(help="File of the plot: .png, .svg or .pdf; by default beside the folder of the results."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Simulate every combination of a study's data, statistics, graphs, protocols, sizes and seeds.
 
-    Jobs that are done are never done again: after an interruption, or with a longer list, the same command goes on.
+    Finished jobs are not repeated: after an interruption, or with a longer list, run the same command again.
     """
     folder = out or study.parent / f"{study.stem or 'study'}-results"
     picture = plot or folder.with_name(f"{folder.name}.png")
@@ -69,9 +67,9 @@ def sweep(
     from gosta.experiments.sweep import sweep as run
     from gosta.views import plots
 
-    chosen = read(study, find=options.statistic)
-    went = run(chosen, folder, backend=backend, scheduler=scheduler, workers=workers)  # type: ignore[arg-type]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off what is said now
+    chosen = read(study, find=options.find_statistic)
+    went = run(chosen, folder, **vars(cluster))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off the report
     frame = went.results.frame(chosen.jobs)
     found = summary.records(chosen.jobs, frame, went.failed)
     if as_json:
@@ -80,13 +78,14 @@ def sweep(
         print(summary.summary(found), flush=True)
     done, jobs = len(found) - len(went.failed), len(chosen.jobs)
     if went.interrupted:
-        print(f"gosta: stopped; {done} of {jobs} jobs are kept in {folder}; the same command goes on", file=sys.stderr)
+        kept = f"{done} of {jobs} jobs are finished and kept in {folder}"
+        print(f"gosta: interrupted; {kept}; run the same command again to continue", file=sys.stderr)
         raise typer.Exit(130)
     if not done:
-        raise InputError(f"{study}: none of its {jobs} jobs can be done; see the reasons above")
+        raise InputError(f"{study}: none of its {jobs} jobs could be computed; see the reasons above")
     plots.save(summary.draw(frame, study.stem), picture)
     if not as_json:
-        before = f" ({went.before} of them before)" if went.before else ""
-        print(f"{done} of {jobs} jobs done{before}: {folder}; picture: {picture}")
+        before = f" ({went.before} of them earlier)" if went.before else ""
+        print(f"{done} of {jobs} jobs finished{before}: {folder}; plot: {picture}")
     if went.failed:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""``gosta network up``: run all nodes of a network on this machine, and watch them."""
+"""``gosta network up`` and ``down``: run all nodes of a network on this machine, and stop them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gosta.cli import options, tables
+from gosta.cli import options
+from gosta.cli import status as shown
 from gosta.errors import InputError, shorten
 
 if TYPE_CHECKING:
@@ -31,51 +32,42 @@ DOWN_EXAMPLES = """
 
 gosta network down my-network/
 """
-EVERY = 5.0  # seconds between two tables where there is no terminal
+PRINT_SECONDS = 5.0  # between two tables where the output is no terminal
 
 
 def up(
     folder: Annotated[Path, typer.Argument(help="The network's folder.")],
     seconds: Annotated[float | None, typer.Option("--for", help="Stop after so many seconds.")] = None,
-    until: Annotated[str | None, typer.Option(help="Stop when every node thinks it is within this error: 1%.")] = None,
+    until: Annotated[str | None, typer.Option(help="Stop when every node expects at most this error: 1%.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Run all nodes of a network on this machine, each as a process, and watch them; Ctrl-C stops them all."""
-    from gosta.net.deploy import supervisor as supervise
+    """Run all nodes of a network on this machine, each as a process, and show their status; Ctrl-C stops them all."""
+    from gosta.net.deploy import supervisor
 
     if seconds is not None and not 0 < seconds < math.inf:
         raise InputError(f"for = {seconds!r} must be a positive number of seconds")
-    error = None if until is None else options.fraction("until", until, "an error such as 1% or 0.01")
     with _Screen(quiet=as_json) as screen:
-        views = supervise.up(folder, screen.show, seconds, error)
+        views = supervisor.up(folder, screen.show, seconds, options.error_target(until))
     if as_json:
-        print("\n".join(map(record, views)))
+        print("\n".join(map(shown.record, views)))
         return
-    print(tables.text(views), tables.summary(views, screen.passed), *tables.MEANING, sep="\n")
-    print(f"all nodes are stopped; check what they did with: gosta network verify {shlex.quote(str(folder))}")
+    print(shown.table(views), shown.summary(views, screen.elapsed_seconds), *shown.EXPLANATION, sep="\n")
+    print(f"all nodes are stopped; check their journals with: gosta network verify {shlex.quote(str(folder))}")
 
 
 def down(folder: Annotated[Path, typer.Argument(help="The network's folder.")]) -> None:
-    """Stop all nodes of a network that run on this machine, whoever started them."""
-    from gosta.net.deploy import supervisor as supervise
+    """Stop all nodes of a network that run on this machine, whichever command started them."""
+    from gosta.net.deploy import supervisor
 
-    stopped = supervise.down(folder)
+    stopped = supervisor.down(folder)
     print(f"{folder}: stopped {shorten(stopped, 12)}" if stopped else f"{folder}: no node was running")
 
 
-def record(view: View) -> str:
-    """A node as JSON."""
-    import msgspec
-
-    said = {} if view.status is None else msgspec.to_builtins(view.status)
-    return msgspec.json.encode({"node": view.name, **said, "state": view.state, "restarts": view.restarts}).decode()
-
-
 class _Screen:
-    """A table that is kept up to date on a terminal, or printed now and then elsewhere."""
+    """A table of nodes that is updated in place on a terminal, or printed at intervals elsewhere."""
 
     def __init__(self, quiet: bool) -> None:
-        self.quiet, self.passed, self._printed = quiet, 0.0, 0.0
+        self.quiet, self.elapsed_seconds, self._printed_at = quiet, 0.0, 0.0
         self._live: Any = None
 
     def __enter__(self) -> _Screen:
@@ -90,24 +82,24 @@ class _Screen:
         if self._live is not None:
             self._live.__exit__(None, None, None)
 
-    def show(self, views: Sequence[View], passed: float) -> None:
-        """Show how the nodes are."""
-        self.passed = passed
+    def show(self, views: Sequence[View], elapsed_seconds: float) -> None:
+        """Show the status of the nodes."""
+        self.elapsed_seconds = elapsed_seconds
         if self._live is not None:
-            self._live.update(_drawn(views, passed, self._live.console.width), refresh=True)
-        elif not self.quiet and passed - self._printed >= EVERY:
-            self._printed = passed
-            print(tables.text(views), tables.summary(views, passed), sep="\n", flush=True)
+            self._live.update(_text(views, elapsed_seconds, self._live.console.width), refresh=True)
+        elif not self.quiet and elapsed_seconds - self._printed_at >= PRINT_SECONDS:
+            self._printed_at = elapsed_seconds
+            print(shown.table(views), shown.summary(views, elapsed_seconds), sep="\n", flush=True)
 
 
-def _drawn(views: Sequence[View], passed: float, width: int) -> Any:
-    from rich.console import Group
-    from rich.table import Table
+def _text(views: Sequence[View], elapsed_seconds: float, width: int) -> Any:
     from rich.text import Text
 
-    head, *rows = tables.fitting(views, width)
-    table = Table(*head)
-    for cells in rows:
-        table.add_row(*map(Text, cells))
-    lines = [tables.summary(views, passed), *tables.MEANING, "Ctrl-C stops all nodes"]
-    return Group(table, Text(lines[0], style="bold"), *(Text(line, style="dim") for line in lines[1:]))
+    heading, *rows = shown.table(views, width).splitlines(keepends=True)
+    lines = [*shown.EXPLANATION, "Ctrl-C stops all nodes"]
+    return Text.assemble(
+        (heading, "bold"),
+        *rows,
+        ("\n" + shown.summary(views, elapsed_seconds) + "\n", "bold"),
+        ("\n".join(lines), "dim"),
+    )

@@ -1,4 +1,4 @@
-"""``gosta network verify``: whether a network did what it should."""
+"""``gosta network verify``: check a network by its journals."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ gosta network verify my-network/
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(help="The network's folder; its nodes must not run.")],
+    folder: Annotated[Path, typer.Argument(help="The network's folder; its nodes must be stopped.")],
     as_json: options.Json = False,
 ) -> None:
-    """Collect the journals of all nodes: does every visitor exist once, do estimates agree with all rows pooled?
+    """Check the journals of all nodes: every visitor exists once, and estimates agree with the value over all rows.
 
-    Ends with code 1 where something does not hold.
+    Exits with code 1 if a check fails.
     """
     from gosta.net.audit.verify import collect
     from gosta.net.audit.verify import verify as check

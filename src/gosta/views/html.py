@@ -1,0 +1,42 @@
+"""HTML pages and tables without scripts, fonts or anything else from another server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+{refresh}<title>{title}</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
+:root {{ color-scheme: light dark }}
+table {{ border-collapse: collapse; width: 100%; margin-bottom: 2rem }}
+td, th {{ text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #8884; font-weight: normal }}
+th {{ color: #777 }}
+td {{ font-variant-numeric: tabular-nums }}
+</style>
+<h1>{title}</h1>
+{body}</html>
+"""
+
+
+def page(title: str, body: str, refresh_seconds: int | None = None) -> str:
+    """Return a page with a heading, reloaded by the browser at an interval if given; `body` is HTML."""
+    refresh = "" if refresh_seconds is None else f'<meta http-equiv="refresh" content="{refresh_seconds}">\n'
+    return PAGE.format(refresh=refresh, title=escape(title), body=body)
+
+
+def table(rows: Iterable[Sequence[str]], heading: bool = False) -> str:
+    """Return a table whose first column, and first row if it is a heading, are header cells.
+
+    >>> table([("state", "a < b")])
+    '<table>\\n<tr><th>state<td>a &lt; b\\n</table>\\n'
+    """
+    lines = []
+    for number, (first, *others) in enumerate(rows):
+        cell = "th" if heading and number == 0 else "td"
+        lines.append(f"<tr><th>{escape(first)}" + "".join(f"<{cell}>{escape(text)}" for text in others))
+    return "<table>\n" + "\n".join(lines) + "\n</table>\n"

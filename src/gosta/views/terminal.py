@@ -1,0 +1,72 @@
+"""Text in columns for the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
+
+MAX_WIDTH = 110  # characters up to which running text is easy to read
+MIN_WIDTH = 40
+
+
+def columns(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: int = 2) -> str:
+    """Align cells in columns: to the left, or to the right for the columns with these indices.
+
+    >>> print(columns([["n", "error"], ["1,000", "5 %"]], right=[1]))
+      n      error
+      1,000    5 %
+    """
+    widths = column_widths(rows)
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if k in right else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append((" " * indent + "  ".join(cells)).rstrip())
+    return "\n".join(lines)
+
+
+def column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the number of characters of each column."""
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def definitions(entries: Iterable[tuple[str, str]], indent: int = 2, width: int | None = None) -> str:
+    """Align names and their values or explanations, wrapped to a total width if given.
+
+    >>> print(definitions([("nodes", "1,000"), ("spectral gap", "0.5")]))
+      nodes         1,000
+      spectral gap  0.5
+    """
+    entries = list(entries)
+    margin = max((len(name) for name, _ in entries), default=0) + 2
+    lines = []
+    for name, text in entries:
+        parts = [text] if width is None else textwrap.wrap(text, max(MIN_WIDTH, width - margin - indent)) or [""]
+        names = [name, *[""] * (len(parts) - 1)]
+        lines += [" " * indent + head.ljust(margin) + part for head, part in zip(names, parts, strict=True)]
+    return "\n".join(lines)
+
+
+def text_width() -> int:
+    """Return the width to which explanations are wrapped."""
+    return min(MAX_WIDTH, shutil.get_terminal_size().columns)
+
+
+def table_width() -> int:
+    """Return the width that a table may take: that of the terminal, or no limit where output goes to a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+
+
+def drop_columns(rows: Sequence[Sequence[str]], dispensable: Iterable[str], width: int) -> list[list[str]]:
+    """Leave out columns, named in the first row, in the given order until the others fit a width."""
+    kept = [list(row) for row in rows]
+    for name in dispensable:
+        if sum(column_widths(kept)) + 2 * len(kept[0]) <= width:
+            break
+        place = kept[0].index(name)
+        kept = [row[:place] + row[place + 1 :] for row in kept]
+    return kept
