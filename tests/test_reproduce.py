@@ -1,4 +1,4 @@
-"""The paper's experiments: the same numbers wherever they are computed, and checks that can fail."""
+"""The paper's experiments: numbers do not depend on where they are computed, and checks can fail."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from gosta import datasets
 from gosta.cli.main import main
 from gosta.errors import InputError
-from gosta.experiments.paper import comparisons, drawing, figure6, reproduce, table1
-from gosta.experiments.paper.model import GRAPHS, Curve, Plan, Subject, time_to
+from gosta.experiments.paper import drawing, figure2, figure3a, figure3b, figure4, figure5, figure6, reproduce, table1
+from gosta.experiments.paper.model import GRAPHS, ErrorHistory, HistoryOf, Plan, Subject
 from gosta.experiments.study import Job
 
 
@@ -32,10 +32,10 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     return call
 
 
-def test_a_stand_in_from_the_command_to_the_files(
+def test_command_with_a_stand_in_writes_all_files(
     command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table1, "DRAWS", 2)
+    monkeypatch.setattr(table1, "RANDOM_GRAPHS", 2)
     given = ("figure3b", "--runs", 2, "--data", "breast-cancer", "--out")
     one, two = tmp_path / "one", tmp_path / "two"
     code, out, err = command(*given, one, "--workers", 1)
@@ -74,7 +74,7 @@ def test_a_stand_in_from_the_command_to_the_files(
         (["table1", "--out", "/dev/null/x"], "cannot be a folder"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(
+def test_bad_arguments_are_rejected_in_one_line(
     command: Any, arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -84,70 +84,70 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert err.count("\n") == 1
 
 
-def test_without_the_papers_data_a_stand_in_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_data_of_the_paper_suggests_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
         raise InputError(f"{name} lies in a package that is not installed")
 
     monkeypatch.setattr(datasets, "load", missing)
     with pytest.raises(InputError, match="is not installed; or take a stand-in, such as --data breast-cancer"):
-        reproduce.plan()
+        reproduce.make_plan()
 
 
-def falling(iterations: int, size: float, rate: float, units: float = 1.0) -> Curve:
-    """An error that falls as size/t^rate from 1 on."""
+def falling(iterations: int, size: float, rate: float, units: float = 1.0) -> ErrorHistory:
+    """Return an error that falls as size/t^rate, from 1 on."""
     at = np.linspace(0, iterations, 201)[1:]
     error = np.minimum(1, size / at**rate)
-    return Curve(at, error, error / 2, units * at)
+    return ErrorHistory(at, error, error / 2, units * at)
 
 
-def made(curves: dict[tuple[str, str], Curve]) -> Any:
-    return lambda job: curves.get((job.graph, job.protocol)) or curves["*", job.protocol]
+def made(histories: dict[tuple[str, str], ErrorHistory]) -> HistoryOf:
+    return lambda job: histories.get((job.graph, job.protocol)) or histories["*", job.protocol]
 
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return reproduce.plan(2, 0, "breast-cancer")
+    return reproduce.make_plan(2, 0, "breast-cancer")
 
 
-def test_claims_of_figure2_follow_the_curves(plan: Plan) -> None:
+def test_claims_of_figure2_depend_on_the_histories(plan: Plan) -> None:
     good = {("*", "gosta-sync"): falling(200_000, 2000, 1), ("*", "u2"): falling(200_000, 30, 0.5)}
-    assert [c.agrees for c in comparisons.figure2(plan, made(good)).claims] == [True] * 3
+    assert [c.agrees for c in figure2.evaluate(plan, made(good)).claims] == [True] * 3
     bad = good | {("torus", "gosta-sync"): falling(200_000, 60, 0.5)}
-    assert [c.agrees for c in comparisons.figure2(plan, made(bad)).claims] == [False] * 3
+    assert [c.agrees for c in figure2.evaluate(plan, made(bad)).claims] == [False] * 3
 
 
-def test_claims_of_figures_3b_and_4_follow_the_curves(plan: Plan) -> None:
+def test_claims_of_figures_3b_and_4_depend_on_the_histories(plan: Plan) -> None:
     near = {("*", "gosta-sync"): falling(50_000, 2000, 1), ("*", "gosta-async"): falling(50_000, 3000, 1)}
-    assert comparisons.figure3b(plan, made(near)).claims[0].agrees
+    assert figure3b.evaluate(plan, made(near)).claims[0].agrees
     far = near | {("torus", "gosta-async"): falling(50_000, 5000, 1)}
-    assert not comparisons.figure3b(plan, made(far)).claims[0].agrees
+    assert not figure3b.evaluate(plan, made(far)).claims[0].agrees
     curves = {("*", "gosta-async"): falling(200_000, 2000, 1)}
     curves |= {(g, "flooding"): falling(200_000, 3000.0 + 1000 * k, 1) for k, g in enumerate(GRAPHS)}
-    found = comparisons.figure4(plan, made(curves))
+    found = figure4.evaluate(plan, made(curves))
     assert [c.agrees for c in found.claims] == [True] * 3
     curves |= {(g, "flooding"): falling(200_000, 6000.0 - 1000 * k, 1) for k, g in enumerate(GRAPHS)}
-    found = comparisons.figure4(plan, made(curves))
+    found = figure4.evaluate(plan, made(curves))
     assert [c.agrees for c in found.claims] == [True, False, True]
     assert found.claims[1].finding
     curves |= {("torus", "flooding"): falling(200_000, 1000, 1)}
-    assert [c.agrees for c in comparisons.figure4(plan, made(curves)).claims] == [False, False, False]
+    assert [c.agrees for c in figure4.evaluate(plan, made(curves)).claims] == [False, False, False]
 
 
-def test_claims_of_figure5_follow_the_curves(plan: Plan) -> None:
+def test_claims_of_figure5_depend_on_the_histories(plan: Plan) -> None:
     curves = {(g, "gosta-async"): falling(500_000, 3000.0 * (k + 1), 1, 28.0) for k, g in enumerate(GRAPHS)}
     curves["*", "master-node"] = falling(500, 1.5, 0.5, 28_000.0)
-    found = comparisons.figure5(plan, made(curves))
+    found = figure5.evaluate(plan, made(curves))
     assert [c.agrees for c in found.claims] == [True] * 3
     assert found.numbers["caught_up"] == sorted(found.numbers["caught_up"])
     curves["complete", "gosta-async"] = falling(500_000, 1, 0.01, 28.0)
-    found = comparisons.figure5(plan, made(curves))
+    found = figure5.evaluate(plan, made(curves))
     assert [c.agrees for c in found.claims] == [True, False, False]
     assert found.numbers["caught_up"][0] is None
 
 
 @pytest.fixture
-def six() -> dict[tuple[str, str], Curve]:
-    """Tracking is at 1 % after 100,000 exchanges and 3.2 million numbers, GoSta after a million and 28 million."""
+def six() -> dict[tuple[str, str], ErrorHistory]:
+    """Return histories: tracking is at 1 % after 100,000 exchanges and 3.2 million numbers, GoSta after a million."""
     slow = ("gosta-async", 10_000, 28), ("gosta-sync", 12_000, 28), ("u2", 90_000, 52)
     curves = {("*", name): falling(1_600_000, size, 1, units) for name, size, units in slow}
     curves["*", "flooding"] = falling(200_000, 90_000, 1, 28)
@@ -155,12 +155,12 @@ def six() -> dict[tuple[str, str], Curve]:
     return curves | {("*", "tracking"): falling(1_600_000, 1000, 1, 32)}
 
 
-def test_claims_of_figure6_follow_the_curves(plan: Plan, six: dict[tuple[str, str], Curve]) -> None:
-    def agree(**torus: Curve) -> list[bool]:
+def test_claims_of_figure6_depend_on_the_histories(plan: Plan, six: dict[tuple[str, str], ErrorHistory]) -> None:
+    def agree(**torus: ErrorHistory) -> list[bool]:
         changed = six | {("torus", name.replace("_", "-")): curve for name, curve in torus.items()}
-        return [claim.agrees for claim in figure6.figure6(plan, made(changed)).claims]
+        return [claim.agrees for claim in figure6.evaluate(plan, made(changed)).claims]
 
-    found = figure6.figure6(plan, made(six))
+    found = figure6.evaluate(plan, made(six))
     assert [claim.agrees for claim in found.claims] == [True] * 3
     assert found.numbers["sent"]["torus"]["tracking"] == pytest.approx(3.2e6, rel=0.01)
     assert found.numbers["sent"]["torus"]["gosta-async"] == pytest.approx(28e6, rel=0.01)
@@ -171,26 +171,28 @@ def test_claims_of_figure6_follow_the_curves(plan: Plan, six: dict[tuple[str, st
     late = falling(1_600_000, 1000, 1, 32)
     late.error[-1] = 1.2 * six["*", "gosta-async"].error[-1]
     assert agree(tracking=late) == [True, False, True]
-    assert figure6.figure6(plan, made(six | {("torus", "tracking"): late})).claims[1].finding == figure6.CHANCE
+    assert figure6.evaluate(plan, made(six | {("torus", "tracking"): late})).claims[1].finding == figure6.RANDOM_PAIRS
     late.error[-1] = 0.02
-    assert figure6.figure6(plan, made(six | {("torus", "tracking"): late})).claims[1].finding != figure6.CHANCE
+    assert figure6.evaluate(plan, made(six | {("torus", "tracking"): late})).claims[1].finding != figure6.RANDOM_PAIRS
 
 
-def test_figure6_says_at_least_where_gosta_is_not_there(plan: Plan, six: dict[tuple[str, str], Curve]) -> None:
+def test_figure6_says_at_least_where_gosta_does_not_reach_the_error(
+    plan: Plan, six: dict[tuple[str, str], ErrorHistory]
+) -> None:
     six["torus", "gosta-async"] = falling(1_600_000, 32_000, 1, 28)
-    claims = figure6.figure6(plan, made(six)).claims
+    claims = figure6.evaluate(plan, made(six)).claims
     assert claims[0].measured.startswith("10.0, 10.0, at least 16.0 times fewer")
     assert "GoSta-async ends at 2.00 %" in claims[2].measured
 
 
-def test_figure6_takes_the_flooding_of_figure4(plan: Plan) -> None:
-    four, six = ({job.key: job for job in jobs(plan)} for jobs in (comparisons.figure4_jobs, figure6.figure6_jobs))
+def test_figure6_shares_the_jobs_of_flooding_with_figure4(plan: Plan) -> None:
+    four, six = ({job.key: job for job in jobs(plan)} for jobs in (figure4.jobs, figure6.jobs))
     assert [four[key].protocol for key in four.keys() & six.keys()] == ["flooding"] * 3
     assert len(six) == 16
 
 
-def test_figure6_from_the_command_to_its_table(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure6, "LONG", 20_000)
+def test_command_writes_figure6_and_its_table(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figure6, "LONG_ITERATIONS", 20_000)
     code, out, err = command("figure6", "--runs", 1, "--data", "breast-cancer", "--out", tmp_path)
     assert code == 0, err
     assert "of 3 claims agree" in out
@@ -200,8 +202,8 @@ def test_figure6_from_the_command_to_its_table(command: Any, tmp_path: Path, mon
     assert (tmp_path / "figure6.png").exists()
 
 
-def test_figure6_is_drawn_with_all_protocols(plan: Plan, six: dict[tuple[str, str], Curve]) -> None:
-    figure = figure6.draw_figure6(plan, made(six), figure6.figure6(plan, made(six)))
+def test_figure6_is_drawn_with_all_protocols(plan: Plan, six: dict[tuple[str, str], ErrorHistory]) -> None:
+    figure = figure6.draw(plan, made(six), figure6.evaluate(plan, made(six)))
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == [drawing.NAMES[name] for name in figure6.PROTOCOLS]
     assert [len(ax.lines) for ax in figure.axes] == [7] * 3  # all protocols, and 1 %
@@ -210,63 +212,63 @@ def test_figure6_is_drawn_with_all_protocols(plan: Plan, six: dict[tuple[str, st
     assert low < 0.01 < high
 
 
-def test_times_lie_between_checkpoints() -> None:
-    curve = falling(1000, 50, 1)
-    assert time_to(curve, 0.2) == pytest.approx(250, rel=1e-3)
-    assert time_to(curve, 0.11) == pytest.approx(50 / 0.11, rel=1e-3)
-    assert np.isnan(time_to(curve, 0.01))
+def test_first_below_interpolates_between_checkpoints() -> None:
+    history = falling(1000, 50, 1)
+    assert history.first_below(0.2) == pytest.approx(250, rel=1e-3)
+    assert history.first_below(0.11) == pytest.approx(50 / 0.11, rel=1e-3)
+    assert np.isnan(history.first_below(0.01))
 
 
-def test_figure3a_claims_follow_the_times(plan: Plan) -> None:
-    def curve(job: Job) -> Curve:
+def test_claims_of_figure3a_depend_on_the_times(plan: Plan) -> None:
+    def growing(job: Job) -> ErrorHistory:
         assert job.n
         size = job.n * (2 if job.protocol == "gosta-sync" else job.n**1.2 / 20)
         return falling(600 * job.n, size, 1)
 
-    assert [c.agrees for c in comparisons.figure3a(plan, curve).claims] == [True, True]
+    assert [c.agrees for c in figure3a.evaluate(plan, growing).claims] == [True, True]
 
-    def proportional(job: Job) -> Curve:
+    def proportional(job: Job) -> ErrorHistory:
         assert job.n
         return falling(600 * job.n, job.n * (2 if job.protocol == "gosta-sync" else 12), 1)
 
-    gap, ratio = comparisons.figure3a(plan, proportional).claims
+    gap, ratio = figure3a.evaluate(plan, proportional).claims
     assert gap.agrees
     assert not ratio.agrees
     assert ratio.finding
 
 
-def test_table1_has_the_papers_digits(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table1, "DRAWS", 2)
-    found = table1.table1(plan, lambda _job: pytest.fail("no simulation is needed"))
+def test_table1_reproduces_the_digits_of_the_paper(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table1, "RANDOM_GRAPHS", 2)
+    found = table1.evaluate(plan, lambda _job: pytest.fail("no simulation is needed"))
     assert [
         claim.agrees for claim in found.claims if "has a gap" in claim.sentence and "Watts" not in claim.sentence
     ] == [True] * 4
     assert [claim.sentence for claim in found.claims if not claim.agrees][-1] == "On the complete graph the gap is 1/n."
 
 
-def test_changed_rows_are_other_jobs(plan: Plan) -> None:
+def test_changed_rows_make_other_jobs(plan: Plan) -> None:
     rows = plan.scatter.rows
     other = Subject(rows.shuffle(1), plan.scatter.statistic, plan.scatter.title, plan.scatter.options)
     jobs = [plan.job(subject, "torus", "u2") for subject in (plan.scatter, other)]
     assert jobs[0].key != jobs[1].key
 
 
-def test_without_a_relative_error_nothing_is_begun(tmp_path: Path) -> None:
+def test_data_without_a_relative_error_are_rejected(tmp_path: Path) -> None:
     file = tmp_path / "same.csv"
     file.write_text("x,label\n" + "".join(f"1.0,{k % 2}\n" for k in range(40)))
     with pytest.raises(InputError, match="is 0: there is no relative error"):
-        reproduce.plan(2, 0, str(file))
+        reproduce.make_plan(2, 0, str(file))
 
 
-def test_figure2_is_drawn_with_its_theory(plan: Plan) -> None:
+def test_figure2_is_drawn_with_theory(plan: Plan) -> None:
     curves = {("*", "gosta-sync"): falling(200_000, 2000, 1), ("*", "u2"): falling(200_000, 30, 0.5)}
-    figure = comparisons.draw_figure2(plan, made(curves), comparisons.figure2(plan, made(curves)))
+    figure = figure2.draw(plan, made(curves), figure2.evaluate(plan, made(curves)))
     assert [len(ax.lines) for ax in figure.axes[1:]] == [4] * 5  # two measured, expectation, bound
     assert {text.get_text() for text in figure.legends[0].get_texts()} == {
         "GoSta-sync", "U2-gossip", "expectation", "bound",
     }  # fmt: skip
 
 
-def test_help_names_every_part(command: Any) -> None:
+def test_help_names_every_experiment(command: Any) -> None:
     out = command("--help")[1]
-    assert all(name in out for name in reproduce.TABLE)
+    assert all(name in out for name in reproduce.EXPERIMENTS)

@@ -13,7 +13,7 @@ from gosta.errors import InputError
 from gosta.views import terminal
 
 if TYPE_CHECKING:
-    from gosta.experiments.paper.model import Part
+    from gosta.experiments.paper.model import CompletedExperiment
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -56,20 +56,20 @@ def reproduce(
     Finished simulations are not repeated: after an interruption, run the same command again.
     """
     from gosta.experiments.paper import reproduce as paper
-    from gosta.experiments.paper.report import data_in_words, write
+    from gosta.experiments.paper.report import describe_data, write
 
-    names = paper.chosen(parts or [])
-    plan = paper.plan(runs, seed, data)
+    names = paper.select(parts or [])
+    plan = paper.make_plan(runs, seed, data)
     folder = out or _folder(runs, seed, data)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"out = {str(folder)!r} cannot be a folder: {error.strerror or error}") from error
-    eager = paper.eager_seconds(plan)
-    print(f"data: {data_in_words(plan)}\n", flush=True)
+    numpy_seconds = paper.numpy_seconds_per_iteration(plan)
+    print(f"data: {describe_data(plan)}\n", flush=True)
     done = []
     try:
-        for part in paper.reproduce(plan, names, folder, paper.Where(**vars(cluster))):
+        for part in paper.reproduce(plan, names, folder, paper.Resources(**vars(cluster))):
             done.append(part)
             print(_text(part), flush=True)
     except KeyboardInterrupt:
@@ -78,14 +78,16 @@ def reproduce(
             file=sys.stderr,
         )
         raise typer.Exit(130) from None
-    write(plan, done, list(paper.TABLE), eager, folder)
-    claims = [claim for part in done for claim in part.found.claims]
+    write(plan, done, list(paper.EXPERIMENTS), numpy_seconds, folder)
+    claims = [claim for part in done for claim in part.findings.claims]
     total, seconds = sum(part.iterations for part in done), sum(part.seconds for part in done)
     agree = sum(claim.agrees for claim in claims)
     print(f"{agree} of {len(claims)} claims agree; {total:,} iterations, {seconds:.0f} s")
     if total:
-        hours = total * eager / 3600
-        print(f"with numpy, all nodes at every tick: {1e6 * eager:.0f} µs an iteration, {hours:.1f} hours for all")
+        hours = total * numpy_seconds / 3600
+        print(
+            f"with numpy, all nodes at every tick: {1e6 * numpy_seconds:.0f} µs an iteration, {hours:.1f} hours for all"
+        )
     print(f"written: {folder / 'results.md'}, {folder / 'results.json'}" + ", tables, figures")
 
 
@@ -96,9 +98,9 @@ def _folder(runs: int, seed: int, data: str | None) -> Path:
     return Path("-".join(["results", *named]))
 
 
-def _text(part: Part) -> str:
-    lines = [f"{part.name}: {part.title} ({part.seconds:.1f} s)", terminal.columns(part.found.table)]
-    for claim in part.found.claims:
+def _text(part: CompletedExperiment) -> str:
+    lines = [f"{part.name}: {part.title} ({part.seconds:.1f} s)", terminal.columns(part.findings.table)]
+    for claim in part.findings.claims:
         lines.append(f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.sentence}")
         lines.append(f"             {claim.measured}")
         if not claim.agrees:

@@ -52,8 +52,9 @@ def new_figure(width: float, height: float, dpi: int = 150) -> Any:
 
 def save(figure: Any, path: Path) -> None:
     """Write a figure as PNG, SVG or PDF, according to the file's ending."""
-    content = io.BytesIO()
-    figure.savefig(content, format=path.suffix[1:].lower())
+    content, kind = io.BytesIO(), path.suffix[1:].lower()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # so that a file depends on its content only
+    figure.savefig(content, format=kind, metadata=undated.get(kind))
     write_atomically(path, content.getvalue())
 
 

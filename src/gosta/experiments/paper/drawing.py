@@ -1,17 +1,20 @@
-"""How the paper's figures are drawn: as wide as a journal's page."""
+"""Layout of the paper's figures: as wide as a journal's page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper.model import GRAPHS, ByGraph, Curve
+from gosta.experiments.paper.model import GRAPHS, Against, ByGraph, ErrorHistory
+from gosta.runtime.arrays import Floats, Integers
+from gosta.theory.curves import BOUND
 from gosta.views.plots import COLOURS, DASHES, ErrorCurve, draw_curve, matplotlib, new_figure
 
-WIDTH = 7.0  # inches of a page's two columns
-TOP = 3.0  # relative error at the upper edge of a picture
+WIDTH_INCHES = 7.0  # two columns of a page
+DPI = 300
+MAX_ERROR = 3.0  # relative error at the upper edge of a figure
 STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -37,44 +40,48 @@ NAMES = {
 }
 
 
-def panels(rows: int, columns: int, height: float = 2.0) -> tuple[Any, Any]:
-    """A figure with a grid of axes, all with the same scales."""
-    figure = new_figure(WIDTH, height * rows + 0.45, dpi=300)
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    return figure, axes
+def make_panels(rows: int, columns: int, height: float = 2.0) -> tuple[Any, Any]:
+    """Return a figure and its grid of axes, which share their scales."""
+    figure = new_figure(WIDTH_INCHES, height * rows + 0.45, dpi=DPI)
+    return figure, figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
 
 
-def error_curve(ax: Any, protocol: str, curve: Curve, against: str = "iterations") -> None:
-    """The mean error and, as a band, the spread over nodes."""
-    shown = ErrorCurve(protocol, getattr(curve, against), curve.error, curve.spread)
-    draw_curve(ax, shown, NAMES[protocol], linewidth=1.2)
+def draw_history(ax: Any, protocol: str, history: ErrorHistory, against: Against = "iterations") -> None:
+    """Draw the mean error and a band for the spread over nodes."""
+    curve = ErrorCurve(protocol, history.against(against), history.error, history.spread)
+    draw_curve(ax, curve, NAMES[protocol], linewidth=1.2)
 
 
-def theory_curves(ax: Any, protocol: str, at: Any, curves: dict[str, Any]) -> None:
-    """What theory says of a protocol; where a bound leaves the picture, it says where to."""
-    for name, values in curves.items():
-        ax.plot(at, values, color=COLOURS[protocol], linestyle=DASHES[name], linewidth=0.8)
-        if name == "bound" and values[-1] > TOP:
-            ax.text(
-                0.98,
-                0.97,
-                f"bound ends at {100 * values[-1]:,.0f} %",
-                transform=ax.transAxes,
-                ha="right",
-                va="top",
-                fontsize=6.5,
-                color=COLOURS[protocol],
-            )
+def draw_theory(ax: Any, protocol: str, times: Integers, curves: Mapping[str, Floats]) -> None:
+    """Draw theoretical errors; where a bound leaves the figure, a text says where it ends."""
+    for kind, values in curves.items():
+        ax.plot(times, values, color=COLOURS[protocol], linestyle=DASHES[kind], linewidth=0.8)
+        if kind == BOUND and values[-1] > MAX_ERROR:
+            text = f"bound ends at {100 * values[-1]:,.0f} %"
+            style = {"ha": "right", "va": "top", "fontsize": 6.5, "color": COLOURS[protocol]}
+            ax.text(0.98, 0.97, text, transform=ax.transAxes, **style)
 
 
-def finish(figure: Any, axes: Any, titles: Sequence[str], x: str, rows: Sequence[str] = ()) -> None:
-    """Scales, names and one legend for all panels."""
+def add_theory_legend(ax: Any, kinds: Sequence[str]) -> None:
+    """Explain the dashes of theoretical curves, in grey."""
+    for kind in kinds:
+        ax.plot([], [], color="0.3", linestyle=DASHES[kind], linewidth=0.8, label=kind)
+
+
+def set_limits(ax: Any, histories: Sequence[ErrorHistory]) -> None:
+    """Choose the range of errors so that all histories are visible."""
+    low = min(float(np.nanmin(history.error[history.error > 0])) for history in histories)
+    ax.set_ylim(low / 3, MAX_ERROR)
+
+
+def finish(figure: Any, axes: Any, titles: Sequence[str], x_label: str, row_titles: Sequence[str]) -> None:
+    """Set scales and labels, and add one legend for all panels."""
     ticker = matplotlib("ticker")
     for k, title in enumerate(titles):
         axes[0, k].set_title(title)
-        axes[-1, k].set_xlabel(x)
-    for k, ax in enumerate(axes[:, 0]):
-        ax.set_ylabel(f"{rows[k]}\nrelative error" if rows else "relative error")
+        axes[-1, k].set_xlabel(x_label)
+    for ax, title in zip(axes[:, 0], row_titles, strict=True):
+        ax.set_ylabel(f"{title}\nrelative error")
     for ax in axes.ravel():
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:g} %"))
@@ -85,26 +92,14 @@ def finish(figure: Any, axes: Any, titles: Sequence[str], x: str, rows: Sequence
     figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
 
 
-def theory_legend(ax: Any, names: Sequence[str]) -> None:
-    """Explain the dashes, in no protocol's colour."""
-    for name in names:
-        ax.plot([], [], color="0.3", linestyle=DASHES[name], linewidth=0.8, label=name)
-
-
-def limits(ax: Any, curves: Sequence[Curve]) -> None:
-    """Show all measured curves."""
-    low = min(float(np.nanmin(curve.error[curve.error > 0])) for curve in curves)
-    ax.set_ylim(low / 3, TOP)
-
-
-def by_graph(found: ByGraph, title: str, against: str = "iterations", scale: str = "linear") -> Any:
-    """Curves by protocol in a panel for each network."""
-    figure, axes = panels(1, 3, 2.2)
-    axes[0, 0].set_xscale(scale)
-    for ax, curves in zip(axes[0], found.values(), strict=True):
-        for name, curve in curves.items():
-            error_curve(ax, name, curve, against)
-    limits(axes[0, 0], [curve for curves in found.values() for curve in curves.values()])
-    axis = "iterations" if against == "iterations" else "numbers sent"
-    finish(figure, axes, [GRAPHS[graph] for graph in found], axis, [title])
+def draw_by_graph(histories: ByGraph, title: str, against: Against = "iterations", x_scale: str = "linear") -> Any:
+    """Draw the histories of all protocols in a panel for each network."""
+    figure, axes = make_panels(1, 3, 2.2)
+    axes[0, 0].set_xscale(x_scale)
+    for ax, by_protocol in zip(axes[0], histories.values(), strict=True):
+        for name, history in by_protocol.items():
+            draw_history(ax, name, history, against)
+    set_limits(axes[0, 0], [history for by_protocol in histories.values() for history in by_protocol.values()])
+    x_label = "iterations" if against == "iterations" else "numbers sent"
+    finish(figure, axes, [GRAPHS[graph] for graph in histories], x_label, [title])
     return figure

@@ -1,7 +1,8 @@
-"""The experiments of the paper: for each table or figure the jobs it needs, its numbers, its claims, its picture.
+"""Values that all experiments of the paper share: subjects, plans, error histories, claims, findings.
 
-A claim is a sentence of the paper's experimental section in our words, with a check that can fail and says its
-threshold. Where one fails, that is a finding. Figure 6 and its claims are our own.
+An experiment is one table or figure: the jobs it needs, and functions that evaluate and draw their results. A claim is
+a sentence of the paper's experimental section in our words, with a check that can fail and states its threshold. A
+claim that fails is a finding. Figure 6 and its claims are our own.
 """
 
 from __future__ import annotations
@@ -10,68 +11,54 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.experiments.study import Job
 from gosta.runtime.arrays import Floats
+from gosta.simulation.simulate import Spacing
 from gosta.statistics import find as find_statistic
 
 GRAPHS = {"complete": "complete graph", "watts-strogatz": "Watts–Strogatz", "torus": "two-dimensional grid"}
 ITERATIONS = 200_000
 CHECKPOINTS = 200
+FIRST_COMPARED = 5  # checkpoints before this one are too early to compare protocols
+
+Against = Literal["iterations", "units"]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Data, and what is estimated of them."""
+    """Data and the statistic that is estimated from them."""
 
     rows: Data
-    """In the order in which they are dealt to nodes."""
+    """In the order of the nodes they are placed at."""
     statistic: str
     title: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the statistic."""
 
     @property
     def data(self) -> str:
-        """What the data are called."""
+        """Name of the data."""
         return self.rows.name
 
     @cached_property
     def x(self) -> Floats:
-        """The numbers that the kernel needs of each row."""
+        """Rows as the kernel takes them."""
         return find_statistic(self.statistic).encode_rows(self.rows, self.options)
 
     @cached_property
     def digest(self) -> str:
-        """Of what is estimated from: when the rows or their order change, so do the jobs."""
+        """Digest of `x`, so that other rows, or another order, make other jobs."""
         return hashlib.sha256(self.x.tobytes()).hexdigest()
-
-
-class Claim(NamedTuple):
-    """A sentence, the paper's but for figure 6, and what was measured."""
-
-    sentence: str
-    measured: str
-    agrees: bool
-    finding: str = "No reason is known; more runs would tell chance from effect."
-    """What a disagreement comes from; not shown where there is none."""
-
-
-class Curve(NamedTuple):
-    """Errors of a simulation, means over runs."""
-
-    iterations: Floats
-    error: Floats
-    spread: Floats
-    units: Floats
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What all experiments share."""
+    """Settings that all experiments share."""
 
     scatter: Subject
     auc: Subject
@@ -80,13 +67,13 @@ class Plan:
     """Of the order of rows, of random networks, and of runs."""
 
     @property
-    def stand_in(self) -> bool:
-        """Whether other data stand for the paper's."""
+    def uses_stand_in(self) -> bool:
+        """Whether one data set replaces both of the paper."""
         return self.scatter.data == self.auc.data
 
     @property
-    def own(self) -> dict[tuple[str, str], Data]:
-        """What jobs call by name: rows in our order."""
+    def loaded(self) -> dict[tuple[str, str], Data]:
+        """Data that jobs refer to by name, with rows in the order of this plan."""
         return {("data", subject.data): subject.rows for subject in (self.scatter, self.auc)}
 
     def job(
@@ -96,10 +83,10 @@ class Plan:
         protocol: str,
         iterations: int = ITERATIONS,
         n: int | None = None,
-        spacing: str = "linear",
+        spacing: Spacing = "linear",
         checkpoints: int = CHECKPOINTS,
     ) -> Job:
-        """A simulation of the paper."""
+        """Return the job of one simulation."""
         return Job(
             data=subject.data,
             statistic=subject.statistic,
@@ -120,70 +107,121 @@ class Plan:
             content={"rows": subject.digest},
         )
 
-    def by_graph(self, subject: Subject, protocols: Sequence[str], iterations: int = ITERATIONS) -> list[Job]:
-        """Some protocols on all three networks."""
+    def jobs_by_graph(self, subject: Subject, protocols: Sequence[str], iterations: int = ITERATIONS) -> list[Job]:
+        """Return the jobs of some protocols on all three networks."""
         return [self.job(subject, graph, name, iterations) for graph in GRAPHS for name in protocols]
 
 
-@dataclass(frozen=True)
-class Found:
-    """What an experiment found."""
+class ErrorHistory(NamedTuple):
+    """Errors of a simulation at each of its checkpoints, means over runs."""
 
-    numbers: dict[str, Any]
-    claims: list[Claim]
-    table: list[list[str]]
+    iterations: Floats
+    error: Floats
+    """Mean over nodes of the relative error."""
+    spread: Floats
+    """Standard deviation over nodes of the relative error."""
+    units: Floats
+    """Numbers sent so far."""
+
+    def against(self, axis: Against) -> Floats:
+        """Return the checkpoints as iterations or as numbers sent."""
+        return self.units if axis == "units" else self.iterations
+
+    def first_below(self, error: float, axis: Against = "iterations") -> float:
+        """Return where the mean error falls below a given one, interpolated between checkpoints; NaN if nowhere."""
+        at = self.against(axis)
+        below = np.flatnonzero(self.error < error)
+        if not len(below):
+            return float("nan")
+        k = int(below[0])
+        if k == 0:
+            return float(at[0])
+        t, e = np.log(at[k - 1 : k + 1]), np.log(self.error[k - 1 : k + 1])
+        return float(np.exp(t[0] + (t[1] - t[0]) * (e[0] - np.log(error)) / (e[0] - e[1])))
+
+    def final(self) -> str:
+        """Return the last error and its spread as text."""
+        return f"{100 * self.error[-1]:.2f} % ± {100 * self.spread[-1]:.2f} %"
+
+    def as_json(self) -> dict[str, list[float]]:
+        """Return the columns as lists."""
+        return {name: values.tolist() for name, values in self._asdict().items()}
+
+
+HistoryOf = Callable[[Job], ErrorHistory]
+ByGraph = Mapping[str, Mapping[str, ErrorHistory]]  # histories by graph and protocol
+
+
+def histories_by_graph(
+    plan: Plan, history_of: HistoryOf, protocols: Sequence[str], iterations: int = ITERATIONS
+) -> ByGraph:
+    """Return the histories of some protocols on all three networks, for the cluster scatter."""
+    return {
+        graph: {name: history_of(plan.job(plan.scatter, graph, name, iterations)) for name in protocols}
+        for graph in GRAPHS
+    }
+
+
+class Advantage(NamedTuple):
+    """Comparison of two histories from `FIRST_COMPARED` on."""
+
+    share: float
+    """Share of the checkpoints at which the first is lower."""
+    factor: float
+    """How many times lower it is, as a geometric mean."""
+
+
+def advantage(ours: Floats, theirs: Floats) -> Advantage:
+    """Compare errors, or spreads, of two protocols at the same checkpoints."""
+    ratio = theirs[FIRST_COMPARED:] / ours[FIRST_COMPARED:]
+    return Advantage(float((ratio > 1).mean()), float(np.exp(np.log(ratio).mean())))
+
+
+class Claim(NamedTuple):
+    """A sentence, from the paper except in figure 6, and its check."""
+
+    sentence: str
+    measured: str
+    agrees: bool
+    finding: str = "No reason is known; more runs would tell chance from effect."
+    """Explanation of a disagreement; not shown where the claim agrees."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Results of an experiment."""
+
+    numbers: Mapping[str, Any]
+    """As JSON stores them."""
+    claims: Sequence[Claim]
+    table: Sequence[Sequence[str]]
     """Rows of text, the first the heading."""
 
 
-class Part(NamedTuple):
-    """One table or figure, done."""
+class Experiment(NamedTuple):
+    """Definition of a table or figure."""
+
+    title: str
+    jobs: Callable[[Plan], list[Job]]
+    evaluate: Callable[[Plan, HistoryOf], Findings]
+    draw: Callable[[Plan, HistoryOf, Findings], Any] | None = None
+    """Returns a matplotlib figure."""
+
+
+class CompletedExperiment(NamedTuple):
+    """A table or figure with its results."""
 
     name: str
     title: str
-    found: Found
+    findings: Findings
     seconds: float
     iterations: int
     """Of all runs of its simulations."""
     files: list[str]
+    """Figures in the folder of results."""
 
 
-Curves = Callable[[Job], Curve]
-ByGraph = Mapping[str, Mapping[str, Curve]]  # and by protocol
-
-
-class Experiment(NamedTuple):
-    """A table or figure."""
-
-    title: str
-    jobs: Callable[[Plan], list[Job]]
-    find: Callable[[Plan, Curves], Found]
-    draw: Callable[[Plan, Curves, Found], Any] | None
-
-
-def final(curve: Curve) -> str:
-    """The error at the end, as text."""
-    return f"{100 * curve.error[-1]:.2f} % ± {100 * curve.spread[-1]:.2f} %"
-
-
-def time_to(curve: Curve, wanted: float, against: str = "iterations") -> float:
-    """When the mean error over nodes and runs falls below what is wanted, interpolated between checkpoints."""
-    at = getattr(curve, against)
-    below = np.flatnonzero(curve.error < wanted)
-    if not len(below):
-        return float("nan")
-    k = int(below[0])
-    if k == 0:
-        return float(at[0])
-    t, e = np.log(at[k - 1 : k + 1]), np.log(curve.error[k - 1 : k + 1])
-    return float(np.exp(t[0] + (t[1] - t[0]) * (e[0] - np.log(wanted)) / (e[0] - e[1])))
-
-
-def numbers_of(curve: Curve) -> dict[str, list[float]]:
-    """A curve as JSON has it."""
-    return {name: values.tolist() for name, values in curve._asdict().items()}
-
-
-def between(values: Sequence[float], form: str = ".2f") -> str:
-    """The range of some numbers."""
+def range_text(values: Sequence[float], form: str = ".2f") -> str:
+    """Return the range of some numbers as text."""
     low, high = f"{min(values):{form}}", f"{max(values):{form}}"
     return low if low == high else f"{low} to {high}"

@@ -1,75 +1,72 @@
-"""What the reproduction leaves in its folder: results.json, and the same in words."""
+"""Reports of the reproduction: results.json and results.md."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import gosta
-from gosta.errors import InputError
-from gosta.experiments.paper.model import Part, Plan
+from gosta.experiments.paper.model import CompletedExperiment, Plan
+from gosta.runtime.files import write_atomically
 
 
-def write(plan: Plan, parts: Sequence[Part], order: Sequence[str], eager: float, folder: Path) -> None:
-    """Put results.md and results.json into the folder, each whole or not at all.
+def write(
+    plan: Plan, completed: Sequence[CompletedExperiment], order: Sequence[str], numpy_seconds: float, folder: Path
+) -> None:
+    """Write results.md and results.json into the folder.
 
-    Parts of the same plan that are in results.json already stay there.
+    Experiments of the same plan that are in results.json already are kept.
+
+    Parameters
+    ----------
+    order
+        Names of all experiments.
+    numpy_seconds
+        Seconds that an iteration takes in numpy, for comparison.
     """
-    head = {
+    settings = {
         "gosta": gosta.__version__,
         "runs": plan.runs,
         "seed": plan.seed,
         "data": {subject.statistic: subject.digest for subject in (plan.scatter, plan.auc)},
-        "stand_in": plan.stand_in,
+        "stand_in": plan.uses_stand_in,
     }
-    known = _earlier(folder / "results.json", head) | {part.name: _entry(part) for part in parts}
+    known = _read_earlier(folder / "results.json", settings) | {each.name: _entry(each) for each in completed}
     entries = {name: known[name] for name in order if name in known}
-    seconds = {part.name: part.seconds for part in parts}
-    texts = {
-        "results.md": _report(plan, entries, seconds, eager),
-        "results.json": json.dumps({**head, "parts": entries}, indent=1, allow_nan=False) + "\n",
-    }
-    for name, text in texts.items():
-        draft = folder / f".{name}.part"
-        try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(folder / name)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise InputError(f"cannot write {folder / name}: {error.strerror or error}") from error
+    seconds = {each.name: each.seconds for each in completed}
+    write_atomically(folder / "results.md", _markdown(plan, entries, seconds, numpy_seconds))
+    content = json.dumps({**settings, "parts": entries}, indent=1, allow_nan=False)
+    write_atomically(folder / "results.json", content + "\n")
 
 
-def _earlier(file: Path, head: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a file that was written for the same plan."""
+def _read_earlier(file: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of a file that was written with the same settings."""
     try:
         old = json.loads(file.read_text(encoding="utf-8"))
-        return dict(old.pop("parts")) if {k: old[k] for k in head} == head else {}
+        return dict(old.pop("parts")) if {k: old[k] for k in settings} == settings else {}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
 
 
-def _entry(part: Part) -> dict[str, Any]:
-    """A part as JSON has it: the same for the same seed, wherever and how fast it was computed."""
+def _entry(completed: CompletedExperiment) -> dict[str, Any]:
+    """Return the JSON of an experiment, which depends on the settings only, not on where or how fast it was run."""
     claims = [
         {**claim._asdict(), "agrees": bool(claim.agrees), "finding": "" if claim.agrees else claim.finding}
-        for claim in part.found.claims
+        for claim in completed.findings.claims
     ]
     return {
-        "title": part.title,
-        "iterations": part.iterations,
-        "files": part.files,
+        "title": completed.title,
+        "iterations": completed.iterations,
+        "files": completed.files,
         "claims": claims,
-        "table": part.found.table,
-        "numbers": part.found.numbers,
+        "table": completed.findings.table,
+        "numbers": completed.findings.numbers,
     }
 
 
-def _report(plan: Plan, entries: Mapping[str, Any], seconds: Mapping[str, float], eager: float) -> str:
-    """All in words, as Markdown."""
+def _markdown(plan: Plan, entries: Mapping[str, Any], seconds: Mapping[str, float], numpy_seconds: float) -> str:
     claims = [claim for entry in entries.values() for claim in entry["claims"]]
     agree, total = sum(claim["agrees"] for claim in claims), sum(entry["iterations"] for entry in entries.values())
     lines = [
@@ -77,16 +74,16 @@ def _report(plan: Plan, entries: Mapping[str, Any], seconds: Mapping[str, float]
         "",
         "Colin, Bellet, Salmon, Clémençon: *Extending Gossip Algorithms to Distributed Estimation of U-Statistics*.",
         "",
-        f"{plan.runs} runs, seed {plan.seed}, gosta {gosta.__version__}, data: {data_in_words(plan)}. "
-        f"Of {len(claims)} claims {agree} agree. Pictures and curves lie in the folder that `gosta reproduce` makes.",
+        f"{plan.runs} runs, seed {plan.seed}, gosta {gosta.__version__}, data: {describe_data(plan)}. "
+        f"Of {len(claims)} claims {agree} agree. Figures and curves are in the folder that `gosta reproduce` makes.",
         "",
-        f"{total:,} iterations. Updating all nodes at every tick with numpy takes {1e6 * eager:.0f} µs an iteration "
-        f"here, {total * eager / 3600:.1f} hours for all; this took {sum(seconds.values()):,.0f} s "
+        f"{total:,} iterations. Updating all nodes at every tick with numpy takes {1e6 * numpy_seconds:.0f} µs an "
+        f"iteration here, {total * numpy_seconds / 3600:.1f} hours for all; this took {sum(seconds.values()):,.0f} s "
         "for what had not been done before.",
         "",
-        "Rows are dealt to nodes at random. Errors are means over nodes and runs of the relative error, ± its standard "
-        "deviation over nodes; bands go from the mean divided by 1 + spread/mean to the mean times that. The grid has "
-        "glued borders. Dotted lines are the error of expected estimates, which is less than that of a run.",
+        "Rows are placed at nodes at random. Errors are means over nodes and runs of the relative error, ± its "
+        "standard deviation over nodes; bands go from the mean divided by 1 + spread/mean to the mean times that. The "
+        "grid has periodic borders. Dotted lines are the error of expected estimates, which is less than a run's.",
     ]
     for name, entry in entries.items():
         took = f" ({seconds[name]:.1f} s)" if name in seconds else ""
@@ -100,10 +97,10 @@ def _report(plan: Plan, entries: Mapping[str, Any], seconds: Mapping[str, float]
     return "\n".join(lines) + "\n"
 
 
-def data_in_words(plan: Plan) -> str:
-    """Which data were taken."""
+def describe_data(plan: Plan) -> str:
+    """Return the names and sizes of the data as text."""
     one, other = (f"{subject.data} ({len(subject.rows):,} rows)" for subject in (plan.scatter, plan.auc))
-    return f"{one}, a stand-in for the paper's two data sets" if plan.stand_in else f"{one} and {other}"
+    return f"{one}, a stand-in for the paper's two data sets" if plan.uses_stand_in else f"{one} and {other}"
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -1,61 +1,60 @@
-"""The paper's table of spectral gaps."""
+"""Table 1: spectral gaps of the networks, and the paper's facts about networks and data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from gosta import graphs
-from gosta.experiments.paper.model import GRAPHS, Claim, Curves, Found, Plan
+from gosta.experiments.paper.model import GRAPHS, Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.runtime import progress
 from gosta.theory import spectral_gap
 
-PAPER = {
+GAPS_OF_THE_PAPER = {
     1599: {"complete": 6.26e-4, "watts-strogatz": 2.72e-5, "torus": 3.66e-6},
     1260: {"complete": 7.94e-4, "watts-strogatz": 5.49e-5, "torus": 6.03e-6},
 }
-DRAWS = 50
-FACTS = {"wine-quality-red": (1599, 12, 11), "svmguide3": (1260, 23, 2)}
+RANDOM_GRAPHS = 50  # Watts-Strogatz graphs of each size
+DATA_OF_THE_PAPER = {"wine-quality-red": (1599, 12, 11), "svmguide3": (1260, 23, 2)}  # rows, numbers, classes
 
 
-def table1(plan: Plan, _curve: Curves) -> Found:
-    """1 − λ₂(2) for both sizes on all three networks, and what the paper says of networks and data."""
+def evaluate(plan: Plan, _history_of: HistoryOf) -> Findings:
+    """Compute 1 − λ₂(2) for both sizes on all three networks, and check the paper's facts."""
     table = [["network", "n", "paper", "here"]]
-    numbers: dict[str, Any] = {}
+    gaps: dict[str, list[float]] = {}
     claims = []
-    with progress.bar("spectral gaps", 2 * (DRAWS + 2)) as advance:
-        for n, row in PAPER.items():
-            for name, paper in row.items():
-                gaps = []
-                for seed in range(DRAWS if name == "watts-strogatz" else 1):
-                    gaps.append(float(f"{spectral_gap(graphs.make(name, n, seed)):.6g}"))
+    with progress.bar("spectral gaps", 2 * (RANDOM_GRAPHS + 2)) as advance:
+        for n, expected in GAPS_OF_THE_PAPER.items():
+            for name, paper in expected.items():
+                found = []
+                for seed in range(RANDOM_GRAPHS if name == "watts-strogatz" else 1):
+                    found.append(float(f"{spectral_gap(graphs.make(name, n, seed)):.6g}"))
                     advance(1)
-                numbers[f"{name} {n}"] = gaps
-                claims.append(_gap_claim(name, n, paper, gaps))
+                gaps[f"{name} {n}"] = found
+                claims.append(_gap_claim(name, n, paper, found))
                 table.append([GRAPHS[name], f"{n:,}", f"{paper:.2e}", claims[-1].measured.partition(";")[0]])
-    return Found(numbers, [*claims, *_network_claims(numbers), *_data_claims(plan)], table)
+    return Findings(gaps, [*claims, *_network_claims(gaps), *_data_claims(plan)], table)
 
 
 def _gap_claim(name: str, n: int, paper: float, gaps: list[float]) -> Claim:
-    sentence = f"The {GRAPHS[name]} of {n:,} nodes has a gap of {paper:.2e}."
     if len(gaps) == 1:
+        sentence = f"The {GRAPHS[name]} of {n:,} nodes has a gap of {paper:.2e}."
         return Claim(sentence, f"{gaps[0]:.2e}", f"{gaps[0]:.2e}" == f"{paper:.2e}")
     rank = float(np.mean([gap < paper for gap in gaps]))
     low, high = np.quantile(gaps, [0.005, 0.995])
     return Claim(
         f"A Watts-Strogatz graph of {n:,} nodes has a gap of {paper:.2e}.",
         f"{min(gaps):.2e} to {max(gaps):.2e} ({len(gaps)} graphs); {100 * rank:.0f} % of them are below the paper's "
-        "(asked: within their central 99 %)",
+        "(required: within their central 99 %)",
         bool(low <= paper <= high),
-        "The paper shows one draw of a random graph, at the edge of what is drawn here.",
+        "The paper shows one draw of a random graph, at the edge of the range of draws here.",
     )
 
 
-def _network_claims(numbers: Mapping[str, list[float]]) -> list[Claim]:
+def _network_claims(gaps: Mapping[str, list[float]]) -> list[Claim]:
     n = 1599
-    complete, between, grid = (float(np.median(numbers[f"{name} {n}"])) for name in PAPER[n])
+    complete, between, grid = (float(np.median(gaps[f"{name} {n}"])) for name in GAPS_OF_THE_PAPER[n])
     return [
         Claim(
             "On the complete graph the gap is 1/n.",
@@ -64,7 +63,7 @@ def _network_claims(numbers: Mapping[str, list[float]]) -> list[Claim]:
             "It is 1/(n - 1); so is the paper's own 6.26e-04.",
         ),
         Claim(
-            "Watts-Strogatz graphs lie between the complete graph and the grid.",
+            "Watts-Strogatz graphs are between the complete graph and the grid.",
             f"{grid:.2e} < {between:.2e} < {complete:.2e}",
             grid < between < complete,
         ),
@@ -72,20 +71,17 @@ def _network_claims(numbers: Mapping[str, list[float]]) -> list[Claim]:
 
 
 def _data_claims(plan: Plan) -> list[Claim]:
-    """What the paper says of its data, where these are what was taken."""
+    """Check the paper's facts about its data, where the plan uses them."""
     claims = []
     for subject in (plan.scatter, plan.auc):
-        if subject.data in FACTS:
-            rows, numbers, classes = FACTS[subject.data]
-            data = subject.rows
+        if subject.data in DATA_OF_THE_PAPER:
+            data, expected = subject.rows, DATA_OF_THE_PAPER[subject.data]
             assert data.label is not None
-            has = (len(data), len(data.features), len(np.unique(data.columns[data.label])))
-            claims.append(
-                Claim(
-                    f"{subject.data} has {rows:,} rows of {numbers} numbers in {classes} classes.",
-                    f"{has[0]:,} rows of {has[1]} numbers in {has[2]} classes",
-                    has == (rows, numbers, classes),
-                    "So the file has it that is found under this name today.",
-                )
-            )
+            found = (len(data), len(data.features), len(np.unique(data.columns[data.label])))
+            paper, here = (f"{n:,} rows of {numbers} numbers in {k} classes" for n, numbers, k in (expected, found))
+            finding = "The file that is published under this name today differs."
+            claims.append(Claim(f"{subject.data} has {paper}.", here, found == expected, finding))
     return claims
+
+
+EXPERIMENT = Experiment("Spectral gaps of the networks", lambda _plan: [], evaluate)

@@ -1,0 +1,105 @@
+"""Figure 3a: iterations to 20 % error on complete graphs of growing size, GoSta-sync against U2-gossip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gosta.errors import NumericalError
+from gosta.experiments.paper import drawing
+from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
+from gosta.experiments.study import Job
+from gosta.protocols import find
+from gosta.runtime.extras import require
+from gosta.theory import predict
+from gosta.theory.curves import PREDICTED
+from gosta.views.plots import COLOURS, DASHES, matplotlib, new_figure
+
+PROTOCOLS = ("gosta-sync", "u2")
+ERROR = 0.2
+FEWEST_NODES = 50
+ITERATIONS_PER_NODE = 600  # enough for both protocols on the paper's data
+LEAST_CORRELATION = 0.9  # of size and ratio, for a ratio that widens with the size
+PROPORTIONAL = (
+    "Visitors of a complete graph are renewed, and estimates averaged, at a rate of 1/n, and so both times are "
+    "proportional to n, as the predicted curves have it too. The root of n in the bound of U2-gossip does not show."
+)
+
+
+def sizes(plan: Plan) -> list[int]:
+    """Return numbers of nodes from 50 to all rows, each about twice the one before."""
+    last = len(plan.scatter.rows)
+    doublings = max(1, round(np.log2(last / FEWEST_NODES)))
+    return sorted({round(float(n)) for n in np.geomspace(min(FEWEST_NODES, last), last, doublings + 1)})
+
+
+def jobs(plan: Plan) -> list[Job]:
+    """Return the jobs of both protocols for all sizes."""
+    return [_job(plan, n, name) for n in sizes(plan) for name in PROTOCOLS]
+
+
+def _job(plan: Plan, n: int, protocol: str) -> Job:
+    return plan.job(plan.scatter, "complete", protocol, ITERATIONS_PER_NODE * n, n=n, spacing="log")
+
+
+def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
+    """Compare how the iterations to 20 % error grow with the size."""
+    spearmanr = require("scipy.stats", "sim", "rank correlations").spearmanr
+    nodes = sizes(plan)
+    times = {name: [history_of(_job(plan, n, name)).first_below(ERROR) for n in nodes] for name in PROTOCOLS}
+    if not np.isfinite(list(times.values())).all():
+        raise NumericalError(
+            f"{plan.scatter.title}: {100 * ERROR:.0f} % error is not reached within {ITERATIONS_PER_NODE} iterations "
+            "a node; take data that depend less on a few rows"
+        )
+    pairs = list(zip(times["gosta-sync"], times["u2"], strict=True))
+    gaps, ratios = [theirs - ours for ours, theirs in pairs], [theirs / ours for ours, theirs in pairs]
+    correlation = float(spearmanr(nodes, ratios).statistic)
+    table = [["n", "GoSta-sync", "U2-gossip", "U2 / GoSta"]]
+    for n, (ours, theirs), ratio in zip(nodes, pairs, ratios, strict=True):
+        table.append([f"{n:,}", f"{ours:,.0f}", f"{theirs:,.0f}", f"{ratio:.1f}"])
+    at = f"at n = {', '.join(map(str, nodes))}"
+    claims = [
+        Claim(
+            "The gap between U2-gossip and GoSta in iterations to 20 % error widens with the size of the graph.",
+            f"{', '.join(f'{gap:,.0f}' for gap in gaps)} iterations {at}",
+            min(gaps) > 0 and gaps == sorted(gaps),
+        ),
+        Claim(
+            "As a ratio, too, it widens with the size of the graph.",
+            f"{', '.join(f'{ratio:.1f}' for ratio in ratios)} {at} "
+            f"(rank correlation {correlation:.2f}, required: {LEAST_CORRELATION})",
+            bool(min(ratios) > 1 and correlation >= LEAST_CORRELATION),
+            *([PROPORTIONAL] if max(ratios) < 1.5 * min(ratios) else []),
+        ),
+    ]
+    return Findings({"n": nodes, **times}, claims, table)
+
+
+def draw(plan: Plan, _history_of: HistoryOf, findings: Findings) -> Any:
+    """Draw times against sizes, with the predicted ones."""
+    figure = new_figure(drawing.WIDTH_INCHES / 2, 2.6, dpi=drawing.DPI)
+    ax, subject = figure.add_subplot(), plan.scatter
+    nodes = findings.numbers["n"]
+    for name in PROTOCOLS:
+        colour = COLOURS[name]
+        times = findings.numbers[name]
+        ax.plot(nodes, times, "o-", markersize=3, color=colour, label=drawing.NAMES[name], linewidth=1.2)
+        exchanges = [
+            predict("complete", name, ERROR, subject.rows.head(n), subject.statistic, **subject.options).exchanges
+            for n in nodes
+        ]
+        iterations = np.array(exchanges) / find(name).draws
+        ax.plot(nodes, iterations, color=colour, linestyle=DASHES[PREDICTED], linewidth=0.8)
+    drawing.add_theory_legend(ax, [PREDICTED])
+    ax.set(xscale="log", yscale="log", xlabel="nodes", ylabel="iterations to 20 % error")
+    ax.set_title(f"{subject.title}, complete graph")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(matplotlib("ticker").EngFormatter(sep=" "))
+    ax.grid(alpha=0.3, linewidth=0.4)
+    ax.legend(frameon=False)
+    return figure
+
+
+EXPERIMENT = Experiment("Iterations to 20 % error on complete graphs", jobs, evaluate, draw)
