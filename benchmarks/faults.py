@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import common
 import numpy as np
-from world import Fault, World
+from virtual_network import Fault, VirtualNetwork
 
 from gosta import graphs
 from gosta.estimation.problem import settle
@@ -45,15 +45,15 @@ def run(faulty: bool, seed: int, seconds: int) -> Curves:
     faults = [Fault("crash", k * DOWN_SECONDS, f"node-{k % NODES}", DOWN_SECONDS) for k in range(turns)]
     parts = np.split(problem.x, np.cumsum(problem.rows)[:-1])
     pairs = [(int(i), int(j)) for i, j in edges]
-    world = World(parts, pairs, faults, seed, "auc", loss=LOSS if faulty else 0.0)
+    network = VirtualNetwork(parts, pairs, faults, seed, "auc", loss=LOSS if faulty else 0.0)
     exact, errors, exchanges = float(problem.means[0, 0] / problem.means[0, 1]), [], []
     for second in range(1, seconds + 1):
-        world.clock.run(second)
-        peers = list(world.peers.values())
+        network.clock.run(second)
+        peers = list(network.peers.values())
         values = [0.0 if report is None else report.value[0] for report in (peer.report() for peer in peers)]
         errors.append(np.abs(np.array(values) / exact - 1).mean())
         exchanges.append(sum(peer.site.meetings for peer in peers) / 2)
-    world.check()
+    network.check()
     return Curves(np.array(errors), np.array(exchanges))
 
 

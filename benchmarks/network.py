@@ -34,7 +34,8 @@ from gosta.net.config import read_node
 from gosta.net.node.source import fingerprint, read_source
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.peer import Identity, Peer
-from gosta.net.storage.journal import Journal, Met
+from gosta.net.protocol.records import ExchangeCompleted
+from gosta.net.storage.journal import Journal
 
 
 class Sizes(NamedTuple):
@@ -50,7 +51,7 @@ class Sizes(NamedTuple):
     """Nodes of the large network."""
     graph: str
     rate: str
-    """Exchanges a second that each of them begins."""
+    """Exchanges a second that each of them initiates."""
 
 
 FULL = Sizes(6.0, 3, 3000, 64, "watts-strogatz", "2")
@@ -78,10 +79,10 @@ def offer_of(folder: Path) -> tuple[Peer, bytes]:
     """Return a node of that network and an offer of it as it is sent."""
     file = read_node(folder / "node.toml")
     identity = Identity(file.node.name, file.network.id, fingerprint(file.network, folder), 10**15)
-    peer = Peer(identity, read_source(file, folder), file.neighbours, file.network.interval)
-    for record in peer.begin("").records:
+    peer = Peer(identity, read_source(file, folder), file.neighbours, file.network.confidence_level)
+    for record in peer.start_epoch("benchmark").records:
         peer.apply(record)
-    return peer, peer.offer(next(iter(file.neighbours))).sends[0][1]
+    return peer, peer.offer(next(iter(file.neighbours))).messages[0][1]
 
 
 async def serve_echo(folder: Path, port: int) -> None:
@@ -154,11 +155,11 @@ def status(port: int) -> dict[str, Any]:
     ):
         found: dict[str, Any] = json.load(page)
         return found
-    return {"exchanges": 0, "state": "not there", "estimate": None, "counts": {}}
+    return {"exchanges": 0, "state": "not there", "estimate": None, "counters": {}}
 
 
 def exchanges(folder: Path, port: int, seconds: float) -> float:
-    """Return the exchanges a second of two nodes, of which one begins them all as fast as they can."""
+    """Return the exchanges a second of two nodes, of which one initiates them all as fast as they can."""
     for name in ("node-0", "node-1"):
         (folder / name / "journal.sqlite").unlink(missing_ok=True)
     with running(folder, ["node-0", "node-1"]):
@@ -187,7 +188,7 @@ def parts(folder: Path, message: bytes, calls: int) -> dict[str, float]:
     peer, _ = offer_of(folder / "node-1")
     offer = wire.decode(message)
     assert isinstance(offer, wire.Offer)
-    met = Met("node-0", 1, 1, False, offer.side, message)
+    met = ExchangeCompleted("node-0", 1, 1, False, offer.side, message)
     found = {}
     for durable in (False, True):
         with tempfile.TemporaryDirectory() as place:
@@ -196,7 +197,7 @@ def parts(folder: Path, message: bytes, calls: int) -> dict[str, float]:
             found["a write" + " that survives a loss of power" * durable] = microseconds(write, calls)
             journal.close()
     found["the rule, one side"] = microseconds(lambda: peer.apply(met), calls)
-    found["validating a message"] = microseconds(lambda: peer._fits(offer), calls)
+    found["validating a message"] = microseconds(lambda: peer._is_valid(offer), calls)
     found["encode and decode"] = microseconds(lambda: wire.decode(wire.encode(offer)), calls)
     return found
 
@@ -220,11 +221,13 @@ def many_nodes(folder: Path, port: int, sizes: Sizes) -> None:
     done = sum(s["exchanges"] for s in statuses) - sum(before)
     exact = gosta.exact("breast-cancer", "auc")
     off = np.array([abs(s["estimate"][0] / exact - 1) for s in statuses])
-    repeated = sum(s["counts"].get("repeated", 0) for s in statuses) / sum(s["counts"]["offers"] for s in statuses)
+    resent = sum(s["counters"].get("offers resent", 0) for s in statuses) / sum(
+        s["counters"]["offers"] for s in statuses
+    )
     states = {s["state"] for s in statuses}
     print(f"{sizes.nodes} nodes, rate {sizes.rate} a node: all had an exchange {up:.0f} s after the first was started")
     rate = done / 2 / elapsed
-    print(f"  {rate:.0f} exchanges a second, {100 * busy:.0f} % of all cores, {100 * repeated:.1f} % repeated")
+    print(f"  {rate:.0f} exchanges a second, {100 * busy:.0f} % of all cores, {100 * resent:.1f} % resent")
     print(f"  states: {', '.join(sorted(states))}; estimates off by at most {100 * off.max():.2g} %")
     print(f"  memory of a node: {np.median(memory):.0f} MiB, {np.median(unique):.0f} MiB of them its own")
     assert states == {"running"}, states
@@ -245,8 +248,8 @@ def main() -> None:
         pair = make_network(Path(place) / "pair", 2, "complete", port, "--n", "64")
         files = [pair / f"node-{k}" / "node.toml" for k in (0, 1)]
         for file, rate in zip(files, ("1e9", "0.0"), strict=True):
-            set_key(file, "rate", rate)
-            set_key(file, "most", "1e9")
+            set_key(file, "exchanges_per_second", rate)
+            set_key(file, "max_exchanges_per_second", "1e9")
         message = offer_of(pair / "node-0")[1]
         rates = [
             (echo(pair, message, sizes.seconds), exchanges(pair, port, sizes.seconds)) for _ in range(sizes.rounds)
@@ -261,7 +264,7 @@ def main() -> None:
             set_key(file, "durable", "true")
         durable = exchanges(pair, port, sizes.seconds)
         print(f"with a journal that survives a loss of power: {durable:,.0f} a second")
-        many = make_network(Path(place) / "many", sizes.nodes, sizes.graph, port, "--rate", sizes.rate)
+        many = make_network(Path(place) / "many", sizes.nodes, sizes.graph, port, "--exchanges-per-second", sizes.rate)
         many_nodes(many, port, sizes)
     assert arguments.smoke or ratio >= REQUIRED, f"{ratio:.2f} is less than {REQUIRED:.2f}"
 

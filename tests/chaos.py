@@ -1,4 +1,4 @@
-"""A storm over real processes: nodes are killed at random and started again, then all is verified.
+"""Chaos test with real processes: nodes are killed at random and restarted, then the network is verified.
 
 python tests/chaos.py --nodes 16 --seconds 60
 """
@@ -24,12 +24,12 @@ def gosta(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*GOSTA, *map(str, words)], capture_output=True, text=True, timeout=300, check=False)
 
 
-class Storm:
-    """Processes of nodes, some of them dead."""
+class Processes:
+    """Processes of nodes, some of them killed."""
 
     def __init__(self, folder: Path, nodes: int, seed: int) -> None:
         self.folder, self.names = folder, [f"node-{k}" for k in range(nodes)]
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.kills = 0
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -43,16 +43,16 @@ class Storm:
         process.wait()
         self.kills += 1
 
-    def rage(self, seconds: float) -> None:
-        """Kill a node now and then; start it again after a while."""
+    def kill_at_random(self, seconds: float) -> None:
+        """Kill nodes at random times and restart them later."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            time.sleep(self.chance.expovariate(1.0) * 0.5)
-            dead = [name for name in self.names if name not in self.running]
-            if dead and (len(dead) > len(self.names) // 4 or self.chance.random() < 0.4):
-                self.start(self.chance.choice(dead))
+            time.sleep(self.rng.expovariate(1.0) * 0.5)
+            killed = [name for name in self.names if name not in self.running]
+            if killed and (len(killed) > len(self.names) // 4 or self.rng.random() < 0.4):
+                self.start(self.rng.choice(killed))
             else:
-                self.kill(self.chance.choice(list(self.running)))
+                self.kill(self.rng.choice(list(self.running)))
         for name in self.names:
             if name not in self.running:
                 self.start(name)
@@ -64,22 +64,32 @@ class Storm:
             process.wait(30)
 
 
-def storm(folder: Path, nodes: int, seconds: float, seed: int) -> list[dict[str, Any]]:
-    """What `gosta network verify` finds after a storm and a calm of as long."""
+def run_chaos(folder: Path, nodes: int, seconds: float, seed: int) -> list[dict[str, Any]]:
+    """Return the findings of `gosta network verify` and the result of `gosta replay` after random kills."""
     made = gosta(
-        "network", "init", folder, "--nodes", nodes, "--data", "breast-cancer", "--port", free(2 * nodes), "--rate", 20
+        "network",
+        "init",
+        folder,
+        "--nodes",
+        nodes,
+        "--data",
+        "breast-cancer",
+        "--port",
+        free(2 * nodes),
+        "--exchanges-per-second",
+        20,
     )
     assert made.returncode == 0, made.stderr
-    weather = Storm(folder, nodes, seed)
+    processes = Processes(folder, nodes, seed)
     try:
-        for name in weather.names:
-            weather.start(name)
+        for name in processes.names:
+            processes.start(name)
         time.sleep(5.0)
-        weather.rage(seconds)
+        processes.kill_at_random(seconds)
         time.sleep(max(8.0, seconds / 2))
     finally:
-        weather.stop()
-    print(f"{weather.kills} kills in {seconds:.0f} s", file=sys.stderr)
+        processes.stop()
+    print(f"{processes.kills} kills in {seconds:.0f} s", file=sys.stderr)
     findings = gosta("network", "verify", folder, "--json")
     assert findings.stdout, findings.stderr
     replayed = gosta("replay", folder, "--json")
@@ -93,11 +103,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        *findings, replayed = storm(Path(place) / "network", given.nodes, given.seconds, given.seed)
+        *findings, replayed = run_chaos(Path(place) / "network", given.nodes, given.seconds, given.seed)
     for finding in findings:
         print(finding)
     print(replayed)
-    sys.exit(not (all(finding["holds"] for finding in findings) and replayed["differ"] == []))
+    sys.exit(not (all(finding["holds"] for finding in findings) and replayed["differing"] == []))
 
 
 if __name__ == "__main__":

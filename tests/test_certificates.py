@@ -1,4 +1,4 @@
-"""Certificates: what is in them, and what is said of files that are none."""
+"""Certificates: their content, and errors for invalid files."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from cryptography.hazmat.primitives.serialization import (
 from gosta.errors import InputError
 from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
-from gosta.net.names import identity
+from gosta.net.names import certificate_name
+from gosta.net.transport.tls import expiry_date
 
 NETWORK = "0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
 def authority() -> Pair:
-    return certificates.authority(NETWORK)
+    return certificates.make_authority(NETWORK)
 
 
-def test_an_authority_signs_nodes_and_nothing_below_them(authority: Pair) -> None:
+def test_an_authority_signs_nodes_only(authority: Pair) -> None:
     cert = x509.load_pem_x509_certificate(authority.cert)
     basic = cert.extensions.get_extension_for_class(x509.BasicConstraints)
     usage = cert.extensions.get_extension_for_class(x509.KeyUsage).value
@@ -40,7 +41,7 @@ def test_an_authority_signs_nodes_and_nothing_below_them(authority: Pair) -> Non
     assert authority.key.startswith(b"-----BEGIN PRIVATE KEY-----")
 
 
-def test_a_node_is_named_with_its_network(authority: Pair) -> None:
+def test_a_certificate_names_node_and_network(authority: Pair) -> None:
     pair = certificates.issue(authority, NETWORK, "node-3")
     cert, signer = x509.load_pem_x509_certificate(pair.cert), x509.load_pem_x509_certificate(authority.cert)
     names = cert.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -53,15 +54,15 @@ def test_a_node_is_named_with_its_network(authority: Pair) -> None:
     assert key.public_key() == cert.public_key()
 
 
-def test_when_certificates_end(authority: Pair) -> None:
+def test_expiry_dates(authority: Pair) -> None:
     now, day = datetime.now(UTC), timedelta(days=1)
-    assert 824 * day < certificates.expires(certificates.issue(authority, NETWORK, "a").cert) - now < 826 * day
-    assert 3649 * day < certificates.expires(authority.cert) - now < 3651 * day
+    assert 824 * day < expiry_date(certificates.issue(authority, NETWORK, "a").cert) - now < 826 * day
+    assert 3649 * day < expiry_date(authority.cert) - now < 3651 * day
     early = certificates.issue(authority, NETWORK, "a", not_before=now - 2 * day, not_after=now - day)
-    assert certificates.expires(early.cert) == (now - day).replace(microsecond=0)
+    assert expiry_date(early.cert) == (now - day).replace(microsecond=0)
 
 
-def test_an_own_authority_may_have_an_rsa_key() -> None:
+def test_an_existing_authority_can_have_an_rsa_key() -> None:
     key = rsa.generate_private_key(65537, 2048)
     start = datetime.now(UTC) - timedelta(days=1)
     name = x509.Name([x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, "Hospital")])
@@ -70,11 +71,11 @@ def test_an_own_authority_may_have_an_rsa_key() -> None:
     own = Pair(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), signer.public_bytes(Encoding.PEM))
     pair = certificates.issue(own, NETWORK, "a")
     x509.load_pem_x509_certificate(pair.cert).verify_directly_issued_by(signer)
-    assert certificates.expires(pair.cert) == signer.not_valid_after_utc, "no longer than its authority"
+    assert expiry_date(pair.cert) == signer.not_valid_after_utc, "not later than its authority"
 
 
-def test_what_is_no_authority(authority: Pair) -> None:
-    other = certificates.authority(NETWORK)
+def test_invalid_authorities(authority: Pair) -> None:
+    other = certificates.make_authority(NETWORK)
     node = certificates.issue(authority, NETWORK, "a")
     key = load_pem_private_key(authority.key, None)
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
@@ -82,10 +83,10 @@ def test_what_is_no_authority(authority: Pair) -> None:
     wrong = {
         "key is encrypted": authority._replace(key=secret),
         "key cannot be read": authority._replace(key=b"nothing"),
-        "kind that does not sign": authority._replace(key=strange),
-        "not that of its certificate": authority._replace(key=other.key),
+        "kind that cannot sign": authority._replace(key=strange),
+        "does not belong to its certificate": authority._replace(key=other.key),
         "certificate cannot be read": authority._replace(cert=b"nothing"),
-        "may not sign others": node,
+        "cannot sign others": node,
     }
     for text, pair in wrong.items():
         with pytest.raises(InputError, match=text):
@@ -93,8 +94,8 @@ def test_what_is_no_authority(authority: Pair) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "*", "a b", "-a", "é", "a" * 64, "a\n", "a\x00"])
-def test_names_that_could_be_taken_for_another(authority: Pair, name: str) -> None:
+def test_invalid_names(authority: Pair, name: str) -> None:
     with pytest.raises(InputError, match="letters"):
         certificates.issue(authority, NETWORK, name)
     with pytest.raises(InputError, match="letters"):
-        identity("a", name)
+        certificate_name("a", name)

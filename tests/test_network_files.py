@@ -1,4 +1,4 @@
-"""The files of a network: read, written, and all the ways in which they can be wrong."""
+"""node.toml and network.toml: reading, writing, and errors in them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from gosta.errors import InputError
 from gosta.net.config import (
-    MOST_BYTES,
-    NetworkFile,
-    NodeFile,
-    Place,
+    MAX_NODE_FILE_BYTES,
+    NetworkConfig,
+    NodeConfig,
+    NodeSettings,
     Task,
     read_network,
     read_node,
@@ -23,18 +23,22 @@ from gosta.net.config import (
 TASK = Task(
     "0123456789abcdef",
     "mmd",
-    interval=0.9,
+    confidence_level=0.9,
     options={"bandwidth": 0.1 + 0.2, "positive": 'a "quoted\\ \x7f\n class 𝛼', "rows": [[1.5, 2], [3, -0.0]]},
     classes=("a", 1, 2.5),
     label="ill",
 )
-FILE = NodeFile(TASK, Place("node-0", "127.0.0.1:7400", "[::1]:7401", rate=3.5), {"node-1": "there:7402", "x_2": ""})
+CONFIG = NodeConfig(
+    TASK,
+    NodeSettings("node-0", "127.0.0.1:7400", "[::1]:7401", exchanges_per_second=3.5),
+    {"node-1": "there:7402", "x_2": ""},
+)
 
 
-def test_files_come_back_as_they_were(tmp_path: Path) -> None:
-    write_node(tmp_path / "node.toml", FILE)
-    assert read_node(tmp_path / "node.toml") == FILE
-    network = NetworkFile(TASK, "cycle", {"a": "h:1", "b": "h:3"}, (("a", "b"),), 7)
+def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
+    write_node(tmp_path / "node.toml", CONFIG)
+    assert read_node(tmp_path / "node.toml") == CONFIG
+    network = NetworkConfig(TASK, "cycle", {"a": "h:1", "b": "h:3"}, (("a", "b"),), 7)
     write_network(tmp_path / "network.toml", network)
     assert read_network(tmp_path / "network.toml") == network
     assert sorted(p.name for p in tmp_path.iterdir()) == ["network.toml", "node.toml"]
@@ -48,10 +52,23 @@ def test_files_come_back_as_they_were(tmp_path: Path) -> None:
         ("[node]\n", "[knot]\n", "field.*there are: network, node, neighbours"),
         ("listen =", "lisen =", "unknown field `lisen` in \\[node\\]; there are: name, listen"),
         ('statistic = "mmd"', "", "missing required field `statistic` in \\[network\\]"),
-        ("rate = 3.5", 'rate = "fast"', "node.rate = 'fast': expected `float`, got `str`"),
-        ("rate = 3.5", "rate = -1", "rate = -1.0 must be a finite number"),
-        ("rate = 3.5", "rate = inf", "node.rate = inf must be"),
-        ("renew = 0.0", "renew = nan", "node.renew = nan must be"),
+        (
+            "exchanges_per_second = 3.5",
+            'exchanges_per_second = "fast"',
+            "node.exchanges_per_second = 'fast': expected `float`, got `str`",
+        ),
+        (
+            "exchanges_per_second = 3.5",
+            "exchanges_per_second = -1",
+            "exchanges_per_second = -1.0 must be a finite number",
+        ),
+        ("exchanges_per_second = 3.5", "exchanges_per_second = inf", "node.exchanges_per_second = inf must be"),
+        ("epoch_seconds = 0.0", "epoch_seconds = nan", "node.epoch_seconds = nan must be"),
+        ("exchanges_per_second =", "rate =", "key 'rate' in \\[node\\] is now called 'exchanges_per_second'"),
+        ("max_exchanges_per_second =", "most =", "key 'most' .* is now called 'max_exchanges_per_second'"),
+        ("epoch_seconds =", "renew =", "key 'renew' .* is now called 'epoch_seconds'"),
+        ("status_page =", "status =", "key 'status' .* is now called 'status_page'"),
+        ("confidence_level =", "interval =", "key 'interval' in \\[network\\] is now called 'confidence_level'"),
         ("127.0.0.1:7400", "127.0.0.1", "node.listen = '127.0.0.1' must be host:port"),
         ("127.0.0.1:7400", "127.0.0.1:70000", "port from 1 to 65535"),
         ("127.0.0.1:7400", "::1:7400", "must be host:port"),
@@ -61,9 +78,9 @@ def test_files_come_back_as_they_were(tmp_path: Path) -> None:
         ('"mmd"', '"mmmd"', "unknown statistic 'mmmd'; did you mean 'mmd'"),
         ('"mmd"', '"../own.py:mine"', "name no folder"),
         ('statistic = "mmd"', 'statistic = "mmd"\nprotocol = "traking"', "did you mean 'tracking'"),
-        ("interval = 0.9", "interval = 95", "must lie between 0 and 1"),
+        ("confidence_level = 0.9", "confidence_level = 95", "must be between 0 and 1"),
         ('"0123456789abcdef"', '"mine"', "16 hexadecimal digits"),
-        ('["a", 1, 2.5]', '["a", "a"]', "each class may stand there once"),
+        ('["a", 1, 2.5]', '["a", "a"]', "must name each class once"),
         ('["a", 1, 2.5]', "[true]", "network.classes"),
         ("node-1 =", "node-0 =", "is the node itself"),
         ("node-1 =", '"a/b" =', "neighbours = 'a/b': a node's name"),
@@ -72,9 +89,9 @@ def test_files_come_back_as_they_were(tmp_path: Path) -> None:
         ('data = "data.csv"', 'data = ""', "node.data = '' must name a file"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_said_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_errors_in_a_file_are_reported_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "node.toml"
-    write_node(path, FILE)
+    write_node(path, CONFIG)
     head, _, rest = path.read_text().partition("[network]\n")
     assert old in rest
     path.write_text(f"{head}[network]\n{rest.replace(old, new, 1)}")
@@ -84,14 +101,14 @@ def test_what_is_wrong_in_a_file_is_said_in_one_line(tmp_path: Path, old: str, n
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
+def test_files_that_are_not_node_files(tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     with pytest.raises(InputError, match="no such file"):
         read_node(path)
     path.write_bytes(b"\xff\xfe\x00garbage")
     with pytest.raises(InputError, match="not text in UTF-8"):
         read_node(path)
-    path.write_bytes(b"#" * (MOST_BYTES + 1))
+    path.write_bytes(b"#" * (MAX_NODE_FILE_BYTES + 1))
     with pytest.raises(InputError, match="more than 1 MiB"):
         read_node(path)
     path.write_text("a = " + "[" * 100_000)
@@ -101,23 +118,23 @@ def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
         read_node(tmp_path)
 
 
-def test_edges_are_between_nodes(tmp_path: Path) -> None:
+def test_edges_must_join_two_nodes(tmp_path: Path) -> None:
     path = tmp_path / "network.toml"
     for edge, message in ((("a", "c"), "'c', which is not among the nodes"), (("a", "a"), "'a' to itself")):
-        write_network(path, NetworkFile(TASK, "g", {"a": "h:1", "b": "h:2"}, (edge,)))
+        write_network(path, NetworkConfig(TASK, "g", {"a": "h:1", "b": "h:2"}, (edge,)))
         with pytest.raises(InputError, match=message):
             read_network(path)
 
 
-def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_file_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "node.toml"
-    write_node(path, FILE)
+    write_node(path, CONFIG)
 
     def full(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match="No space left"):
-        write_node(path, NodeFile(TASK, FILE.node, {}))
-    assert read_node(path) == FILE
+        write_node(path, NodeConfig(TASK, CONFIG.node, {}))
+    assert read_node(path) == CONFIG
     assert list(tmp_path.iterdir()) == [path]

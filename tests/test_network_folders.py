@@ -1,4 +1,4 @@
-"""A network's folders: made, added to, forgotten from, and all that can go wrong with that."""
+"""A network's folders: creating them, adding and removing nodes, and errors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ import pytest
 from commands import command
 
 import gosta
-from gosta.errors import InputError
+from gosta.errors import InputError, NetworkError
 from gosta.estimation.problem import settle
-from gosta.net.config import (
-    NetworkFile,
-    read_node,
-)
+from gosta.net.config import NetworkConfig, read_node
 from gosta.net.deploy import certificates, folders, plan
-from gosta.net.node.rows import own_rows
+from gosta.net.node import lock
+from gosta.net.node.rows import read_rows
 
 
 @pytest.fixture
@@ -36,57 +34,57 @@ def port() -> int:
     return ports.free()
 
 
-def apart(folder: Path, port: int, graph: str = "cycle", nodes: int = 5) -> NetworkFile:
-    return folders.make(folder, plan.apart(plan.Goal("kendall-tau"), graph, nodes, 0), port=port)
+def create(folder: Path, port: int, graph: str = "cycle", nodes: int = 5) -> NetworkConfig:
+    return folders.create(folder, plan.for_sites(plan.Goal("kendall-tau"), graph, nodes, 0), port=port)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_folders_that_cannot_be_written(tmp_path: Path, port: int) -> None:
-    apart(tmp_path / "net", port)
+    create(tmp_path / "net", port)
     (tmp_path / "net").chmod(0o500)
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(InputError, match=r"cannot write .*Permission denied"):
-            apart(tmp_path / "other", port)
+            create(tmp_path / "other", port)
         with pytest.raises(InputError, match=r"cannot write .*Permission denied"):
             folders.add(tmp_path / "net")
         with pytest.raises(InputError, match=r"cannot write .*Permission denied"):
-            folders.forget(tmp_path / "net", "node-1")
+            folders.remove(tmp_path / "net", "node-1")
     finally:
         tmp_path.chmod(0o700)
         (tmp_path / "net").chmod(0o700)
-    assert len(folders.overview(tmp_path / "net").nodes) == 5
+    assert len(folders.load_network(tmp_path / "net").nodes) == 5
 
 
-def test_init_deals_rows_that_come_back_bit_for_bit(gosta_: Any, tmp_path: Path, port: int) -> None:
+def test_init_writes_rows_bit_for_bit(gosta_: Any, tmp_path: Path, port: int) -> None:
     folder = tmp_path / "net"
     code, out, err = gosta_("network", "init", folder, "--data", "breast-cancer", "--port", port, "--nodes", 6)
     assert (code, err) == (0, "")
     assert "569: node-0" in out
     assert f"gosta network up {folder}" in out
-    network = folders.overview(folder)
+    network = folders.load_network(folder)
     setting = settle("tracking", "breast-cancer", "auc", "watts-strogatz", 0, {}, nodes=6)
     files = [read_node(folder / name / "node.toml") for name in network.nodes]
-    x = np.concatenate([own_rows(f.network, folder / f.node.name / f.node.data) for f in files])
+    x = np.concatenate([read_rows(f.network, folder / f.node.name / f.node.data) for f in files])
     np.testing.assert_array_equal(x, setting.problem.x)
     assert all(f.network == network.network for f in files)
-    assert (network.network.encoded, network.network.interval) == (2, 0.95)
+    assert (network.network.encoded_columns, network.network.confidence_level) == (2, 0.95)
     for a, b in network.edges:
         assert read_node(folder / a / "node.toml").neighbours[b] == network.nodes[b]
         assert read_node(folder / b / "node.toml").neighbours[a] == network.nodes[a]
     assert sum(len(f.neighbours) for f in files) == 2 * len(network.edges) == 2 * setting.graph.m
 
 
-def test_keys_are_for_their_owner_only(tmp_path: Path, port: int) -> None:
-    apart(tmp_path / "net", port)
+def test_keys_are_readable_by_their_owner_only(tmp_path: Path, port: int) -> None:
+    create(tmp_path / "net", port)
     keys = sorted((tmp_path / "net").rglob("key.pem"))
     assert len(keys) == 6
     assert {stat.S_IMODE(key.stat().st_mode) for key in keys} == {0o600}
     assert not list((tmp_path / "net").glob("node-*/authority"))
 
 
-def test_an_authority_of_ones_own(gosta_: Any, tmp_path: Path, port: int) -> None:
-    apart(tmp_path / "first", port)
+def test_an_existing_authority(gosta_: Any, tmp_path: Path, port: int) -> None:
+    create(tmp_path / "first", port)
     own = tmp_path / "first" / "authority"
     init = ("network", "init", tmp_path / "second", "-s", "kendall-tau", "--port", port, "--authority")
     assert gosta_(*init, own)[0] == 0
@@ -107,7 +105,7 @@ def test_an_authority_of_ones_own(gosta_: Any, tmp_path: Path, port: int) -> Non
         (["--data", "breast-cancer", "--classes", "a,b"], "classes is for sites' own files"),
         (["--data", "breast-cancer", "--host", "a", "--host", "b"], "host is given 2 times for 8 nodes"),
         (["--data", "breast-cancer", "--port", "65530"], "8 nodes need ports up to 65545"),
-        (["--data", "breast-cancer", "--rate", "-1"], "rate = -1.0 must be"),
+        (["--data", "breast-cancer", "--exchanges-per-second", "-1"], "exchanges_per_second = -1.0 must be"),
         (["--score", "risk", "--label", "ill"], "--classes benign,malignant"),
         (["--score", "risk", "--classes", "one"], "--classes benign,malignant"),
         (["--columns", "a,b", "--label", "ill", "--classes", "x,y"], "depends on other rows"),
@@ -120,7 +118,7 @@ def test_an_authority_of_ones_own(gosta_: Any, tmp_path: Path, port: int) -> Non
         (["-s", "none.py:mine"], "no such file: none.py"),
     ],
 )
-def test_mistakes_at_init_leave_nothing(
+def test_errors_in_init_leave_no_files(
     gosta_: Any, tmp_path: Path, port: int, arguments: list[str], message: str
 ) -> None:
     first = [] if "--port" in arguments else ["--port", port]
@@ -131,31 +129,31 @@ def test_mistakes_at_init_leave_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folders_that_are_there_are_not_touched(tmp_path: Path, port: int) -> None:
+def test_existing_folders_are_not_changed(tmp_path: Path, port: int) -> None:
     (tmp_path / "net").mkdir()
     (tmp_path / "net" / "mine").write_text("x")
-    with pytest.raises(InputError, match="is there already"):
-        apart(tmp_path / "net", port)
+    with pytest.raises(InputError, match="exists already"):
+        create(tmp_path / "net", port)
     assert [p.name for p in tmp_path.rglob("*")] == ["net", "mine"]
     with pytest.raises(InputError, match="No such file or directory"):
-        apart(tmp_path / "no" / "net", port)
+        create(tmp_path / "no" / "net", port)
     with pytest.raises(InputError, match="Not a directory"):
-        apart(tmp_path / "net" / "mine" / "net", port)
+        create(tmp_path / "net" / "mine" / "net", port)
     (tmp_path / "empty").mkdir()
-    apart(tmp_path / "empty", port)
-    assert folders.overview(tmp_path / "empty").graph == "cycle"
+    create(tmp_path / "empty", port)
+    assert folders.load_network(tmp_path / "empty").graph == "cycle"
 
 
-def test_ports_in_use_are_refused(tmp_path: Path, port: int) -> None:
+def test_ports_in_use_are_rejected(tmp_path: Path, port: int) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", port + 5))
         other.listen()
         with pytest.raises(InputError, match=f"port {port + 5} of 127.0.0.1 is in use.*--port"):
-            apart(tmp_path / "net", port)
+            create(tmp_path / "net", port)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_leaves_nothing(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_leaves_no_files(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     issue, calls = certificates.issue, iter(range(9))
 
     def interrupted(*arguments: Any) -> Any:
@@ -165,11 +163,11 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path, port: int, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(certificates, "issue", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        apart(tmp_path / "net", port)
+        create(tmp_path / "net", port)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_statistics_of_ones_own_travel_along(gosta_: Any, tmp_path: Path, port: int) -> None:
+def test_a_user_statistic_is_copied_to_the_nodes(gosta_: Any, tmp_path: Path, port: int) -> None:
     own = tmp_path / "own.py"
     own.write_text("import gosta\n@gosta.statistic(name='files-own')\ndef f(x, y): return max(x[0], y[0])\n")
     folder, data = tmp_path / "net", tmp_path / "x.csv"
@@ -184,7 +182,7 @@ def test_statistics_of_ones_own_travel_along(gosta_: Any, tmp_path: Path, port: 
     assert (folder / "node-8" / "own.py").read_text() == own.read_text()
 
 
-def test_no_interval_is_said_where_there_can_be_none(gosta_: Any, tmp_path: Path, port: int) -> None:
+def test_the_reason_for_having_no_interval_is_printed(gosta_: Any, tmp_path: Path, port: int) -> None:
     init = ("network", "init", "--port", port, "-s", "mann-whitney")
     code, out, _ = gosta_(*init, tmp_path / "a", "--data", "breast-cancer")
     assert code == 0
@@ -193,11 +191,11 @@ def test_no_interval_is_said_where_there_can_be_none(gosta_: Any, tmp_path: Path
     assert code == 0
     assert "  interval " not in out
     assert "puts its rows there as data.csv (scores in s; classes x, y in label)" in out
-    assert folders.overview(tmp_path / "b").network.interval is None
+    assert folders.load_network(tmp_path / "b").network.confidence_level is None
     assert not list((tmp_path / "b").rglob("data.csv"))
 
 
-def test_sites_by_a_column_and_graphs_from_files(gosta_: Any, tmp_path: Path, port: int) -> None:
+def test_nodes_by_a_column_and_graphs_from_files(gosta_: Any, tmp_path: Path, port: int) -> None:
     init = ("network", "init", "--port", port, "--data", "iris", "-s", "gini-mean-difference")
     code, out, _ = gosta_(*init, tmp_path / "a", "-c", "sepal length", "--by", "species", "-g", "complete")
     assert code == 0
@@ -212,30 +210,30 @@ def test_sites_by_a_column_and_graphs_from_files(gosta_: Any, tmp_path: Path, po
     assert "has weights" in err
 
 
-def test_a_node_more(gosta_: Any, tmp_path: Path, port: int) -> None:
+def test_add_a_node(gosta_: Any, tmp_path: Path, port: int) -> None:
     folder, rows = tmp_path / "net", tmp_path / "rows.csv"
-    apart(folder, port, "star")
+    create(folder, port, "star")
     rows.write_text("a,b\n1,2\n")
     code, out, err = gosta_("network", "add", folder, "--data", rows)
     assert (code, err) == (0, "")
     assert f"{folder / 'node-5'}: a new node, with neighbours node-1, node-2" in out
-    network = folders.overview(folder)
+    network = folders.load_network(folder)
     assert network.edges[-2:] == (("node-1", "node-5"), ("node-2", "node-5"))
     file = read_node(folder / "node-5" / "node.toml")
     assert file.neighbours == {name: network.nodes[name] for name in ("node-1", "node-2")}
     assert (folder / "node-5" / file.node.data).read_text() == "a,b\n1,2\n"
     assert read_node(folder / "node-1" / "node.toml").neighbours["node-5"] == file.node.listen
     assert len(set(network.nodes.values())) == 6
-    folders.forget(folder, "node-5")
+    folders.remove(folder, "node-5")
     assert folders.add(folder, neighbours=["node-3"]).name == "node-6"
 
 
-def test_what_cannot_be_added(tmp_path: Path, port: int) -> None:
+def test_errors_in_add(tmp_path: Path, port: int) -> None:
     folder, rows = tmp_path / "net", tmp_path / "rows.csv"
     data = gosta.datasets.load("iris")
     goal = plan.Goal("kendall-tau")
-    made = plan.dealt(goal, data.select(["sepal length", "petal length"]), "cycle", 4, "even", None, 0)
-    folders.make(folder, made, port=port)
+    made = plan.for_data(goal, data.select(["sepal length", "petal length"]), "cycle", 4, "even", None, 0)
+    folders.create(folder, made, port=port)
     before = sorted(folder.rglob("*"))
     with pytest.raises(InputError, match=r"unknown node of .* 'node-9'"):
         folders.add(folder, neighbours=["node-9"])
@@ -253,63 +251,63 @@ def test_what_cannot_be_added(tmp_path: Path, port: int) -> None:
         folders.add(tmp_path / "none")
 
 
-def connected(network: NetworkFile) -> bool:
+def connected(network: NetworkConfig) -> bool:
     reached = {next(iter(network.nodes))}
     for _ in network.nodes:
         reached |= {name for edge in network.edges if reached & set(edge) for name in edge}
     return reached == set(network.nodes)
 
 
-def test_the_middle_of_a_star_is_forgotten(gosta_: Any, tmp_path: Path, port: int) -> None:
+def test_removing_the_centre_of_a_star_joins_its_neighbours(gosta_: Any, tmp_path: Path, port: int) -> None:
     folder = tmp_path / "net"
-    apart(folder, port, "star")
+    create(folder, port, "star")
     code, out, _ = gosta_("network", "remove", folder, "node-0")
     assert code == 0
     assert "node-1 and node-2 are neighbours now" in out
-    network = folders.overview(folder)
+    network = folders.load_network(folder)
     assert "node-0" not in network.nodes
     assert len(network.edges) == 3
     assert connected(network)
     for name in network.nodes:
         neighbours = read_node(folder / name / "node.toml").neighbours
         assert set(neighbours) == {n for edge in network.edges if name in edge for n in edge} - {name}
-    assert (folder / "node-0.forgotten" / "key.pem").exists()
+    assert (folder / "node-0.removed" / "key.pem").exists()
     assert gosta_("network", "remove", folder, "node-4", "--delete")[0] == 0
     assert not list(folder.glob("node-4*"))
-    folders.forget(folder, "node-3")
-    with pytest.raises(InputError, match="has 2 nodes; without node-1"):
-        folders.forget(folder, "node-1")
+    folders.remove(folder, "node-3")
+    with pytest.raises(NetworkError, match="has 2 nodes; without node-1"):
+        folders.remove(folder, "node-1")
 
 
-def test_a_ring_stays_together_by_itself(tmp_path: Path, port: int) -> None:
-    apart(tmp_path / "net", port)
-    assert folders.forget(tmp_path / "net", "node-2").edges == ()
-    assert connected(folders.overview(tmp_path / "net"))
+def test_removing_a_node_of_a_ring_needs_no_new_edge(tmp_path: Path, port: int) -> None:
+    create(tmp_path / "net", port)
+    assert folders.remove(tmp_path / "net", "node-2").new_edges == ()
+    assert connected(folders.load_network(tmp_path / "net"))
 
 
-def test_a_running_node_is_not_forgotten(tmp_path: Path, port: int) -> None:
+def test_a_running_node_is_not_removed(tmp_path: Path, port: int) -> None:
     folder = tmp_path / "net"
-    apart(folder, port)
-    assert not folders.running(folder / "node-1")
-    with (folder / "node-1" / "node.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        lock.write("4711\n")
-        lock.flush()
-        assert folders.running(folder / "node-1")
-        with pytest.raises(InputError, match="node-1 is running; stop it first: kill 4711"):
-            folders.forget(folder, "node-1")
-    assert not folders.running(folder / "node-1")
-    assert "node-1" in folders.overview(folder).nodes
+    create(folder, port)
+    assert not lock.is_running(folder / "node-1")
+    with (folder / "node-1" / "node.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.write("4711\n")
+        file.flush()
+        assert lock.is_running(folder / "node-1")
+        with pytest.raises(NetworkError, match="node-1 is running; stop it first: kill 4711"):
+            folders.remove(folder, "node-1")
+    assert not lock.is_running(folder / "node-1")
+    assert "node-1" in folders.load_network(folder).nodes
 
 
-def test_folders_that_are_elsewhere_are_told(gosta_: Any, tmp_path: Path, port: int) -> None:
+def test_changes_for_folders_elsewhere_are_printed(gosta_: Any, tmp_path: Path, port: int) -> None:
     folder = tmp_path / "net"
-    apart(folder, port)
+    create(folder, port)
     (folder / "node-1").rename(tmp_path / "at-a-site")
     code, out, _ = gosta_("network", "add", folder, "--neighbours", "node-1,node-3")
     assert code == 0
     assert "node-1's folder is on another machine; set in its node.toml, in [neighbours]: " in out
-    where = folders.overview(folder).nodes
+    where = folders.load_network(folder).nodes
     assert f'node-2 = "{where["node-2"]}", node-5 = "{where["node-5"]}"' in out
     code, out, _ = gosta_("network", "remove", folder, "node-2")
     assert code == 0

@@ -1,4 +1,4 @@
-"""A network's processes: real ones that look like nodes, started, watched, killed, started again, stopped."""
+"""Supervising a network's processes: start, status, restart, stop, with fake nodes."""
 
 from __future__ import annotations
 
@@ -21,143 +21,146 @@ from commands import command
 from terminal import read_rest, read_until
 
 from gosta.cli import status as shown
-from gosta.errors import InputError
-from gosta.net.config import NodeFile, Place, Task, read_node
-from gosta.net.deploy import ask, folders, plan
-from gosta.net.deploy import supervisor as supervise
+from gosta.errors import NetworkError
+from gosta.net.config import NodeConfig, NodeSettings, Task, read_node
+from gosta.net.deploy import folders, plan, supervisor
+from gosta.net.deploy.query import all_within, query_status, spread
 from gosta.net.deploy.supervisor import View
+from gosta.net.node import lock
 from gosta.net.node.status import Status
 
-PRETEND = Path(__file__).with_name("pretend_node.py")
+FAKE_NODE = Path(__file__).with_name("fake_node.py")
 
 
-def pretend(folder: Path) -> list[str]:
-    return [sys.executable, str(PRETEND), str(folder)]
+def fake_node(folder: Path) -> list[str]:
+    return [sys.executable, str(FAKE_NODE), str(folder)]
 
 
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "net"
-    folders.make(folder, plan.apart(plan.Goal("kendall-tau"), "cycle", 3, 0), port=ports.free())
-    for name in folders.overview(folder).nodes:
+    folders.create(folder, plan.for_sites(plan.Goal("kendall-tau"), "cycle", 3, 0), port=ports.free())
+    for name in folders.load_network(folder).nodes:
         (folder / name / "data.csv").write_text("a,b\n1,2\n")
     yield folder
-    assert not [name for name in folders.overview(folder).nodes if folders.running(folder / name)]
+    assert not [name for name in folders.load_network(folder).nodes if lock.is_running(folder / name)]
 
 
 @pytest.fixture
 def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(supervise, "node_command", pretend)
+    monkeypatch.setattr(supervisor, "node_command", fake_node)
 
     return command(capsys, monkeypatch)
 
 
-class Enough(Exception):  # noqa: N818
-    """What was waited for has come."""
+class Reached(Exception):  # noqa: N818
+    """The awaited condition holds."""
 
 
-def watch(folder: Path, what: Callable[[Sequence[View]], bool]) -> Sequence[View]:
-    """Run a network until something is seen."""
+def run_until(folder: Path, condition: Callable[[Sequence[View]], bool]) -> Sequence[View]:
+    """Run a network until a condition holds."""
     seen: list[Sequence[View]] = []
 
-    def show(views: Sequence[View], _passed: float) -> None:
+    def show(views: Sequence[View], _elapsed: float) -> None:
         seen.append(views)
-        if what(views):
-            raise Enough
+        if condition(views):
+            raise Reached
 
-    with pytest.raises(Enough):
-        supervise.up(folder, show, seconds=120, command=pretend)
+    with pytest.raises(Reached):
+        supervisor.up(folder, show, seconds=120, command=fake_node)
     return seen[-1]
 
 
-def running(views: Sequence[View]) -> bool:
+def are_running(views: Sequence[View]) -> bool:
     return bool(views) and all(view.state == "running" for view in views)
 
 
-def test_all_nodes_run_until_they_are_sure(network: Path) -> None:
-    views = supervise.up(network, lambda *_: None, until=0.002, command=pretend)
+def test_all_nodes_run_until_their_expected_error_is_small(network: Path) -> None:
+    views = supervisor.up(network, lambda *_: None, until=0.002, command=fake_node)
     assert [view.name for view in views] == ["node-0", "node-1", "node-2"]
     for k, view in enumerate(views):
         assert view.status is not None
         assert (view.state, view.restarts, view.status.exchanges) == ("running", 0, 1234 + k)
         assert view.status.expected_error == 0.00125
-        assert (network / view.name / "was-told").exists()
+        assert (network / view.name / "got-sigterm").exists()
         assert (network / view.name / "log.jsonl").read_text() == '{"event": "started"}\n'
 
 
-def test_a_node_that_dies_is_started_again(network: Path) -> None:
+def test_a_killed_node_is_restarted(network: Path) -> None:
     killed: list[int] = []
 
-    def what(views: Sequence[View]) -> bool:
-        if running(views) and not killed:
+    def condition(views: Sequence[View]) -> bool:
+        if are_running(views) and not killed:
             killed.append(int((network / "node-1" / "node.lock").read_text()))
             os.kill(killed[0], signal.SIGKILL)
-        return bool(killed) and running(views) and views[1].restarts == 1
+        return bool(killed) and are_running(views) and views[1].restarts == 1
 
-    views = watch(network, what)
+    views = run_until(network, condition)
     assert [view.restarts for view in views] == [0, 1, 0]
 
 
-def test_a_node_that_fails_at_first_is_tried_again(network: Path) -> None:
+def test_a_node_that_fails_once_is_restarted(network: Path) -> None:
     (network / "node-2" / "fails-once").touch()
-    views = watch(network, running)
+    views = run_until(network, are_running)
     assert [view.restarts for view in views] == [0, 0, 1]
 
 
-def test_a_node_that_cannot_run_is_given_up(network: Path, gosta_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervise, "WAIT", (0.01, 0.02))
+def test_a_node_that_fails_again_and_again_is_an_error(
+    network: Path, gosta_: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "RESTART_SECONDS", (0.01, 0.02))
     (network / "node-1" / "fails").touch()
     code, out, err = gosta_("network", "up", network, "--json")
     assert (code, out) == (2, "")
-    assert "node-1 ended 5 times right after its start; its last words: gosta: this node cannot run" in err
+    assert "node-1 ended 5 times right after its start; its last message: gosta: this node cannot run" in err
     assert err.count("\n") == 1
     assert (network / "node-1" / "log.jsonl").read_text().count("started") == 5
 
 
-def test_a_node_that_was_told_to_stop_stays_stopped(network: Path) -> None:
-    told: list[int] = []
+def test_a_node_that_was_stopped_is_not_restarted(network: Path) -> None:
+    stopped: list[int] = []
 
-    def what(views: Sequence[View]) -> bool:
-        if running(views) and not told:
-            told.append(int((network / "node-1" / "node.lock").read_text()))
-            os.kill(told[0], signal.SIGTERM)
+    def condition(views: Sequence[View]) -> bool:
+        if are_running(views) and not stopped:
+            stopped.append(int((network / "node-1" / "node.lock").read_text()))
+            os.kill(stopped[0], signal.SIGTERM)
         return [view.state for view in views] == ["running", "stopped", "running"]
 
-    assert [view.restarts for view in watch(network, what)] == [0, 0, 0]
+    assert [view.restarts for view in run_until(network, condition)] == [0, 0, 0]
 
 
-def test_nodes_that_are_added_and_forgotten_meanwhile(network: Path) -> None:
+def test_nodes_that_are_added_and_removed_meanwhile(network: Path) -> None:
     done: list[str] = []
 
-    def what(views: Sequence[View]) -> bool:
+    def condition(views: Sequence[View]) -> bool:
         names = [view.name for view in views]
-        if running(views) and not done:
+        if are_running(views) and not done:
             done.append(folders.add(network, network / "node-0" / "data.csv").name)
-        elif running(views) and names[-1] == "node-3" and len(done) == 1:
+        elif are_running(views) and names[-1] == "node-3" and len(done) == 1:
             os.kill(int((network / "node-1" / "node.lock").read_text()), signal.SIGTERM)
-            done.append("told")
+            done.append("stopped")
         elif len(done) == 2 and [view.state for view in views if view.name == "node-1"] == ["stopped"]:
-            folders.forget(network, "node-1")
-            done.append("forgotten")
-        return len(done) == 3 and names == ["node-0", "node-2", "node-3"] and running(views)
+            folders.remove(network, "node-1")
+            done.append("removed")
+        return len(done) == 3 and names == ["node-0", "node-2", "node-3"] and are_running(views)
 
-    watch(network, what)
+    run_until(network, condition)
     assert not (network / "node-1").exists()
 
 
-def test_a_deaf_node_is_ended(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervise, "GRACE", 0.2)
-    (network / "node-0" / "deaf").touch()
-    watch(network, running)
-    assert not (network / "node-0" / "was-told").exists()
-    assert not folders.running(network / "node-0")
+def test_a_node_that_ignores_sigterm_is_killed(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "STOP_TIMEOUT_SECONDS", 0.2)
+    (network / "node-0" / "ignores-sigterm").touch()
+    run_until(network, are_running)
+    assert not (network / "node-0" / "got-sigterm").exists()
+    assert not lock.is_running(network / "node-0")
 
 
-def test_what_is_not_ready(network: Path, gosta_: Any, tmp_path: Path) -> None:
+def test_errors_in_up(network: Path, gosta_: Any, tmp_path: Path) -> None:
     (network / "node-2" / "data.csv").unlink()
     code, _, err = gosta_("network", "up", network)
     assert code == 2
-    assert f"node-2 has no rows: put its table at {network / 'node-2' / 'data.csv'} first" in err
+    assert f"node-2 has no data: put its rows into {network / 'node-2' / 'data.csv'} first" in err
     (network / "node-2" / "data.csv").touch()
     for arguments, message in (
         ([tmp_path / "none"], "no such folder"),
@@ -167,9 +170,9 @@ def test_what_is_not_ready(network: Path, gosta_: Any, tmp_path: Path) -> None:
         code, _, err = gosta_("network", "up", *arguments)
         assert code == 2
         assert message in err
-    with subprocess.Popen(pretend(network / "node-1")) as other:
+    with subprocess.Popen(fake_node(network / "node-1")) as other:
         try:
-            while not folders.running(network / "node-1"):
+            while not lock.is_running(network / "node-1"):
                 assert other.poll() is None
             code, _, err = gosta_("network", "up", network)
             assert code == 2
@@ -179,7 +182,7 @@ def test_what_is_not_ready(network: Path, gosta_: Any, tmp_path: Path) -> None:
             other.terminate()
 
 
-def test_json_and_plain_tables(network: Path, gosta_: Any) -> None:
+def test_output_as_json_and_as_text(network: Path, gosta_: Any) -> None:
     code, out, err = gosta_("network", "up", network, "--until", "0.2%", "--json")
     assert (code, err) == (0, "")
     records = [json.loads(line) for line in out.splitlines()]
@@ -200,8 +203,8 @@ def test_ctrl_c_on_a_terminal_stops_all(network: Path) -> None:
     code = f"""
         import sys
         from pathlib import Path
-        from gosta.net.deploy import supervisor as supervise
-        supervise.node_command = lambda folder: [sys.executable, {str(PRETEND)!r}, str(folder)]
+        from gosta.net.deploy import supervisor
+        supervisor.node_command = lambda folder: [sys.executable, {str(FAKE_NODE)!r}, str(folder)]
         from gosta.cli.main import main
         sys.argv = ["gosta", "network", "up", {str(network)!r}]
         main()
@@ -224,30 +227,33 @@ def test_ctrl_c_on_a_terminal_stops_all(network: Path) -> None:
     assert "all nodes are stopped" in rest
     assert "Traceback" not in rest
     for name in ("node-0", "node-1", "node-2"):
-        assert (network / name / "was-told").exists()
+        assert (network / name / "got-sigterm").exists()
 
 
 def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def from_journal(folder: Path) -> Status:
         assert folder.name == "node-2"
-        return msgspec.structs.replace(found, node="node-2", state="stopped", uptime=None, doubt=None)
+        return msgspec.structs.replace(found, node="node-2", state="stopped", uptime_seconds=None, pending_offer=None)
 
-    module = types.ModuleType("gosta.net.node.service")
+    module = types.ModuleType("gosta.net.node.stopped")
     module.status_from_journal = from_journal  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "gosta.net.node.service", module)
+    monkeypatch.setitem(sys.modules, "gosta.net.node.stopped", module)
     files = [read_node(network / f"node-{k}" / "node.toml") for k in range(2)]
-    nodes = [subprocess.Popen(pretend(network / f"node-{k}")) for k in range(2)]
+    nodes = [subprocess.Popen(fake_node(network / f"node-{k}")) for k in range(2)]
     try:
         answers = []
         for file in files:
-            while (answer := ask.ask(file)) is None:
+            while (answer := query_status(file)) is None:
                 assert [node.poll() for node in nodes] == [None, None]
             answers.append(answer)
         found = answers[0]
         other = msgspec.structs.replace(files[0], node=files[1].node)
-        assert ask.ask(other) is not None
-        assert ask.ask(msgspec.structs.replace(other, network=Task("f" * 16, "auc"))) is None
-        assert ask.ask(msgspec.structs.replace(files[0], node=msgspec.structs.replace(files[1].node, name="x"))) is None
+        assert query_status(other) is not None
+        assert query_status(msgspec.structs.replace(other, network=Task("f" * 16, "auc"))) is None
+        assert (
+            query_status(msgspec.structs.replace(files[0], node=msgspec.structs.replace(files[1].node, name="x")))
+            is None
+        )
         code, out, err = gosta_("status", network / "node-0")
         assert (code, err) == (0, "")
         assert out.startswith("node-0\n  state  ")
@@ -256,7 +262,7 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
         assert "  95 % interval                        0.4 to 0.625\n" in out
         assert "  waiting for reply                    from node-1, 2.5 s\n" in out
         assert "  node-2     connected  55         0.2 s       0.25 %\n" in out
-        assert "  refused: stranger  3\n" in out
+        assert "  rejected: unauthenticated  3\n" in out
         assert json.loads(gosta_("status", network / "node-1", "--json")[1])["exchanges"] == 1235
         code, out, _ = gosta_("status", network)
         assert code == 0
@@ -268,66 +274,66 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
             node.wait()
 
 
-def test_pages_that_are_no_nodes(tmp_path: Path) -> None:
-    def node(page: str) -> NodeFile:
-        return NodeFile(Task("f" * 16, "auc"), Place("node-3", "127.0.0.1:1", page), {})
+def test_status_pages_of_other_programs(tmp_path: Path) -> None:
+    def node(page: str) -> NodeConfig:
+        return NodeConfig(Task("f" * 16, "auc"), NodeSettings("node-3", "127.0.0.1:1", page), {})
 
-    assert ask.ask(node(f"127.0.0.1:{ports.free(1)}")) is None
-    assert ask.ask(node("nonsense")) is None
-    assert ask.ask(node("")) is None
+    assert query_status(node(f"127.0.0.1:{ports.free(1)}")) is None
+    assert query_status(node("nonsense")) is None
+    assert query_status(node("")) is None
     port = ports.free(1)
     server = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"]
     (tmp_path / "status").write_text('{"node": 3}')
     with subprocess.Popen(server, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as other:
         try:
-            while not _asked(other):
-                assert ask.ask(node(f"127.0.0.1:{port}")) is None
+            while not _was_queried(other):
+                assert query_status(node(f"127.0.0.1:{port}")) is None
         finally:
             other.terminate()
 
 
-def _asked(server: subprocess.Popen[bytes]) -> bool:
-    """Whether the server has written that it was asked."""
+def _was_queried(server: subprocess.Popen[bytes]) -> bool:
+    """Return whether the server has logged a request."""
     assert server.stderr is not None
     os.set_blocking(server.stderr.fileno(), False)
     return b"GET /status" in (server.stderr.read() or b"")
 
 
-def test_who_is_near_enough(network: Path) -> None:
-    views = supervise.up(network, lambda *_: None, until=0.002, command=pretend)
+def test_expected_errors_and_spread(network: Path) -> None:
+    views = supervisor.up(network, lambda *_: None, until=0.002, command=fake_node)
     one, two, three = (view.status for view in views if view.status is not None)
-    assert ask.within([one, two, three], 0.002)
-    assert not ask.within([one, two, three], 0.001)
-    assert not ask.within([one, msgspec.structs.replace(two, expected_error=None)], 0.002)
-    assert not ask.within([one, msgspec.structs.replace(two, epoch=2)], 0.002)
-    assert ask.spread([one, msgspec.structs.replace(two, estimate=None)]) is None
-    mean, farthest = ask.spread([one, msgspec.structs.replace(two, estimate=(1.5,))]) or ((), 0.0)
+    assert all_within([one, two, three], 0.002)
+    assert not all_within([one, two, three], 0.001)
+    assert not all_within([one, msgspec.structs.replace(two, expected_error=None)], 0.002)
+    assert not all_within([one, msgspec.structs.replace(two, epoch=2)], 0.002)
+    assert spread([one, msgspec.structs.replace(two, estimate=None)]) is None
+    mean, farthest = spread([one, msgspec.structs.replace(two, estimate=(1.5,))]) or ((), 0.0)
     assert (mean, farthest) == ((1.0,), 0.5)
 
 
-def test_a_broken_network_file_does_not_stop_what_runs(network: Path) -> None:
+def test_a_broken_network_file_does_not_stop_running_nodes(network: Path) -> None:
     good = (network / "network.toml").read_text()
     seen: list[int] = []
 
-    def what(views: Sequence[View]) -> bool:
-        if running(views):
+    def condition(views: Sequence[View]) -> bool:
+        if are_running(views):
             (network / "network.toml").write_text("garbage [")
             seen.append(1)
         return len(seen) > 3
 
     try:
-        watch(network, what)
+        run_until(network, condition)
     finally:
         (network / "network.toml").write_text(good)
     for k in range(3):
         (network / f"node-{k}").rename(network / f"away-{k}")
-    with pytest.raises(InputError, match="no node's folder"):
-        supervise.up(network, lambda *_: None, command=pretend)
+    with pytest.raises(NetworkError, match="no node's folder"):
+        supervisor.up(network, lambda *_: None, command=fake_node)
 
 
-def test_down_stops_what_runs_whoever_started_it(network: Path, gosta_: Any) -> None:
-    with subprocess.Popen(pretend(network / "node-1")) as other:
-        while not folders.running(network / "node-1"):
+def test_down_stops_nodes_whichever_process_started_them(network: Path, gosta_: Any) -> None:
+    with subprocess.Popen(fake_node(network / "node-1")) as other:
+        while not lock.is_running(network / "node-1"):
             assert other.poll() is None
         while not (network / "node-1" / "node.lock").read_text():
             assert other.poll() is None
@@ -337,7 +343,7 @@ def test_down_stops_what_runs_whoever_started_it(network: Path, gosta_: Any) -> 
     assert gosta_("network", "down", network)[1] == f"{network}: no node was running\n"
 
 
-def test_narrow_terminals_show_what_matters() -> None:
+def test_narrow_terminals_show_the_main_columns() -> None:
     views = [View(f"node-{k}", "running", 0, None) for k in range(3)]
     assert tuple(shown.table(views, 200).splitlines()[0].split()) == shown.HEADING
     assert shown.table(views, 50).splitlines()[0].split() == ["node", "state", "exchanges", "estimate", "interval"]

@@ -1,4 +1,4 @@
-"""Nodes that compute: every statistic and both protocols, in virtual time, against the value over all rows."""
+"""Nodes in virtual time: estimates of all statistics by both protocols, against the exact values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from test_faults import replays
-from world import Fault, World
+from test_faults import check_replay
+from virtual_network import Fault, VirtualNetwork
 
 import gosta
 from gosta.estimation.problem import Problem, settle
@@ -34,78 +34,81 @@ CASES: dict[str, dict[str, Any]] = {
 EDGES = [(0, 1), (1, 2), (2, 3), (3, 0), (1, 3)]
 
 
-def network(statistic: str, protocol: str = "tracking", **more: Any) -> tuple[World, Problem]:
+def make_network(statistic: str, protocol: str = "tracking", **more: Any) -> tuple[VirtualNetwork, Problem]:
     interval = more.pop("interval", None)
     problem = settle(protocol, PATIENTS, statistic, "complete", 0, {}, nodes=4, interval=interval, **more).problem
     parts = np.split(problem.x, np.cumsum(problem.rows)[:-1])
-    return World(parts, EDGES, statistic=statistic, protocol=protocol, interval=interval, rate=20.0), problem
+    return VirtualNetwork(
+        parts, EDGES, statistic=statistic, protocol=protocol, confidence_level=interval, exchanges_per_second=20.0
+    ), problem
 
 
 @pytest.mark.parametrize("statistic", CASES)
-def test_all_nodes_find_the_value_over_all_rows(statistic: str) -> None:
-    world, problem = network(statistic, **CASES[statistic])
-    world.clock.run(60.0)
-    world.check()
-    replays(world)
+def test_all_nodes_find_the_exact_value(statistic: str) -> None:
+    network, problem = make_network(statistic, **CASES[statistic])
+    network.clock.run(60.0)
+    network.check()
+    check_replay(network)
     exact = gosta.exact(PATIENTS, statistic, columns=CASES[statistic].get("columns"))
-    np.testing.assert_allclose(world.estimates()[:, 0], exact, rtol=0.02)
-    reports = [peer.report() for peer in world.peers.values()]
+    np.testing.assert_allclose(network.estimates()[:, 0], exact, rtol=0.02)
+    reports = [peer.report() for peer in network.peers.values()]
     assert all(report is not None and report.expected_error is not None for report in reports)
     if "interval" in CASES[statistic]:
         ends = np.array([(report.low, report.high) for report in reports if report is not None])
         np.testing.assert_allclose(ends, np.tile(problem.pooled_interval(), (4, 1)), rtol=0.05)
-    assert {peer.site.rows_met for peer in world.peers.values()} == {N}
+    assert {peer.site.rows_met for peer in network.peers.values()} == {N}
 
 
 @pytest.mark.parametrize("statistic", ["auc", "gini-mean-difference"])
-def test_gosta_async_too(statistic: str) -> None:
-    world, _ = network(statistic, "gosta-async", columns=CASES[statistic].get("columns"))
-    world.clock.run(120.0)
-    world.check()
-    replays(world)
+def test_gosta_async_finds_the_exact_value(statistic: str) -> None:
+    network, _ = make_network(statistic, "gosta-async", columns=CASES[statistic].get("columns"))
+    network.clock.run(120.0)
+    network.check()
+    check_replay(network)
     exact = gosta.exact(PATIENTS, statistic, columns=CASES[statistic].get("columns"))
-    np.testing.assert_allclose(world.estimates()[:, 0], exact, rtol=0.05)
+    np.testing.assert_allclose(network.estimates()[:, 0], exact, rtol=0.05)
 
 
-def test_errors_after_faults_are_those_of_the_simulator() -> None:
-    """As many meetings, as large an error, whatever went wrong before.
+def test_errors_after_faults_equal_those_of_a_simulation() -> None:
+    """Faults cost exchanges, but not accuracy after as many exchanges.
 
-    The mean error of thirty networks varies by some 20 % of itself, so 1.7 times the simulator's would come by chance
-    once in some hundred times for other seeds.
+    The mean error of thirty networks has a standard deviation of some 20 %, so 1.7 times the simulation's error would
+    be exceeded at random once in some hundred times for other seeds.
     """
     sizes = np.array([3, 12, 20, 5, 20])
     rows = np.random.default_rng(0).gamma(2.0, 1.0, (sizes.sum(), 1))
     edges = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)]
     exact = gosta.exact(rows, "gini-mean-difference")
-    errors, meetings = [], []
+    errors, exchanges = [], []
     for seed in range(30):
         faults = [Fault("crash", 2.0 * k, f"node-{k % 5}", 1.5) for k in range(10)]
-        world = World(np.split(rows, np.cumsum(sizes)[:-1]), edges, faults, seed, loss=0.2)
-        world.clock.run(20.0)
-        world.loss = 0.0
-        world.clock.run(40.0)
-        world.check()
-        errors.append(np.abs(world.estimates() / exact - 1.0).mean())
-        meetings.append(sum(peer.site.meetings for peer in world.peers.values()) // 2)
+        network = VirtualNetwork(np.split(rows, np.cumsum(sizes)[:-1]), edges, faults, seed, loss=0.2)
+        network.clock.run(20.0)
+        network.end_faults()
+        network.clock.run(40.0)
+        network.check()
+        errors.append(np.abs(network.estimates() / exact - 1.0).mean())
+        exchanges.append(sum(peer.site.meetings for peer in network.peers.values()) // 2)
     site = np.repeat(np.arange(5), sizes)
     trace = gosta.simulate(
         rows,
         "gini-mean-difference",
         by=site,
         graph=np.array(edges),
-        iterations=int(np.mean(meetings)),
+        iterations=int(np.mean(exchanges)),
         runs=200,
         checkpoints=1,
     )
     assert np.mean(errors) < 1.7 * float(trace.error()["mean"][-1])
 
 
-def test_a_node_takes_part_in_so_many_meetings_and_no_more() -> None:
-    world, _ = network("auc", columns=None)
-    for node in world.nodes.values():
-        node.file = msgspec.structs.replace(node.file, node=msgspec.structs.replace(node.file.node, most=5.0))
-    world.clock.run(100.0)
-    world.check()
-    met = [node.peer.site.meetings for node in world.nodes.values()]
-    assert 200 < max(met) <= 510  # five at first, and then five a second
-    assert sum(node.counts["busy"] for node in world.nodes.values()) > 100
+def test_max_exchanges_per_second_is_a_limit() -> None:
+    network, _ = make_network("auc", columns=None)
+    for node in network.nodes.values():
+        settings = msgspec.structs.replace(node.config.node, max_exchanges_per_second=5.0)
+        node.config = msgspec.structs.replace(node.config, node=settings)
+    network.clock.run(100.0)
+    network.check()
+    exchanges = [node.peer.site.meetings for node in network.nodes.values()]
+    assert 200 < max(exchanges) <= 510  # five at the start, and then five per second
+    assert sum(node.counters["busy"] for node in network.nodes.values()) > 100

@@ -1,4 +1,4 @@
-"""The wire format: its vectors, and what is refused of it."""
+"""The wire format: its test vectors, and messages that are rejected."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from world import World
+from virtual_network import VirtualNetwork
 
 from gosta.net.config import Task
 from gosta.net.node.source import fingerprint
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.peer import Peer
-from gosta.net.storage.journal import Began, Met
+from gosta.net.protocol.records import EpochStarted, ExchangeCompleted
 
 PAGE = (Path(__file__).parents[1] / "docs" / "wire.md").read_text(encoding="utf-8")
 VECTORS = re.findall(r"```\n(.+)\n([0-9a-f]+)\n```", PAGE)
 PARTS = [np.array([[0.5, 1.0], [1.5, -1.0], [2.5, 1.0]]), np.array([[0.0, -1.0], [1.0, 1.0]])]
 
 
-def test_vectors_of_the_document() -> None:
+def test_vectors_in_the_documentation() -> None:
     assert len(VECTORS) == 6
     for text, hexadecimal in VECTORS:
         raw = bytes.fromhex(hexadecimal)
@@ -37,37 +37,39 @@ def test_vectors_of_the_document() -> None:
     assert fingerprint(Task("0123456789abcdef", "auc"), Path()) in PAGE
 
 
-def test_fingerprints_tell_what_differs() -> None:
+def test_fingerprints_of_different_tasks_differ() -> None:
     tasks = [
         Task("0" * 16, "auc"),
         Task("0" * 16, "auc", protocol="gosta-async"),
-        Task("0" * 16, "auc", interval=0.95),
+        Task("0" * 16, "auc", confidence_level=0.95),
         Task("0" * 16, "auc", classes=("a", "b")),
         Task("0" * 16, "auc", classes=("b", "a")),
         Task("0" * 16, "kendall-tau"),
         Task("0" * 16, "kendall-tau", options={"variant": "b"}),
     ]
     assert len({fingerprint(task, Path()) for task in tasks}) == len(tasks)
-    assert fingerprint(Task("1" * 16, "auc", columns=("a",), encoded=2), Path()) == fingerprint(tasks[0], Path())
+    assert fingerprint(Task("1" * 16, "auc", columns=("a",), encoded_columns=2), Path()) == fingerprint(
+        tasks[0], Path()
+    )
 
 
 def pair() -> tuple[Peer, wire.Offer]:
-    """A node, and an offer that it would accept."""
-    world = World(PARTS, [(0, 1)], statistic="auc", rate=0.0)
-    first, second = world.peers.values()
-    offer = wire.decode(first.offer("node-1").sends[0][1])
+    """Return a peer, and an offer that it would accept."""
+    network = VirtualNetwork(PARTS, [(0, 1)], statistic="auc", exchanges_per_second=0.0)
+    first, second = network.peers.values()
+    offer = wire.decode(first.offer("node-1").messages[0][1])
     assert isinstance(offer, wire.Offer)
     return second, offer
 
 
-def kept(peer: Peer) -> tuple[Any, ...]:
-    return peer.epoch, peer.pending, peer.births, peer.site.memory()
+def state_of(peer: Peer) -> tuple[Any, ...]:
+    return peer.epoch, peer.pending, peer.incarnations, peer.site.memory()
 
 
-def answered(peer: Peer, message: wire.AnyMessage) -> wire.AnyMessage:
+def reply_to(peer: Peer, message: wire.AnyMessage) -> wire.AnyMessage:
     (step,) = peer.receive("node-0", wire.encode(message))
-    assert not any(isinstance(record, Met | Began) for record in step.records)
-    return wire.decode(step.sends[0][1])
+    assert not any(isinstance(record, ExchangeCompleted | EpochStarted) for record in step.records)
+    return wire.decode(step.messages[0][1])
 
 
 def changed(offer: wire.Offer, **side: Any) -> wire.Offer:
@@ -77,29 +79,29 @@ def changed(offer: wire.Offer, **side: Any) -> wire.Offer:
 def test_an_offer_is_accepted() -> None:
     peer, offer = pair()
     (step,) = peer.receive("node-0", wire.encode(offer))
-    assert isinstance(wire.decode(step.sends[0][1]), wire.Accept)
+    assert isinstance(wire.decode(step.messages[0][1]), wire.Accept)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
         ("epoch", 2**40, "epoch"),
-        ("version", 2, "version"),
+        ("version", 1, "version"),
         ("network", "f" * 16, "network"),
-        ("statistic", "f" * 16, "statistic"),
+        ("fingerprint", "f" * 16, "statistic"),
         ("epoch", 0, "epoch"),
     ],
 )
-def test_offers_of_others_are_declined_with_the_reason(field: str, value: Any, reason: str) -> None:
+def test_offers_of_other_networks_are_declined_with_the_reason(field: str, value: Any, reason: str) -> None:
     peer, offer = pair()
-    before = kept(peer)
-    answer = answered(peer, msgspec.structs.replace(offer, **{field: value}))
-    assert isinstance(answer, wire.Decline)
-    assert answer.reason == reason
-    assert kept(peer) == before
+    before = state_of(peer)
+    reply = reply_to(peer, msgspec.structs.replace(offer, **{field: value}))
+    assert isinstance(reply, wire.Decline)
+    assert reply.reason == reason
+    assert state_of(peer) == before
 
 
-def wrong_sides(offer: wire.Offer) -> list[wire.Offer]:
+def invalid_sides(offer: wire.Offer) -> list[wire.Offer]:
     side, visitor = offer.side, offer.side.visitor
     wrong = [
         changed(offer, told=side.told[:-1]),
@@ -128,83 +130,83 @@ def wrong_sides(offer: wire.Offer) -> list[wire.Offer]:
     return wrong
 
 
-def test_wrong_visitors_and_numbers_are_declined_and_change_nothing() -> None:
+def test_invalid_visitors_and_numbers_are_declined_and_change_nothing() -> None:
     peer, offer = pair()
-    before = kept(peer)
-    for wrong in wrong_sides(offer):
-        for more in ({}, {"epoch": offer.epoch + 1}, {"birth": offer.birth + 1}):
-            answer = answered(peer, msgspec.structs.replace(wrong, **more))
+    before = state_of(peer)
+    for wrong in invalid_sides(offer):
+        for more in ({}, {"epoch": offer.epoch + 1}, {"incarnation": offer.incarnation + 1}):
+            reply = reply_to(peer, msgspec.structs.replace(wrong, **more))
             if more and wrong.side.visitor.home == "node-1":
-                continue  # in another epoch it might have other rows
-            assert isinstance(answer, wire.Decline), wrong
-            assert answer.reason == "visitor"
-            assert kept(peer) == before
-            assert peer.answers == {}
-    for field in ("network", "statistic"):
-        answered(peer, msgspec.structs.replace(offer, birth=offer.birth + 10**9, **{field: "another"}))
-        assert peer.answers == {}
+                continue  # in another epoch it can have other rows
+            assert isinstance(reply, wire.Decline), wrong
+            assert reply.reason == "visitor"
+            assert state_of(peer) == before
+            assert peer.replies == {}
+    for field in ("network", "fingerprint"):
+        reply_to(peer, msgspec.structs.replace(offer, incarnation=offer.incarnation + 10**9, **{field: "another"}))
+        assert peer.replies == {}
 
 
-def test_a_wrong_accept_leaves_the_offer_pending() -> None:
+def test_an_invalid_accept_leaves_the_offer_pending() -> None:
     peer, offer = pair()
     for record in peer.offer("node-0").records:
         peer.apply(record)
-    before = kept(peer)
-    for wrong in wrong_sides(offer):
-        head = (wrong.version, wrong.network, wrong.statistic, wrong.epoch, wrong.birth)
-        with pytest.raises(wire.Refusal, match="visitor"):
+    before = state_of(peer)
+    for wrong in invalid_sides(offer):
+        head = (wrong.version, wrong.network, wrong.fingerprint, wrong.epoch, wrong.incarnation)
+        with pytest.raises(wire.Rejected, match="visitor"):
             list(peer.receive("node-0", wire.encode(wire.Accept(*head, 1, wrong.side))))
-        assert kept(peer) == before
+        assert state_of(peer) == before
 
 
-def test_answers_that_nobody_waits_for_are_stale() -> None:
+def test_replies_without_a_pending_offer_are_stale() -> None:
     peer, offer = pair()
-    head = (offer.version, offer.network, offer.statistic, offer.epoch, offer.birth)
-    for answer in (wire.Accept(*head, 1, offer.side), wire.Busy(*head, 1), wire.Decline(*head, 1, "no")):
-        with pytest.raises(wire.Refusal, match="stale"):
-            list(peer.receive("node-0", wire.encode(answer)))
+    head = (offer.version, offer.network, offer.fingerprint, offer.epoch, offer.incarnation)
+    for reply in (wire.Accept(*head, 1, offer.side), wire.Busy(*head, 1), wire.Decline(*head, 1, "no")):
+        with pytest.raises(wire.Rejected, match="stale"):
+            list(peer.receive("node-0", wire.encode(reply)))
 
 
-def test_a_replayed_offer_gets_the_old_answer_or_none() -> None:
+def test_a_replayed_offer_gets_the_old_reply_or_none() -> None:
     peer, offer = pair()
     (step,) = peer.receive("node-0", wire.encode(offer))
     for record in step.records:
         peer.apply(record)
     for record in peer.offer("node-0").records:
         peer.apply(record)
-    after = kept(peer)
+    after = state_of(peer)
     (again,) = peer.receive("node-0", wire.encode(offer))
-    assert (again.records, again.sends) == ((), step.sends)
+    assert (again.records, again.messages) == ((), step.messages)
     newer = msgspec.structs.replace(offer, id=offer.id + 5)
-    (refused,) = peer.receive("node-0", wire.encode(newer))
-    assert isinstance(wire.decode(refused.sends[0][1]), wire.Busy)
-    for record in refused.records:
+    (rejected,) = peer.receive("node-0", wire.encode(newer))
+    assert isinstance(wire.decode(rejected.messages[0][1]), wire.Busy)
+    for record in rejected.records:
         peer.apply(record)
     for late in (offer, changed(offer, meetings=7), changed(newer, meetings=7)):
-        answer = answered(peer, late)
-        assert isinstance(answer, wire.Decline)
-        assert answer.reason == "stale"
-    assert kept(peer) == after
+        reply = reply_to(peer, late)
+        assert isinstance(reply, wire.Decline)
+        assert reply.reason == "stale"
+    assert state_of(peer) == after
 
 
-def test_answers_nobody_waits_for_begin_no_epoch() -> None:
+def test_replies_without_a_pending_offer_start_no_epoch() -> None:
     peer, offer = pair()
-    before = kept(peer)
-    head = (offer.version, offer.network, offer.statistic, offer.epoch + 5, offer.birth + 1)
-    for answer in (wire.Accept(*head, 1, offer.side), wire.Busy(*head, 1), wire.Decline(*head, 1, "epoch")):
-        with pytest.raises(wire.Refusal, match="stale"):
-            list(peer.receive("node-0", wire.encode(answer)))
-    assert kept(peer) == before
+    before = state_of(peer)
+    head = (offer.version, offer.network, offer.fingerprint, offer.epoch + 5, offer.incarnation + 1)
+    for reply in (wire.Accept(*head, 1, offer.side), wire.Busy(*head, 1), wire.Decline(*head, 1, "epoch")):
+        with pytest.raises(wire.Rejected, match="stale"):
+            list(peer.receive("node-0", wire.encode(reply)))
+    assert state_of(peer) == before
 
 
-def test_a_no_of_one_who_computes_something_else_is_a_no() -> None:
-    """Otherwise the offer would be pending for ever."""
+def test_a_decline_for_another_statistic_withdraws_the_offer() -> None:
+    """Otherwise the offer would stay pending."""
     peer, offer = pair()
     for record in peer.offer("node-0").records:
         peer.apply(record)
-    head = (offer.version, offer.network, "another", offer.epoch, offer.birth)
+    head = (offer.version, offer.network, "another", offer.epoch, offer.incarnation)
     (step,) = peer.receive("node-0", wire.encode(wire.Decline(*head, 1, "statistic")))
-    assert step.note == "declined: statistic"
+    assert step.event == "declined: statistic"
     for record in step.records:
         peer.apply(record)
     assert peer.pending is None
@@ -212,8 +214,8 @@ def test_a_no_of_one_who_computes_something_else_is_a_no() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_no_bytes_break_a_node(data: st.DataObject) -> None:
-    """Garbage, and messages with some bytes changed: refused or answered, never an error, never a meeting with NaN."""
+def test_no_bytes_cause_an_error(data: st.DataObject) -> None:
+    """Random bytes, and messages with changed bytes: rejected or answered, never an error, never a state with NaN."""
     peer, offer = pair()
     raw = bytearray(data.draw(st.one_of(st.just(wire.encode(offer)), st.binary(max_size=300))))
     for _ in range(data.draw(st.integers(0, 4))):
@@ -223,11 +225,11 @@ def test_no_bytes_break_a_node(data: st.DataObject) -> None:
         for step in peer.receive("node-0", bytes(raw)):
             for record in step.records:
                 peer.apply(record)
-    except wire.Refusal as refusal:
-        assert str(refusal) in PAGE
+    except wire.Rejected as rejected:
+        assert str(rejected) in PAGE
     assert all(math.isfinite(number) for state in peer.site.states for number in state)
 
 
-def test_deeply_nested_arrays_are_garbage() -> None:
-    with pytest.raises(wire.Refusal, match="garbage"):
+def test_deeply_nested_arrays_are_malformed() -> None:
+    with pytest.raises(wire.Rejected, match="malformed"):
         wire.decode(b"\x91" * 100_000)

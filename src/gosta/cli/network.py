@@ -15,7 +15,7 @@ from gosta.errors import InputError, shorten
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
-    from gosta.net.config import NetworkFile
+    from gosta.net.config import NetworkConfig
     from gosta.net.deploy.folders import Change
     from gosta.net.deploy.plan import Goal, Plan
 
@@ -109,7 +109,7 @@ class Addresses:
         list[str] | None, typer.Option(help="Host of the nodes: given once, or once for each. Default 127.0.0.1.")
     ] = None
     port: Annotated[int, typer.Option(help="First port; each node uses two, for neighbours and status.")] = 7400
-    rate: Rate = 10.0
+    exchanges_per_second: Rate = 10.0
     authority: Annotated[
         Path | None, typer.Option(help="A folder with cert.pem and key.pem of your own certificate authority.")
     ] = None
@@ -140,35 +140,37 @@ def init(
             raise InputError(f"{name} requires --data; without it, each site provides a file of its own")
         columns = tuple(name for text in rows.columns or [] for name in text.split(","))
         classes = tuple(name.strip() for name in task.classes.split(",")) if task.classes else ()
-        made = plan.apart(task.goal(), graph, nodes, seed, columns, rows.label, rows.score, classes, rows.drop_missing)
+        made = plan.for_sites(
+            task.goal(), graph, nodes, seed, columns, rows.label, rows.score, classes, rows.drop_missing
+        )
     else:
         if task.classes is not None:
             raise InputError("classes is for sites' own files; with --data, the classes are those in the data")
         chosen = rows.select(rows.load(data))
-        made = plan.dealt(task.goal(), chosen, graph, nodes, placement.deal, placement.by, seed)
+        made = plan.for_data(task.goal(), chosen, graph, nodes, placement.deal, placement.by, seed)
     hosts = addresses.host or ["127.0.0.1"]
-    network = folders.make(folder, made, hosts, addresses.port, addresses.rate, addresses.authority)
+    network = folders.create(folder, made, hosts, addresses.port, addresses.exchanges_per_second, addresses.authority)
     print("\n".join(_made(folder, made, network)))
 
 
-def _made(folder: Path, plan: Plan, network: NetworkFile) -> Iterator[str]:
+def _made(folder: Path, plan: Plan, network: NetworkConfig) -> Iterator[str]:
     """Yield what was created, and the next steps."""
     task, first, where = plan.task, next(iter(network.nodes)), list(network.nodes.values())
     yield (
         f"{folder}: {plan.nodes} nodes, {len(plan.edges)} edges ({plan.graph}), for {task.statistic} by {task.protocol}"
     )
     entries = []
-    if task.interval is not None:
-        entries.append(("interval", f"{numbers.percent(task.interval, 'g')} at every node"))
+    if task.confidence_level is not None:
+        entries.append(("interval", f"{numbers.percent(task.confidence_level, 'g')} at every node"))
     elif plan.no_interval:
         entries.append(("interval", f"none: {plan.no_interval}"))
-    if plan.tables:
-        sizes = [f"{name} {len(table)}" for name, table in zip(network.nodes, plan.tables, strict=True)]
-        entries.append(("rows", f"{sum(map(len, plan.tables))}: {shorten(sizes, 12)}"))
+    if plan.node_rows:
+        sizes = [f"{name} {len(table)}" for name, table in zip(network.nodes, plan.node_rows, strict=True)]
+        entries.append(("rows", f"{sum(map(len, plan.node_rows))}: {shorten(sizes, 12)}"))
     entries.append(("addresses", f"{where[0]} to {where[-1]}; status pages one port above, on the same machine only"))
     entries.append(("keys", f"{folder / 'authority' / 'key.pem'} signs new nodes: keep it safe"))
     yield terminal.definitions(entries)
-    if plan.tables:
+    if plan.node_rows:
         place = shlex.quote(str(folder))
         yield f"next:\n  gosta network up {place}\n  gosta network verify {place}"
         return
@@ -196,14 +198,14 @@ def add(
     ] = None,
     host: Annotated[str, typer.Option(help="Host of the node.")] = "127.0.0.1",
     port: Annotated[int | None, typer.Option(help="Its port, of two in a row; by default the next free ones.")] = None,
-    rate: Rate = 10.0,
+    exchanges_per_second: Rate = 10.0,
 ) -> None:
     """Add a node to a network; running nodes reload their settings."""
     from gosta.net.deploy import folders
 
     names = [name.strip() for name in (neighbours or "").split(",") if name.strip()]
-    change = folders.add(folder, data, names, host, port, rate)
-    joined = ", ".join(other for other, _ in change.edges)
+    change = folders.add(folder, data, names, host, port, exchanges_per_second)
+    joined = ", ".join(other for other, _ in change.new_edges)
     print(f"{folder / change.name}: a new node, with neighbours {joined}")
     _print_remote_changes(folder, change)
     if data is None:
@@ -220,13 +222,13 @@ def remove(
     """Remove a node from a network; the others, also while running, start a new epoch without its rows."""
     from gosta.net.deploy import folders
 
-    change = folders.forget(folder, name, delete)
-    print(f"{folder}: removed {name}, {len(folders.overview(folder).nodes)} nodes are left")
-    for a, b in change.edges:
+    change = folders.remove(folder, name, delete)
+    print(f"{folder}: removed {name}, {len(folders.load_network(folder).nodes)} nodes are left")
+    for a, b in change.new_edges:
         print(f"  {a} and {b} are neighbours now, to keep the network connected")
     _print_remote_changes(folder, change)
-    if not delete and (folder / f"{name}.forgotten").is_dir():
-        print(f"  its folder was renamed to {folder / name}.forgotten")
+    if not delete and (folder / f"{name}.removed").is_dir():
+        print(f"  its folder was renamed to {folder / name}.removed")
 
 
 def certify(
@@ -242,8 +244,8 @@ def certify(
 
 def _print_remote_changes(folder: Path, change: Change) -> None:
     """Print what has to be changed by hand where a neighbour's folder is on another machine."""
-    from gosta.net.deploy.folders import neighbours_of, overview
+    from gosta.net.deploy.folders import load_network, neighbours_of
 
-    for name in change.away:
-        wanted = ", ".join(f'{other} = "{where}"' for other, where in neighbours_of(overview(folder), name).items())
+    for name in change.remote:
+        wanted = ", ".join(f'{other} = "{where}"' for other, where in neighbours_of(load_network(folder), name).items())
         print(f"  {name}'s folder is on another machine; set in its node.toml, in [neighbours]: {wanted}")

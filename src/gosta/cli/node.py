@@ -23,12 +23,12 @@ def node(
     folder: Annotated[Path, typer.Argument(help="The node's folder: node.toml, data, key.pem, cert.pem, ca.pem.")],
 ) -> None:
     """Run one node of a network until SIGTERM or Ctrl-C; a restarted node continues from its journal."""
-    from gosta.net.node.service import logger, run
+    from gosta.net.node.service import make_logger, run
 
     try:
         run(folder)
     except GostaError as error:
         if sys.stderr.isatty():
             raise
-        logger(folder.name, sys.stderr)("cannot run", why=str(error))
+        make_logger(folder.name, sys.stderr)("cannot run", reason=str(error))
         raise typer.Exit(2) from None

@@ -22,14 +22,18 @@ def replay(
     as_json: options.Json = False,
 ) -> None:
     """Replay the recorded exchanges of a network in the simulator, and compare all states bit for bit."""
-    from gosta.experiments.replay import replay as again
-    from gosta.net.audit.verify import collect
+    from gosta.net.audit.replay import replay as again
+    from gosta.net.audit.verify import load_journals
 
-    found = again(collect(folder))
+    found = again(load_journals(folder))
     if as_json:
         print(json.dumps(found._asdict()))
     else:
-        print(f"{found.meetings:,} exchanges of {found.nodes} nodes replayed in the simulator")
-        print(f"states differ at {', '.join(found.differ)}" if found.differ else "all states are the same, bit for bit")
-    if found.differ:
+        print(f"{found.exchanges:,} exchanges of {found.nodes} nodes replayed in the simulator")
+        print(
+            f"states differ at {', '.join(found.differing)}"
+            if found.differing
+            else "all states are the same, bit for bit"
+        )
+    if found.differing:
         raise typer.Exit(1)

@@ -41,17 +41,17 @@ def status(
     """Show the status of a node: estimate, neighbours, events; or of all nodes of a network."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from gosta.net.config import NETWORK
-    from gosta.net.deploy.folders import overview
+    from gosta.net.config import NETWORK_FILE
+    from gosta.net.deploy.folders import load_network
     from gosta.net.deploy.supervisor import View
 
-    if not (folder / NETWORK).exists():
+    if not (folder / NETWORK_FILE).exists():
         if not folder.is_dir():
             raise InputError(f"no such folder: {folder}")
         found = _answer(folder) or _journal(folder)
         print(record(View(found.node, found.state, 0, found)) if as_json else _text(found))
         return
-    names = list(overview(folder).nodes)
+    names = list(load_network(folder).nodes)
     with ThreadPoolExecutor(32) as pool:
         answers = dict(zip(names, pool.map(_answer, [folder / name for name in names]), strict=True))
     views = [_view(folder / name, found) for name, found in answers.items()]
@@ -90,13 +90,13 @@ def _row(view: View) -> tuple[str, ...]:
         numbers.number(status.estimate, 5) + old,
         numbers.interval(status.low, status.high, 4),
         numbers.error(status.expected_error),
-        numbers.error(status.agreement),
+        numbers.error(status.max_difference),
     )
 
 
 def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
     """Return in one line what the nodes have in common."""
-    from gosta.net.deploy.ask import spread
+    from gosta.net.deploy.query import spread
 
     statuses = [view.status for view in views if view.status is not None]
     found = spread(statuses) if len(statuses) == len(views) else None
@@ -108,7 +108,7 @@ def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
     agree = "all agree within 1 %" if difference <= AGREEMENT else "they do not all agree within 1 % yet"
     if len({status.estimate_epoch for status in statuses}) > 1:
         agree += ", but their estimates are of different epochs"
-    for state in ("alone", "at odds", "in doubt", "cannot write"):
+    for state in ("disconnected", "mismatch", "waiting for reply", "disk error"):
         count = sum(view.state == state for view in views)
         agree += f"; {count} of them {state}" * (count > 0)
     differ = numbers.error(difference)
@@ -128,11 +128,11 @@ def _text(status: Status) -> str:
 
 def _answer(folder: Path) -> Status | None:
     """Return the status that a running node reports."""
-    from gosta.net.config import NODE, read_node
-    from gosta.net.deploy.ask import ask
+    from gosta.net.config import NODE_FILE, read_node
+    from gosta.net.deploy.query import query_status
 
     try:
-        return ask(read_node(folder / NODE))
+        return query_status(read_node(folder / NODE_FILE))
     except GostaError:
         return None
 
@@ -149,9 +149,9 @@ def _view(folder: Path, found: Status | None) -> View:
 
 
 def _journal(folder: Path) -> Status:
-    from gosta.net.deploy.folders import running
-    from gosta.net.node.service import status_from_journal
+    from gosta.net.node.lock import is_running
+    from gosta.net.node.stopped import status_from_journal
 
-    if running(folder):
+    if is_running(folder):
         raise InputError(f"{folder}: the node is running but does not answer, or has no status page in its node.toml")
     return status_from_journal(folder)

@@ -25,12 +25,12 @@ def verify(
 
     Exits with code 1 if a check fails.
     """
-    from gosta.net.audit.verify import collect
+    from gosta.net.audit.verify import load_journals
     from gosta.net.audit.verify import verify as check
 
-    findings = check(collect(folder))
+    findings = check(load_journals(folder))
     for finding in findings:
         mark = "yes" if finding.holds else "NO "
-        print(json.dumps(finding._asdict()) if as_json else f"{mark}  {finding.claim}\n     {finding.seen}")
+        print(json.dumps(finding._asdict()) if as_json else f"{mark}  {finding.claim}\n     {finding.evidence}")
     if not all(finding.holds for finding in findings):
         raise typer.Exit(1)

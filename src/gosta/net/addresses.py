@@ -1,4 +1,4 @@
-"""Addresses as people write them: host:port."""
+"""Network addresses, written host:port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gosta.errors import InputError
 
 
 class Address(NamedTuple):
-    """Where somebody listens."""
+    """A host and a port."""
 
     host: str
     port: int
@@ -21,7 +21,7 @@ class Address(NamedTuple):
 
 
 def parse(text: str) -> Address:
-    """A host and a port from host:port; IPv6 goes in brackets.
+    """Parse host:port; an IPv6 host is in brackets.
 
     >>> parse("hospital.example:7400"), parse("[::1]:7400")
     (Address(host='hospital.example', port=7400), Address(host='::1', port=7400))
@@ -37,7 +37,7 @@ def parse(text: str) -> Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, and nobody else can reach it.
+    """Return whether a host is reachable from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -48,22 +48,22 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def bind(address: str, setting: str) -> socket.socket:
-    """A socket that listens at an address, which a setting of node.toml gives."""
+def listen(address: str, setting: str) -> socket.socket:
+    """Open a listening socket at an address; `setting` is its key in node.toml, for the error message."""
     host, port = parse(address)
     try:
         family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         both = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
-        listening = socket.create_server(place[:2], family=family, backlog=128, dualstack_ipv6=both)
+        listener = socket.create_server(place[:2], family=family, backlog=128, dualstack_ipv6=both)
     except OSError as error:
         raise InputError(
             f"{setting} = {address!r} in node.toml: cannot listen there ({error.strerror}); "
-            "give an address of this machine and a port that is free"
+            "give an address of this machine and a free port"
         ) from None
-    listening.setblocking(False)
-    return listening
+    listener.setblocking(False)
+    return listener
 
 
-def bound(listening: socket.socket) -> str:
-    """Where a socket listens, with the port that port 0 became."""
-    return str(Address(*listening.getsockname()[:2]))
+def listening_address(listener: socket.socket) -> str:
+    """Return the address of a listening socket, with the port that was chosen for port 0."""
+    return str(Address(*listener.getsockname()[:2]))

@@ -1,13 +1,11 @@
-"""The files of a network: what its operator keeps, and what a node's folder holds."""
+"""The files of a network: network.toml for its operator, node.toml for each node."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
-import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,145 +15,163 @@ import msgspec
 
 from gosta.errors import InputError
 from gosta.net.addresses import parse
-from gosta.net.names import ALLOWED, NAME
+from gosta.net.names import NAME_PATTERN, NAME_RULE
+from gosta.runtime.files import write_atomically
 
-NODE, NETWORK, JOURNAL, LOCK, LOG = "node.toml", "network.toml", "journal.sqlite", "node.lock", "log.jsonl"
-MOST_BYTES = 1 << 20  # of a node.toml
-MOST_NETWORK_BYTES = 1 << 26
-MEND = "mend the line; 'gosta network init' writes such files"
+NODE_FILE, NETWORK_FILE = "node.toml", "network.toml"
+JOURNAL_FILE, LOCK_FILE, LOG_FILE = "journal.sqlite", "node.lock", "log.jsonl"
+MAX_NODE_FILE_BYTES = 1 << 20  # 10,000 neighbours take a third of it
+MAX_NETWORK_FILE_BYTES = 1 << 26  # a million edges take half of it
+FIX_HINT = "fix the line; 'gosta network init' writes such files"
+RENAMED_KEYS = {  # keys of earlier versions, by section
+    "": {"used": "nodes_created"},
+    "network": {"interval": "confidence_level", "encoded": "encoded_columns"},
+    "node": {
+        "status": "status_page",
+        "rate": "exchanges_per_second",
+        "most": "max_exchanges_per_second",
+        "renew": "epoch_seconds",
+    },
+}
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a network computes: all of its nodes must say the same."""
+    """Section [network]: what the network computes, equal at all of its nodes."""
 
-    id: str  # of the network, made at random: 16 hexadecimal digits
+    id: str  # of the network, drawn at random: 16 hexadecimal digits
     statistic: str  # a name, or FILE.py:NAME with the file in the node's folder
     protocol: str = "tracking"
-    interval: float | None = None  # the confidence level
+    confidence_level: float | None = None  # of the intervals, such as 0.95; None: no intervals
     options: dict[str, Any] = {}  # of the statistic
-    encoded: int = 0  # how many numbers a row has, where the data files hold what the kernel needs; otherwise:
-    columns: tuple[str, ...] = ()
-    label: str | None = None
-    score: str | None = None
-    classes: tuple[str | int | float, ...] = ()  # all classes of all sites, in order: a site may not have them all
-    drop_missing: bool = False
+    encoded_columns: int = 0  # numbers in a row, if data files hold rows as the kernel takes them; 0: they do not, and
+    columns: tuple[str, ...] = ()  # these columns,
+    label: str | None = None  # this label
+    score: str | None = None  # and this score are read from them
+    classes: tuple[str | int | float, ...] = ()  # of all sites, in order: one site need not have them all
+    drop_missing: bool = False  # leave out rows with missing values
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A node and how it runs."""
+class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Section [node]: a node's name, addresses, data file and rates."""
 
     name: str
-    listen: str  # host:port
-    status: str = ""  # host:port of its status page; empty: none
-    data: str = "data.csv"  # beside the file, or an absolute path
-    rate: float = 10.0  # meetings that it begins in a second, on average
-    most: float = 1000.0  # meetings in a second that it takes part in; beyond that it is busy
+    listen: str  # host:port where neighbours connect
+    status_page: str = ""  # host:port of its status page; empty: none
+    data: str = "data.csv"  # its data file: beside node.toml, or an absolute path
+    exchanges_per_second: float = 10.0  # that it initiates, on average
+    max_exchanges_per_second: float = 1000.0  # that it takes part in; above that it answers "busy"
     durable: bool = False  # whether the journal survives a loss of power, not only of the process
-    renew: float = 0.0  # seconds after which a new epoch begins; 0: only when something changed
+    epoch_seconds: float = 0.0  # after which a new epoch starts; 0: only when rows, neighbours or settings changed
     tls: bool = True
 
 
-class NodeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """node.toml: all that a node needs to know."""
+class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Contents of a node.toml."""
 
     network: Task
-    node: Place
-    neighbours: dict[str, str]  # names, and where to call them; empty: they call
+    node: NodeSettings
+    neighbours: dict[str, str]  # name: host:port; empty if the neighbour is the one that connects
 
 
-class NetworkFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """network.toml: all nodes, for whoever runs the whole."""
+class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Contents of a network.toml: all nodes and edges, for the operator of the network."""
 
     network: Task
     graph: str
-    nodes: dict[str, str]  # names, and where they listen
+    nodes: dict[str, str]  # name: host:port where it listens
     edges: tuple[tuple[str, str], ...]
-    used: int = 0  # how many nodes there have been: numbers are not given twice
+    nodes_created: int = 0  # including removed ones, since a number is never reused
 
 
-Kind = TypeVar("Kind", NodeFile, NetworkFile)
+Config = TypeVar("Config", NodeConfig, NetworkConfig)
 
 
-def read_node(path: Path) -> NodeFile:
-    """Read and check a node.toml."""
-    file = _read(path, NodeFile, MOST_BYTES)
-    with _about(path):
-        check_task(file.network)
-        check_place(file.node)
-        for name, where in file.neighbours.items():
+def read_node(path: Path) -> NodeConfig:
+    """Read and validate a node.toml."""
+    config = _read(path, NodeConfig, MAX_NODE_FILE_BYTES)
+    with _naming(path):
+        check_task(config.network)
+        check_node_settings(config.node)
+        for name, address in config.neighbours.items():
             check_name(name, "neighbours")
-            if name == file.node.name:
-                raise InputError(f"neighbours.{name} is the node itself; take it out")
-            if where:
-                _field(f"neighbours.{name}", where)
-    return file
+            if name == config.node.name:
+                raise InputError(f"neighbours.{name} is the node itself; remove it")
+            if address:
+                _check_address(f"neighbours.{name}", address)
+    return config
 
 
-def read_network(path: Path) -> NetworkFile:
-    """Read and check a network.toml."""
-    file = _read(path, NetworkFile, MOST_NETWORK_BYTES)
-    with _about(path):
-        check_task(file.network)
-        for name, where in file.nodes.items():
+def read_network(path: Path) -> NetworkConfig:
+    """Read and validate a network.toml."""
+    config = _read(path, NetworkConfig, MAX_NETWORK_FILE_BYTES)
+    with _naming(path):
+        check_task(config.network)
+        for name, address in config.nodes.items():
             check_name(name, "nodes")
-            _field(f"nodes.{name}", where)
-        for edge in file.edges:
+            _check_address(f"nodes.{name}", address)
+        for edge in config.edges:
             for name in edge:
-                if name not in file.nodes:
-                    raise InputError(f"edges has {name!r}, which is not among the nodes; add it there or take it out")
+                if name not in config.nodes:
+                    raise InputError(f"edges has {name!r}, which is not among the nodes; add it there or remove it")
             if edge[0] == edge[1]:
-                raise InputError(f"edges joins {edge[0]!r} to itself; take that out")
-    return file
+                raise InputError(f"edges joins {edge[0]!r} to itself; remove that edge")
+    return config
 
 
 @contextlib.contextmanager
-def _about(path: Path) -> Iterator[None]:
+def _naming(path: Path) -> Iterator[None]:
+    """Begin the messages of errors with the file's path."""
     try:
         yield
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _read(path: Path, kind: type[Kind], most: int) -> Kind:
+def _read(path: Path, kind: type[Config], max_bytes: int) -> Config:
     try:
         with path.open("rb") as file:
-            content = file.read(most + 1)
+            content = file.read(max_bytes + 1)
     except FileNotFoundError:
         raise InputError(f"no such file: {path}; 'gosta network init' makes a network's folders") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(content) > most:
-        raise InputError(f"{path} has more than {most >> 20} MiB, which no such file needs; is it another file?")
+    if len(content) > max_bytes:
+        raise InputError(f"{path} has more than {max_bytes >> 20} MiB, the limit for such files; is it another file?")
     try:
-        given = tomllib.loads(content.decode())
+        values = tomllib.loads(content.decode())
     except UnicodeDecodeError:
         raise InputError(f"cannot read {path}: it is not text in UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"cannot read {path}: {error}; {MEND}") from None
+        raise InputError(f"cannot read {path}: {error}; {FIX_HINT}") from None
+    for section, renamed in RENAMED_KEYS.items():
+        keys = values.get(section) if section else values
+        for old in renamed.keys() & (keys.keys() if isinstance(keys, dict) else set()):
+            where = f" in [{section}]" if section else ""
+            raise InputError(f"{path}: key {old!r}{where} is now called {renamed[old]!r}; rename it")
     try:
-        return msgspec.convert(given, kind)
+        return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {_explained(str(error), given, kind)}") from None
+        raise InputError(f"{path}: {_explain(str(error), values, kind)}") from None
 
 
-def _explained(error: str, given: Mapping[str, Any], kind: type) -> str:
-    """What is wrong, with the field, its value and what may stand there."""
-    what, _, place = error.partition(" - at ")
-    names = [name for name in re.split(r"[.\[\]`$]+", place) if name]
+def _explain(error: str, values: Mapping[str, Any], kind: type) -> str:
+    """Add to a message of msgspec the field, its value and the fields that exist."""
+    problem, _, place = error.partition(" - at ")
+    keys = [key for key in re.split(r"[.\[\]`$]+", place) if key]
     hints: dict[str, Any] = get_type_hints(kind)
-    section = hints.get(names[0], kind) if names else kind
-    if "field" in what and hasattr(section, "__struct_fields__"):  # one that is missing, or unknown
-        where = f" in [{names[0]}]" if names else ""
-        return f"{what[0].lower()}{what[1:]}{where}; there are: {', '.join(section.__struct_fields__)}"
-    value: Any = given
-    for name in names:
+    section = hints.get(keys[0], kind) if keys else kind
+    if "field" in problem and hasattr(section, "__struct_fields__"):  # missing or unknown
+        where = f" in [{keys[0]}]" if keys else ""
+        return f"{problem[0].lower()}{problem[1:]}{where}; there are: {', '.join(section.__struct_fields__)}"
+    value: Any = values
+    for key in keys:
         with contextlib.suppress(LookupError, TypeError):
-            value = value[int(name) if isinstance(value, list) else name]
-    return f"{'.'.join(names)} = {str(value)[:60]!r}: {what[0].lower()}{what[1:]}; {MEND}"
+            value = value[int(key) if isinstance(value, list) else key]
+    return f"{'.'.join(keys)} = {str(value)[:60]!r}: {problem[0].lower()}{problem[1:]}; {FIX_HINT}"
 
 
 def check_task(task: Task) -> None:
-    """Refuse a task that no node could work on."""
+    """Raise `InputError` for a task that no node could work on."""
     from gosta import statistics
     from gosta.statistics import user_file
 
@@ -165,100 +181,86 @@ def check_task(task: Task) -> None:
     if file is None:
         statistics.find(task.statistic)
     elif file[0].name != str(file[0]):
-        raise InputError(f"network.statistic = {task.statistic!r}: the file must lie beside node.toml; name no folder")
+        raise InputError(f"network.statistic = {task.statistic!r}: the file must be beside node.toml; name no folder")
     check_protocol(task.protocol)
-    if task.interval is not None and not 0 < task.interval < 1:
-        raise InputError(f"network.interval = {task.interval!r} must lie between 0 and 1, such as 0.95")
+    level = task.confidence_level
+    if level is not None and not 0 < level < 1:
+        raise InputError(f"network.confidence_level = {level!r} must be between 0 and 1, such as 0.95")
     if len({str(name) for name in task.classes}) < len(task.classes):
-        raise InputError(f"network.classes = {list(task.classes)!r}: each class may stand there once")
+        raise InputError(f"network.classes = {list(task.classes)!r} must name each class once")
 
 
 def check_protocol(name: str) -> None:
-    """Refuse protocols that need what nodes of a network do not have: a shared clock, two visitors, all rows."""
+    """Raise `InputError` for protocols that need a shared clock, two visitors or all rows, which nodes do not have."""
     from gosta import protocols
 
     rule = protocols.find(name)
     if not isinstance(rule, protocols.Protocol) or "share" not in rule.samples or rule.begins == "row":
-        raise InputError(f"protocol = {name!r} is for simulations; nodes of a network go by tracking or gosta-async")
+        raise InputError(f"protocol = {name!r} is for simulations; nodes of a network run tracking or gosta-async")
 
 
-def check_place(place: Place) -> None:
-    """Refuse a node that could not run."""
-    check_name(place.name, "node.name")
-    for field, where in (("listen", place.listen), ("status", place.status)):
-        if where or field == "listen":
-            _field(f"node.{field}", where)
-    if place.listen == place.status:
-        raise InputError(f"node.status = {place.status!r} is where the node listens for others; give it another port")
-    if not place.data:
+def check_node_settings(node: NodeSettings) -> None:
+    """Raise `InputError` for settings with which a node could not run."""
+    check_name(node.name, "node.name")
+    _check_address("node.listen", node.listen)
+    if node.status_page:
+        _check_address("node.status_page", node.status_page)
+    if node.listen == node.status_page:
+        raise InputError(f"node.status_page = {node.status_page!r} is node.listen too; give it another port")
+    if not node.data:
         raise InputError("node.data = '' must name a file, such as 'data.csv'")
-    for field, number in (("rate", place.rate), ("most", place.most), ("renew", place.renew)):
+    for field in ("exchanges_per_second", "max_exchanges_per_second", "epoch_seconds"):
+        number = getattr(node, field)
         if not (number >= 0 and math.isfinite(number)):
             raise InputError(f"node.{field} = {number!r} must be a finite number, 0 or more")
 
 
 def check_name(name: str, field: str) -> None:
-    """Refuse what cannot be the name of a node, which is also that of a folder."""
-    if not NAME.fullmatch(name):
-        raise InputError(f"{field} = {name[:80]!r}: a node's name has {ALLOWED}")
+    """Raise `InputError` for a text that cannot be the name of a node and of its folder."""
+    if not NAME_PATTERN.fullmatch(name):
+        raise InputError(f"{field} = {name[:80]!r}: a node's name has {NAME_RULE}")
 
 
-def _field(field: str, where: str) -> None:
+def _check_address(field: str, address: str) -> None:
     try:
-        port = parse(where).port
+        port = parse(address).port
     except InputError as error:
         raise InputError(f"{field} = {error}") from None
     if port == 0:
-        raise InputError(f"{field} = {where!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400")
+        raise InputError(f"{field} = {address!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400")
 
 
-NODE_HEAD = """\
+NODE_HEADER = """\
 # A node of a network that computes a statistic by gossip. Start it with: gosta node FOLDER
-# [network] says what is computed, and must be the same at all nodes; [neighbours] who they are and where to call them.
-# [node]: listen, where neighbours call; status, its status page; data, its table, beside this file or an absolute path;
-# rate, meetings that it begins in a second; most, meetings in a second that it takes part in, whoever begins them;
-# durable, whether its journal is to survive a loss of power; renew, seconds after which all is computed anew (0: when
-# something changed). A running node notices changes of this file.
+# [network]: what is computed; the same at all nodes.
+# [neighbours]: their names and addresses.
+# [node]:
+#   listen: address where neighbours connect; status_page: address of its status page, "" for none
+#   data: its data file, beside this file or an absolute path
+#   exchanges_per_second: exchanges that it initiates, on average
+#   max_exchanges_per_second: exchanges that it takes part in, whoever initiates them
+#   durable: whether its journal survives a loss of power
+#   epoch_seconds: seconds after which everything is computed anew; 0: only when something changed
+# A running node reloads this file and its data when they change.
 """
-NETWORK_HEAD = """\
-# A network whose nodes compute a statistic by gossip: what it computes, its nodes and where they listen, its edges.
-# For whoever runs the whole: nodes read their own node.toml only. 'gosta network add' and 'forget' change both.
+NETWORK_HEADER = """\
+# A network whose nodes compute a statistic by gossip: what it computes, its nodes and their addresses, its edges.
+# For the operator of the network: a node reads its own node.toml only. 'gosta network add' and 'remove' change both.
 """
 
 
-def write_node(path: Path, file: NodeFile) -> None:
-    """Write a node.toml, or leave the old one as it is."""
-    write(path, NODE_HEAD + toml(msgspec.to_builtins(file)))
+def write_node(path: Path, config: NodeConfig) -> None:
+    """Write a node.toml atomically."""
+    write_atomically(path, NODE_HEADER + to_toml(msgspec.to_builtins(config)))
 
 
-def write_network(path: Path, file: NetworkFile) -> None:
-    """Write a network.toml, or leave the old one as it is."""
-    write(path, NETWORK_HEAD + toml(msgspec.to_builtins(file)))
+def write_network(path: Path, config: NetworkConfig) -> None:
+    """Write a network.toml atomically."""
+    write_atomically(path, NETWORK_HEADER + to_toml(msgspec.to_builtins(config)))
 
 
-def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Write a whole file or nothing."""
-    try:
-        given = content.encode() if isinstance(content, str) else content
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(given)
-                file.flush()
-                os.fsync(handle)
-            Path(name).chmod(mode)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    except UnicodeEncodeError:
-        raise InputError(f"cannot write {path}: a name in it is not text in UTF-8") from None
-
-
-def toml(sections: Mapping[str, Any]) -> str:
-    """Plain values, then a section for each mapping, as TOML has them; what is None is left out."""
+def to_toml(sections: Mapping[str, Any]) -> str:
+    """Return TOML with the plain values first, then a section for each mapping; values that are None are left out."""
     plain = [f"{_key(k)} = {_value(v)}" for k, v in sections.items() if v is not None and not isinstance(v, Mapping)]
     lines = [*plain, *([""] if plain else [])]
     for name, section in sections.items():
@@ -280,6 +282,4 @@ def _value(value: Any) -> str:
         return "[\n" + "".join(f"  {item},\n" for item in items) + "]" if nested else f"[{', '.join(items)}]"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # inf and nan, as TOML writes them
-    return json.dumps(value, ensure_ascii=False).replace(
-        "\x7f", "\\u007f"
-    )  # strings too, but for one sign that TOML forbids
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # the one character that TOML forbids

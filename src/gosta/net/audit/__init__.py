@@ -1,1 +1,1 @@
-"""Checks of a whole network after the fact."""
+"""Checking the journals of a stopped network: consistency, estimates, and the same exchanges computed again."""

@@ -1,4 +1,4 @@
-"""All nodes of a network after the fact: what their journals say together."""
+"""Verifying a stopped network from the journals of all its nodes."""
 
 from __future__ import annotations
 
@@ -8,132 +8,135 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gosta.errors import InputError
+from gosta.errors import NetworkError
 from gosta.estimation.problem import Problem
-from gosta.net.audit import consistency as audit
-from gosta.net.audit.consistency import Meeting
+from gosta.net.audit import consistency
+from gosta.net.audit.consistency import Exchange
 from gosta.net.config import Task
-from gosta.net.deploy.folders import overview, running
-from gosta.net.node.service import stopped_peer
+from gosta.net.deploy.folders import load_network
+from gosta.net.node import lock
 from gosta.net.node.source import fingerprint, problem_of
+from gosta.net.node.stopped import load_peer
 from gosta.net.protocol.peer import Peer
-from gosta.net.storage.journal import KEPT, Met
+from gosta.net.protocol.records import ExchangeCompleted
+from gosta.net.storage.journal import MAX_KEPT_EXCHANGES
 from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
 
+ERROR_TOLERANCE = 3.0  # actual errors may be so many times the largest expected error,
+MIN_TOLERANCE = 0.01  # at least this,
+UNKNOWN_TOLERANCE = 0.5  # and this after too few exchanges for an expected error
+
 
 class Journals(NamedTuple):
-    """What all nodes of a network kept, and their rows together."""
+    """The journals of all nodes of a network, and their rows together."""
 
     task: Task
     folder: Path  # of a node, with the files that the task names
     peers: dict[str, Peer]
-    records: dict[str, list[Met]]
+    records: dict[str, list[ExchangeCompleted]]
 
     @property
     def problem(self) -> Problem:
-        """What was to be computed, over all rows in the order of the nodes."""
-        own = [peer.site.table.x for peer in self.peers.values()]
-        whole = problem_of(self.task, np.concatenate(own), self.folder)
-        return dataclasses.replace(whole, sizes=np.array([len(x) for x in own]))
+        """The estimation problem over all rows, in the order of the nodes."""
+        rows = [peer.site.table.x for peer in self.peers.values()]
+        pooled = problem_of(self.task, np.concatenate(rows), self.folder)
+        return dataclasses.replace(pooled, sizes=np.array([len(x) for x in rows]))
 
     @property
     def protocol(self) -> Protocol:
-        """By which rule."""
+        """The protocol that the nodes run."""
         return next(iter(self.peers.values())).site.protocol
 
     @property
-    def forgetful(self) -> list[str]:
-        """Nodes that do not have all meetings of the epoch any more."""
-        return [name for name, met in self.records.items() if len(met) < self.peers[name].site.meetings]
+    def truncated(self) -> list[str]:
+        """Nodes whose journals no longer have all exchanges of the epoch."""
+        return [name for name, own in self.records.items() if len(own) < self.peers[name].site.meetings]
 
-    def meetings(self) -> list[Meeting]:
-        """All meetings of the epoch, in an order in which each node had them."""
-        if self.forgetful:
-            raise InputError(
-                f"{self.forgetful[0]} has forgotten the first meetings of this epoch: journals keep the last {KEPT:,}"
+    def exchanges(self) -> list[Exchange]:
+        """Return all exchanges of the epoch, in an order that agrees with every journal."""
+        if self.truncated:
+            raise NetworkError(
+                f"{self.truncated[0]} no longer has the first exchanges of this epoch: journals keep the last "
+                f"{MAX_KEPT_EXCHANGES:,}"
             )
-        return audit.meetings(self.records, self.peers)
+        return consistency.order_exchanges(self.records, self.peers)
 
 
 class Finding(NamedTuple):
-    """Something that must hold, whether it does, and how it was seen."""
+    """A claim that must hold, whether it does, and the evidence."""
 
     claim: str
     holds: bool
-    seen: str
+    evidence: str
 
 
-def collect(folder: Path) -> Journals:
-    """The journals of a network that does not run."""
-    network = overview(folder)
+def load_journals(folder: Path) -> Journals:
+    """Read the journals of all nodes of a stopped network."""
+    network = load_network(folder)
     peers, records = {}, {}
     for name in network.nodes:
-        if running(folder / name):
-            raise InputError(f"{name} is running, and its journal changes; stop the network first")
-        _, source, peers[name], journal = stopped_peer(folder / name)
-        records[name] = journal.epoch()[1]
+        if lock.is_running(folder / name):
+            raise NetworkError(f"{name} is running, and its journal changes; stop the network first")
+        _, source, peers[name], journal = load_peer(folder / name)
+        records[name] = journal.load_epoch()[1]
         journal.close()
         if source.fingerprint != fingerprint(network.network, folder):
-            raise InputError(f"{name}/node.toml and network.toml differ in what is computed; mend one of them")
+            raise NetworkError(f"[network] in {name}/node.toml and in network.toml differ; correct one of them")
         if peers[name].epoch == 0:
-            raise InputError(f"{name} has not begun yet: it ended right after its start, see its log.jsonl")
+            raise NetworkError(f"{name} has not started an epoch: it ended right after its start, see its log.jsonl")
         if peers[name].digest != source.digest:
-            raise InputError(
-                f"{name} has other rows, neighbours or settings than in its last epoch: somebody changed its files "
-                "after it stopped; put them back, or run the network again first"
+            raise NetworkError(
+                f"{name} has other rows, neighbours or settings than in its last epoch: its files changed after it "
+                "stopped; restore them, or run the network again first"
             )
     return Journals(network.network, folder / next(iter(peers)), peers, records)
 
 
 def verify(journals: Journals) -> list[Finding]:
-    """What must hold, and whether it does."""
+    """Return all findings; only the first one if the nodes are in different epochs."""
     epochs = sorted({peer.epoch for peer in journals.peers.values()})
     same = Finding("all nodes are in one epoch", len(epochs) == 1, f"epoch {', '.join(map(str, epochs))}")
     if not same.holds:
         return [same]
-    return [same, _visitors(journals), _pairs(journals), *_values(journals)]
+    return [same, _check_visitors(journals), _check_exchanges(journals), _check_estimates(journals)]
 
 
-def _visitors(journals: Journals) -> Finding:
-    wrong = audit.lost_or_doubled(journals.peers)
-    on_the_way = [name for name in journals.peers if audit.answer_to(journals.peers, name) is not None]
-    seen = f"{len(journals.peers) - len(wrong)} of {len(journals.peers)}, {len(on_the_way)} of them on their way"
-    return Finding(
-        "every visitor exists exactly once", not wrong, seen + (f"; wrong: {', '.join(wrong)}" * bool(wrong))
-    )
+def _check_visitors(journals: Journals) -> Finding:
+    peers = journals.peers
+    wrong = consistency.find_lost_or_duplicated(peers)
+    in_transit = [name for name in peers if consistency.reply_in_transit(peers, name) is not None]
+    evidence = f"{len(peers) - len(wrong)} of {len(peers)}, {len(in_transit)} of them in transit"
+    evidence += f"; wrong: {', '.join(wrong)}" * bool(wrong)
+    return Finding("every visitor exists exactly once", not wrong, evidence)
 
 
-def _pairs(journals: Journals) -> Finding:
-    claim = "both sides tell the same meetings, in an order that both can have had"
-    if journals.forgetful:
-        return Finding(claim, True, f"not checked: {journals.forgetful[0]} has forgotten the first ones")
+def _check_exchanges(journals: Journals) -> Finding:
+    claim = "both sides have the same exchanges, in an order that agrees with both journals"
+    if journals.truncated:
+        return Finding(claim, True, f"not checked: {journals.truncated[0]} no longer has the first ones")
     try:
-        return Finding(claim, True, f"{len(journals.meetings()):,} meetings")
-    except InputError as error:
+        return Finding(claim, True, f"{len(journals.exchanges()):,} exchanges")
+    except NetworkError as error:
         return Finding(claim, False, str(error))
 
 
-def _values(journals: Journals) -> list[Finding]:
-    problem, protocol = journals.problem, journals.protocol
-    exact = problem.targets(protocol)[0]
+def _check_estimates(journals: Journals) -> Finding:
+    exact = journals.problem.targets(journals.protocol)[0]
     reports = {name: peer.report() for name, peer in journals.peers.items()}
-    missing = [name for name, found in reports.items() if found is None]
+    missing = [name for name, report in reports.items() if report is None]
     if missing:
-        return [Finding("every node has an estimate", False, f"none at {', '.join(missing)}")]
-    values = np.array([found.value for found in reports.values() if found is not None])
-    expected = [found.expected_error for found in reports.values() if found is not None]
+        return Finding("every node has an estimate", False, f"none at {', '.join(missing)}")
+    values = np.array([report.value for report in reports.values() if report is not None])
+    expected = [report.expected_error for report in reports.values() if report is not None]
     errors: Floats = np.linalg.norm(values - exact, axis=1) / (np.linalg.norm(exact) or 1.0)
-    if None in expected:
-        tolerance, told = 0.5, "after few meetings, 50 % are allowed"
+    known = [error for error in expected if error is not None]
+    if len(known) < len(expected):
+        tolerance, why = UNKNOWN_TOLERANCE, "too few exchanges for an expected error"
     else:
-        tolerance = max(0.01, 3 * max(e for e in expected if e is not None))
-        told = f"{100 * tolerance:.2g} % are allowed by what the nodes expect"
-    seen = (
-        f"exact {_shown(exact)}; nodes off by {100 * errors.mean():.2g} %, at most {100 * errors.max():.2g} %; {told}"
+        tolerance, why = max(MIN_TOLERANCE, ERROR_TOLERANCE * max(known)), "from the errors that the nodes expect"
+    evidence = (
+        f"exact {', '.join(f'{value:.6g}' for value in exact)}; error {100 * errors.mean():.2g} % on average, "
+        f"{100 * errors.max():.2g} % at most; tolerance {100 * tolerance:.2g} %, {why}"
     )
-    return [Finding("estimates agree with the value over all rows", bool(errors.max() <= tolerance), seen)]
-
-
-def _shown(values: Floats) -> str:
-    return ", ".join(f"{value:.6g}" for value in values)
+    return Finding("estimates agree with the value over all rows", bool(errors.max() <= tolerance), evidence)

@@ -1,1 +1,1 @@
-"""Setting up a network: plans, folders, certificates, supervision."""
+"""Setting up and running a whole network: plans, folders, certificates, processes."""

@@ -1,4 +1,4 @@
-"""Certificates: who a node is, vouched for by an authority that all nodes of a network trust."""
+"""Making certificates: a network's authority signs those of its nodes."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gosta.errors import InputError
-from gosta.net.names import identity
+from gosta.net.names import certificate_name
 
 AUTHORITY_DAYS = 3650
 NODE_DAYS = 825  # the longest that all TLS libraries accept
-SLACK = timedelta(hours=1)  # clocks of sites differ
-
+CLOCK_SKEW = timedelta(hours=1)  # certificates are valid from an hour ago, as clocks of sites differ
 
 SigningKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
 
 class Pair(NamedTuple):
-    """A private key and the certificate of its holder, both PEM."""
+    """A private key and its certificate, both in PEM."""
 
     key: bytes
     cert: bytes
 
 
-def authority(network: str) -> Pair:
-    """Make an authority for a network: its key signs the certificates of the nodes."""
+def make_authority(network: str) -> Pair:
+    """Make a network's authority: a key that signs the certificates of its nodes."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(f"gosta {network}")
-    start = datetime.now(UTC) - SLACK
+    start = datetime.now(UTC) - CLOCK_SKEW
     builder = (
         _builder(key, subject, start, start + timedelta(days=AUTHORITY_DAYS))
         .issuer_name(subject)
@@ -56,10 +55,10 @@ def issue(
     not_before: datetime | None = None,
     not_after: datetime | None = None,
 ) -> Pair:
-    """Make a key for a node, and a certificate signed by the authority that says whose key it is."""
-    holder = identity(name, network)
-    signing, signer = _opened(authority)
-    start = not_before or datetime.now(UTC) - SLACK
+    """Make a key for a node and a certificate signed by the authority."""
+    holder = certificate_name(name, network)
+    signing_key, signer = _load_authority(authority)
+    start = not_before or datetime.now(UTC) - CLOCK_SKEW
     end = not_after or min(start + timedelta(days=NODE_DAYS), signer.not_valid_after_utc)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
@@ -73,39 +72,37 @@ def issue(
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(holder)]), critical=False)
         .add_extension(_authority_identifier(signer), critical=False)
     )
-    edwards = isinstance(signing, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey)  # these hash by themselves
-    return Pair(_key_pem(key), builder.sign(signing, None if edwards else hashes.SHA256()).public_bytes(Encoding.PEM))
+    is_edwards = isinstance(signing_key, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey)  # hashes by itself
+    algorithm = None if is_edwards else hashes.SHA256()
+    return Pair(_key_pem(key), builder.sign(signing_key, algorithm).public_bytes(Encoding.PEM))
 
 
-def expires(cert: bytes) -> datetime:
-    """When a certificate ends."""
-    return _certificate(cert).not_valid_after_utc
-
-
-def _opened(authority: Pair) -> tuple[SigningKey, x509.Certificate]:
-    cert = _certificate(authority.cert)
+def _load_authority(authority: Pair) -> tuple[SigningKey, x509.Certificate]:
+    cert = _load_certificate(authority.cert)
     try:
         key = load_pem_private_key(authority.key, password=None)
     except TypeError:
-        raise InputError("the authority's key is encrypted: give it without a password") from None
+        raise InputError("the authority's key is encrypted; give it without a password") from None
     except ValueError:
         raise InputError("the authority's key cannot be read: a private key in PEM is needed") from None
     if not isinstance(key, SigningKey):
-        raise InputError("the authority's key is of a kind that does not sign certificates; RSA and EC keys do")
+        raise InputError("the authority's key is of a kind that cannot sign certificates; RSA and EC keys can")
     if key.public_key() != cert.public_key():
-        raise InputError("the authority's key is not that of its certificate: give the two that belong together")
+        raise InputError("the authority's key does not belong to its certificate; give a matching pair")
     try:
         signs = cert.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except x509.ExtensionNotFound:
         signs = False
     if not signs:
-        raise InputError("the authority's certificate may not sign others: one with CA:TRUE is needed")
+        raise InputError("the authority's certificate cannot sign others: one with CA:TRUE is needed")
     if cert.not_valid_after_utc < datetime.now(UTC):
-        raise InputError(f"the authority's certificate expired on {cert.not_valid_after_utc:%Y-%m-%d}")
+        raise InputError(
+            f"the authority's certificate expired on {cert.not_valid_after_utc:%Y-%m-%d}; give a valid one"
+        )
     return key, cert
 
 
-def _certificate(cert: bytes) -> x509.Certificate:
+def _load_certificate(cert: bytes) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(cert)
     except ValueError:

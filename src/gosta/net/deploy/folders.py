@@ -1,10 +1,9 @@
-"""The folders of a network: one for the whole, with its authority, and in it one for each node."""
+"""The folders of a network: one for the network with its authority, and in it one for each node."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import math
 import shutil
 import socket
@@ -17,71 +16,74 @@ from typing import NamedTuple
 
 import msgspec
 
-from gosta.errors import InputError, unknown
-from gosta.net import addresses
-from gosta.net import config as files
-from gosta.net.config import NetworkFile, NodeFile, Place
+from gosta.errors import DataError, InputError, NetworkError, unknown
+from gosta.net import addresses, config
+from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, NodeSettings
 from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
 from gosta.net.deploy.plan import Plan
-from gosta.net.node.rows import own_rows
+from gosta.net.node import lock
+from gosta.net.node.rows import read_rows
 from gosta.runtime.arrays import Floats
+from gosta.runtime.files import write_atomically
 
-RESERVED = {"authority", "data.csv", "key.pem", "cert.pem", "ca.pem"}
-RESERVED |= {files.NODE, files.NETWORK, files.JOURNAL, files.LOCK, files.LOG}
-KEEP_SAFE = """\
-key.pem is the key of this network's authority: whoever has it can join the network as any node.
+RESERVED_NAMES = {"authority", "data.csv", "key.pem", "cert.pem", "ca.pem", NODE_FILE, NETWORK_FILE}
+RESERVED_NAMES |= {config.JOURNAL_FILE, config.LOCK_FILE, config.LOG_FILE}
+AUTHORITY_README = """\
+key.pem is the key of this network's authority: with it, one can join the network as any node.
 Keep it safe, and away from the nodes, which do not need it; 'gosta network add' does.
 """
 
 
-def make(
+def create(
     folder: Path,
     plan: Plan,
     hosts: Sequence[str] = ("127.0.0.1",),
     port: int = 7400,
-    rate: float = 10.0,
+    exchanges_per_second: float = 10.0,
     ca: Path | None = None,
-) -> NetworkFile:
-    """Make the folders of a network, all or none.
+) -> NetworkConfig:
+    """Create the folders of a network, all or none.
 
-    Nodes are at one host, or at a host each; node k listens at port + 2k, and its status page is one port above.
+    The nodes are at one host, or at one host each; node k listens at port + 2k, and its status page is one port above.
+    `ca` is a folder with the key and certificate of an existing authority.
     """
-    for file in plan.copies:
-        if file.name in RESERVED or [other.name for other in plan.copies].count(file.name) > 1:
-            raise InputError(f"{file} is copied into the nodes' folders, where there is such a name; call it otherwise")
-    places = _places(plan.nodes, hosts, port)
-    trusted = certificates.authority(plan.task.id) if ca is None else _authority(ca)
+    for file in plan.shared_files:
+        if file.name in RESERVED_NAMES or [other.name for other in plan.shared_files].count(file.name) > 1:
+            raise InputError(f"{file} is copied into the nodes' folders, where its name is taken; rename it")
+    places = _choose_addresses(plan.nodes, hosts, port)
+    authority = certificates.make_authority(plan.task.id) if ca is None else _read_authority(ca)
     names = [f"node-{k}" for k in range(plan.nodes)]
     edges = tuple((names[a], names[b]) for a, b in plan.edges)
-    network = NetworkFile(plan.task, plan.graph, dict(zip(names, map(str, places), strict=True)), edges, plan.nodes)
-    with _whole(folder) as building:
-        files.write_network(building / files.NETWORK, network)
-        _write_pair(building / "authority", trusted)
-        files.write(building / "authority" / "README", KEEP_SAFE)
-        for file in plan.copies:
-            shutil.copyfile(file, building / file.name)
+    network = NetworkConfig(plan.task, plan.graph, dict(zip(names, map(str, places), strict=True)), edges, plan.nodes)
+    with _new_folder(folder) as draft:
+        config.write_network(draft / NETWORK_FILE, network)
+        _write_pair(draft / "authority", authority)
+        write_atomically(draft / "authority" / "README", AUTHORITY_README)
+        for file in plan.shared_files:
+            shutil.copyfile(file, draft / file.name)
         for k, name in enumerate(names):
-            _write_node(building / name, building, network, _place(name, places[k], rate), trusted)
-            if plan.tables:
-                files.write(building / name / "data.csv", csv(plan.tables[k]), mode=0o600)
-            files.read_node(building / name / files.NODE)
+            node = _node_settings(name, places[k], exchanges_per_second)
+            _write_node(draft / name, draft, network, node, authority)
+            if plan.node_rows:
+                write_atomically(draft / name / "data.csv", to_csv(plan.node_rows[k]), mode=0o600)
+            config.read_node(draft / name / NODE_FILE)
     return network
 
 
-def overview(folder: Path) -> NetworkFile:
-    """The nodes and edges of a network, from its folder."""
+def load_network(folder: Path) -> NetworkConfig:
+    """Read the network.toml of a network's folder."""
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder}; make a network with: gosta network init {folder}")
-    return files.read_network(folder / files.NETWORK)
+    return config.read_network(folder / NETWORK_FILE)
 
 
 class Change(NamedTuple):
-    """What came of adding or forgetting a node."""
+    """The result of adding or removing a node."""
 
     name: str
-    edges: tuple[tuple[str, str], ...]  # that are new
-    away: tuple[str, ...]  # neighbours whose folders are not here, so that their node.toml has to be mended there
+    new_edges: tuple[tuple[str, str], ...]
+    remote: tuple[str, ...]  # neighbours whose folders are not here, so that their node.toml must be edited there
 
 
 def add(
@@ -90,130 +92,113 @@ def add(
     neighbours: Sequence[str] = (),
     host: str = "127.0.0.1",
     port: int | None = None,
-    rate: float = 10.0,
+    exchanges_per_second: float = 10.0,
 ) -> Change:
-    """Add a node to a network, with some neighbours: by default two that have the fewest."""
-    network = overview(folder)
+    """Add a node to a network, with some neighbours: by default the two nodes that have the fewest."""
+    network = load_network(folder)
     for other in neighbours:
-        _check_there(folder, network, other)
+        _check_known(folder, network, other)
     degrees = Counter(other for edge in network.edges for other in edge)
-    joined = tuple(dict.fromkeys(neighbours)) or tuple(sorted(network.nodes, key=lambda n: degrees[n])[:2])
-    name = f"node-{network.used}"
+    chosen = tuple(dict.fromkeys(neighbours)) or tuple(sorted(network.nodes, key=lambda n: degrees[n])[:2])
+    name = f"node-{network.nodes_created}"
     if (folder / name).exists():
-        raise InputError(f"{folder / name} is there already, but no node of network.toml; move it away")
-    place = _place(name, _free_place(network, host, port), rate)
+        raise NetworkError(f"{folder / name} exists, but is not a node of network.toml; move it away")
+    node = _node_settings(name, _free_address(network, host, port), exchanges_per_second)
     if data is not None:
-        _check_table(folder, network, data)
-        place = msgspec.structs.replace(place, data=f"data{''.join(data.suffixes[-2:])}")
-    new = tuple((other, name) for other in joined)
+        _check_data(folder, network, data)
+        node = msgspec.structs.replace(node, data=f"data{''.join(data.suffixes[-2:])}")
+    new_edges = tuple((other, name) for other in chosen)
     changed = msgspec.structs.replace(
         network,
-        nodes={**network.nodes, name: place.listen},
-        edges=(*network.edges, *new),
-        used=network.used + 1,
+        nodes={**network.nodes, name: node.listen},
+        edges=(*network.edges, *new_edges),
+        nodes_created=network.nodes_created + 1,
     )
-    trusted = _authority(folder / "authority")
-    with _whole(folder / name) as building:
-        _write_node(building, folder, changed, place, trusted)
+    authority = _read_authority(folder / "authority")
+    with _new_folder(folder / name) as draft:
+        _write_node(draft, folder, changed, node, authority)
         if data is not None:
-            shutil.copyfile(data, building / place.data)
-            (building / place.data).chmod(0o600)
-        files.read_node(building / files.NODE)
+            shutil.copyfile(data, draft / node.data)
+            (draft / node.data).chmod(0o600)
+        config.read_node(draft / NODE_FILE)
     try:
-        files.write_network(folder / files.NETWORK, changed)
+        config.write_network(folder / NETWORK_FILE, changed)
     except BaseException:
         shutil.rmtree(folder / name)
         raise
-    return Change(name, new, _tell_neighbours(folder, changed, joined))
+    return Change(name, new_edges, _update_neighbours(folder, changed, chosen))
 
 
-def forget(folder: Path, name: str, delete: bool = False) -> Change:
-    """Take out a node that left for good; where the rest would fall apart, its neighbours are joined."""
-    network = overview(folder)
-    _check_there(folder, network, name)
+def remove(folder: Path, name: str, delete: bool = False) -> Change:
+    """Remove a node that left for good; where the rest would be disconnected, its former neighbours are joined."""
+    network = load_network(folder)
+    _check_known(folder, network, name)
     if len(network.nodes) <= 2:
-        raise InputError(f"{folder} has {len(network.nodes)} nodes; without {name} there would be nobody to talk to")
-    if running(folder / name):
-        raise InputError(f"{name} is running; stop it first: kill {process_of(folder / name)}")
+        raise NetworkError(f"{folder} has {len(network.nodes)} nodes; without {name} the other would have no neighbour")
+    if lock.is_running(folder / name):
+        raise NetworkError(f"{name} is running; stop it first: kill {lock.process_id(folder / name)}")
     kept = tuple(edge for edge in network.edges if name not in edge)
     former = [a if b == name else b for a, b in network.edges if name in (a, b)]
-    parts = _parts([n for n in network.nodes if n != name], kept)
-    ends = [next(n for n in former if n in part) for part in parts if part & set(former)]
-    new = tuple(pairwise(ends))
-    nodes = {n: where for n, where in network.nodes.items() if n != name}
-    changed = msgspec.structs.replace(network, nodes=nodes, edges=(*kept, *new))
-    files.write_network(folder / files.NETWORK, changed)
-    away = _tell_neighbours(folder, changed, former)
-    left = folder / name
-    if left.is_dir() and delete:
-        shutil.rmtree(left)
-    elif left.is_dir():
-        left.rename(folder / f"{name}.forgotten")
-    return Change(name, new, away)
+    components = _components([n for n in network.nodes if n != name], kept)
+    ends = [next(n for n in former if n in component) for component in components if component & set(former)]
+    new_edges = tuple(pairwise(ends))
+    nodes = {n: address for n, address in network.nodes.items() if n != name}
+    changed = msgspec.structs.replace(network, nodes=nodes, edges=(*kept, *new_edges))
+    config.write_network(folder / NETWORK_FILE, changed)
+    remote = _update_neighbours(folder, changed, former)
+    if (folder / name).is_dir():
+        if delete:
+            shutil.rmtree(folder / name)
+        else:
+            (folder / name).rename(folder / f"{name}.removed")
+    return Change(name, new_edges, remote)
 
 
-def _check_there(folder: Path, network: NetworkFile, name: str) -> None:
+def _check_known(folder: Path, network: NetworkConfig, name: str) -> None:
     if name not in network.nodes:
         raise unknown(f"node of {folder}", name, network.nodes)
 
 
 def certify(folder: Path, names: Sequence[str]) -> list[str]:
-    """New keys and certificates for nodes whose folders are here, by default for all; they count from a restart on."""
-    network, trusted = overview(folder), _authority(folder / "authority")
+    """Make new keys and certificates for nodes whose folders are here, by default all; nodes use them after a restart.
+
+    Returns the names of these nodes.
+    """
+    network, authority = load_network(folder), _read_authority(folder / "authority")
     for name in names:
-        _check_there(folder, network, name)
-    here = [name for name in names or network.nodes if (folder / name).is_dir()]
-    for name in here:
-        _write_pair(folder / name, certificates.issue(trusted, network.network.id, name))
-    return here
+        _check_known(folder, network, name)
+    local = [name for name in names or network.nodes if (folder / name).is_dir()]
+    for name in local:
+        _write_pair(folder / name, certificates.issue(authority, network.network.id, name))
+    return local
 
 
-def running(folder: Path) -> bool:
-    """Whether a node runs from this folder: it holds a lock on node.lock."""
-    try:
-        with (folder / files.LOCK).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def process_of(folder: Path) -> int:
-    """The process of a node that runs, which its lock tells."""
-    try:
-        return int((folder / files.LOCK).read_text()[:20])
-    except (OSError, ValueError):
-        raise InputError(f"{folder / files.LOCK} does not tell the process of the node; stop it by hand") from None
-
-
-def csv(x: Floats) -> str:
-    """A table of numbers, each to its last bit."""
+def to_csv(x: Floats) -> str:
+    """Return rows of numbers as CSV, each number to its last bit."""
     head = ",".join(f"x{k + 1}" for k in range(x.shape[1]))
     return "\n".join([head, *(",".join(map(repr, row)) for row in x.tolist()), ""])
 
 
-def _places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses.Address]:
+def _choose_addresses(nodes: int, hosts: Sequence[str], port: int) -> list[addresses.Address]:
     if len(hosts) not in (1, nodes):
         raise InputError(f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each node")
     ports = [port + 2 * k for k in range(nodes)]
     if not 1 <= port <= max(ports) < 65535:
         raise InputError(f"port = {port}: {nodes} nodes need ports up to {max(ports) + 1}; ports go from 1 to 65535")
-    where = list(hosts) * (nodes // len(hosts))
-    places = [addresses.Address(host, p) for host, p in zip(where, ports, strict=True)]
-    for place in places:
-        addresses.parse(str(place))
-        for p in (place.port, place.port + 1):
-            if not _free(place.host, p):
+    all_hosts = list(hosts) * (nodes // len(hosts))
+    chosen = [addresses.Address(host, p) for host, p in zip(all_hosts, ports, strict=True)]
+    for address in chosen:
+        addresses.parse(str(address))
+        for p in (address.port, address.port + 1):
+            if not _is_free(address.host, p):
                 raise InputError(
-                    f"port {p} of {place.host} is in use or not yours; choose another first port with --port"
+                    f"port {p} of {address.host} is in use or not permitted; choose another first port with --port"
                 )
-    return places
+    return chosen
 
 
-def _free(host: str, port: int) -> bool:
-    """Whether one could listen there; another machine's ports are taken to be free."""
+def _is_free(host: str, port: int) -> bool:
+    """Return whether this machine could listen there; ports of other machines count as free."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -223,109 +208,109 @@ def _free(host: str, port: int) -> bool:
     return True
 
 
-def _free_place(network: NetworkFile, host: str, port: int | None) -> addresses.Address:
+def _free_address(network: NetworkConfig, host: str, port: int | None) -> addresses.Address:
     if port is not None:
-        return _places(1, [host], port)[0]
-    taken = {addresses.parse(where) for where in network.nodes.values()}
-    for p in range(max(where.port for where in taken) + 2, 65534, 2):
-        if _free(host, p) and _free(host, p + 1):
+        return _choose_addresses(1, [host], port)[0]
+    last = max(addresses.parse(address).port for address in network.nodes.values())
+    for p in range(last + 2, 65534, 2):
+        if _is_free(host, p) and _is_free(host, p + 1):
             return addresses.Address(host, p)
     raise InputError(f"no port of {host} is free; name one with --port")
 
 
 @contextlib.contextmanager
-def _whole(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which gets its place only when all went well."""
-    place = folder.resolve()
-    if place == Path.cwd() or (place.exists() and (not place.is_dir() or any(place.iterdir()))):
-        raise InputError(f"{folder} is there already; name a folder that does not exist yet")
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder to fill, which is renamed into place if all went well."""
+    target = folder.resolve()
+    if target == Path.cwd() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
+        raise InputError(f"{folder} exists already; name a folder that does not exist yet")
     try:
-        building = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}-"))
+        draft = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror or error}") from None
     try:
-        yield building
-        building.chmod(0o755)
-        building.rename(place)
+        yield draft
+        draft.chmod(0o755)
+        draft.rename(target)
     except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
         raise
 
 
 def _write_pair(folder: Path, pair: Pair) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
-    files.write(folder / "key.pem", pair.key, mode=0o600)
-    files.write(folder / "cert.pem", pair.cert)
+    write_atomically(folder / "key.pem", pair.key, mode=0o600)
+    write_atomically(folder / "cert.pem", pair.cert)
 
 
-def _authority(folder: Path) -> Pair:
+def _read_authority(folder: Path) -> Pair:
     try:
         return Pair((folder / "key.pem").read_bytes(), (folder / "cert.pem").read_bytes())
     except OSError as error:
         raise InputError(f"authority = {str(folder)!r} must hold cert.pem and key.pem: {error.strerror}") from None
 
 
-def _place(name: str, where: addresses.Address, rate: float) -> Place:
-    if not 0 < rate < math.inf:
-        raise InputError(f"rate = {rate!r} must be a positive number of meetings a second")
-    page = addresses.Address("127.0.0.1", where.port + 1)  # it has no password: for this machine only
-    return Place(name, str(where), str(page), rate=rate)
+def _node_settings(name: str, address: addresses.Address, exchanges_per_second: float) -> NodeSettings:
+    if not 0 < exchanges_per_second < math.inf:
+        raise InputError(f"exchanges_per_second = {exchanges_per_second!r} must be a positive number")
+    page = addresses.Address("127.0.0.1", address.port + 1)  # it has no password: for this machine only
+    return NodeSettings(name, str(address), str(page), exchanges_per_second=exchanges_per_second)
 
 
-def _write_node(folder: Path, shared: Path, network: NetworkFile, place: Place, trusted: Pair) -> None:
-    """What a node needs, but for its data; files that all nodes have are copied from the network's folder."""
-    _write_pair(folder, certificates.issue(trusted, network.network.id, place.name))
-    files.write(folder / "ca.pem", trusted.cert)
-    for file in _shared(network, shared):
+def _write_node(folder: Path, shared: Path, network: NetworkConfig, node: NodeSettings, authority: Pair) -> None:
+    """Write a node's files except for its data; files that all nodes have are copied from the network's folder."""
+    _write_pair(folder, certificates.issue(authority, network.network.id, node.name))
+    write_atomically(folder / "ca.pem", authority.cert)
+    for file in _shared_files(network, shared):
         shutil.copyfile(shared / file, folder / file)
-    files.write_node(folder / files.NODE, NodeFile(network.network, place, neighbours_of(network, place.name)))
+    config.write_node(folder / NODE_FILE, NodeConfig(network.network, node, neighbours_of(network, node.name)))
 
 
-def _tell_neighbours(folder: Path, network: NetworkFile, names: Sequence[str]) -> tuple[str, ...]:
-    """Write who their neighbours are now into nodes' files, and leave the rest of these; give those not here."""
-    away = []
+def _update_neighbours(folder: Path, network: NetworkConfig, names: Sequence[str]) -> tuple[str, ...]:
+    """Rewrite [neighbours] in the node.toml of some nodes; return those whose folders are not here."""
+    remote = []
     for name in names:
-        path = folder / name / files.NODE
+        path = folder / name / NODE_FILE
         if path.exists():
-            file = msgspec.structs.replace(files.read_node(path), neighbours=neighbours_of(network, name))
-            files.write_node(path, file)
+            node = msgspec.structs.replace(config.read_node(path), neighbours=neighbours_of(network, name))
+            config.write_node(path, node)
         else:
-            away.append(name)
-    return tuple(away)
+            remote.append(name)
+    return tuple(remote)
 
 
-def neighbours_of(network: NetworkFile, name: str) -> dict[str, str]:
-    """A node's neighbours, and where to call them."""
+def neighbours_of(network: NetworkConfig, name: str) -> dict[str, str]:
+    """Return the names and addresses of a node's neighbours."""
     others = {a if b == name else b for a, b in network.edges if name in (a, b)}
-    return {other: where for other, where in network.nodes.items() if other in others}
+    return {other: address for other, address in network.nodes.items() if other in others}
 
 
-def _shared(network: NetworkFile, folder: Path) -> list[str]:
-    """The files that all nodes have a copy of: the statistic's own, and those that options name."""
+def _shared_files(network: NetworkConfig, folder: Path) -> list[str]:
+    """Return the files of which all nodes have a copy: a user's own statistic, and files that options name."""
     named = [network.network.statistic.rpartition(":")[0], *network.network.options.values()]
     return [name for name in named if isinstance(name, str) and name and (folder / name).is_file()]
 
 
-def _check_table(folder: Path, network: NetworkFile, data: Path) -> None:
-    """Refuse a file of rows that is not such as the other nodes have."""
-    width = own_rows(network.network, data, folder).shape[1]
+def _check_data(folder: Path, network: NetworkConfig, data: Path) -> None:
+    """Raise `DataError` for a data file with another number of columns than those of the other nodes."""
+    width = read_rows(network.network, data, folder).shape[1]
     for name in network.nodes:
-        theirs = folder / name / "data.csv"
-        if theirs.is_file():
-            wanted = own_rows(network.network, theirs, folder).shape[1]
-            if width != wanted:
-                raise InputError(
-                    f"{data} has {width} numbers a row where {theirs} has {wanted}; give it the same columns"
+        other = folder / name / "data.csv"
+        if other.is_file():
+            expected = read_rows(network.network, other, folder).shape[1]
+            if width != expected:
+                raise DataError(
+                    f"{data} has {width} numbers a row where {other} has {expected}; give it the same columns"
                 )
             return
 
 
-def _parts(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[set[str]]:
-    """The nodes, by what is joined."""
-    part = {name: {name} for name in nodes}
+def _components(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[set[str]]:
+    """Return the connected components of a graph."""
+    component = {name: {name} for name in nodes}
     for a, b in edges:
-        if part[a] is not part[b]:
-            part[a] |= part[b]
-            for name in part[b]:
-                part[name] = part[a]
-    return list({id(p): p for p in part.values()}.values())
+        if component[a] is not component[b]:
+            component[a] |= component[b]
+            for name in component[b]:
+                component[name] = component[a]
+    return list({id(members): members for members in component.values()}.values())

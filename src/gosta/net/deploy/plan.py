@@ -1,4 +1,4 @@
-"""A network that is to be made: what it computes, who is joined to whom, and what data there is already."""
+"""Planning a network: what it computes, its edges, and the rows of its nodes if they are known already."""
 
 from __future__ import annotations
 
@@ -23,63 +23,66 @@ from gosta.statistics import user_file
 from gosta.statistics.definition import Statistic
 from gosta.statistics.intervals import with_mean_products
 
-NODES, LEVEL = 8, 0.95  # of a network, and of its intervals, where nothing else is asked for
-MOST_EDGES = 1_000_000
+DEFAULT_NODES, DEFAULT_LEVEL = 8, 0.95
+MAX_EDGES = 1_000_000  # more would not fit into a network.toml
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is to be computed, as a user gives it."""
+    """The statistic and protocol that the user chose."""
 
     statistic: str = "auc"
     protocol: str = "tracking"
     options: Mapping[str, Any] | None = None
-    interval: float | None = LEVEL
-    insist: bool = False  # on the interval; otherwise there is none where the statistic cannot have one
+    confidence_level: float | None = DEFAULT_LEVEL
+    interval_required: bool = False  # if not, a statistic that cannot have an interval gets none
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A network that is to be made."""
+    """Everything that `folders.create` needs to know of a network."""
 
     task: Task
     graph: str
     nodes: int
     edges: tuple[tuple[int, int], ...]
-    tables: tuple[Floats, ...] = ()  # each node's rows as the kernel needs them, where they are dealt
-    copies: tuple[Path, ...] = ()  # files of which each node gets a copy
-    no_interval: str = ""  # why there is none, where none was refused
+    node_rows: tuple[Floats, ...] = ()  # each node's rows as the kernel takes them; empty: sites bring their own
+    shared_files: tuple[Path, ...] = ()  # each node gets a copy
+    no_interval: str = ""  # reason for which there are no intervals though the user did not rule them out
 
 
-def dealt(goal: Goal, data: Data, graph: str, nodes: int | None, deal: str | None, by: str | None, seed: int) -> Plan:
-    """A network that gets data which is in one place now."""
+def for_data(
+    goal: Goal, data: Data, graph: str, nodes: int | None, deal: str | None, by: str | None, seed: int
+) -> Plan:
+    """Plan a network whose nodes get the rows of a data set."""
     check_protocol(goal.protocol)
     _check_seed(seed)
-    nodes = _size(graph, nodes, seed) if by is None else nodes
+    nodes = _count_nodes(graph, nodes, seed) if by is None else nodes
     statistic, options = user_file.load_statistic(goal.statistic), dict(goal.options or {})
     setting = settle(goal.protocol, data, statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
     problem = setting.problem
-    rows.check_sizes(problem.x, problem.data)
+    rows.check_values(problem.x, problem.data)
     assert problem.sizes is not None
 
     def with_interval(level: float) -> None:
         wide = problem.with_interval(level)
         wide.check(rule_for(goal.protocol, wide.statistic))
 
-    interval, why = _interval(goal, with_interval)
+    level, no_interval = _choose_level(goal, with_interval)
     task = Task(
         id=secrets.token_hex(8),
         statistic=_in_folder(goal.statistic),
         protocol=goal.protocol,
-        interval=interval,
+        confidence_level=level,
         options=problem.plain_options,
-        encoded=problem.x.shape[1],
+        encoded_columns=problem.x.shape[1],
     )
-    tables = tuple(np.split(problem.x, np.cumsum(problem.sizes)[:-1]))
-    return Plan(task, setting.graph.name, problem.nodes, _edges(setting.graph), tables, _own_file(goal.statistic), why)
+    node_rows = tuple(np.split(problem.x, np.cumsum(problem.sizes)[:-1]))
+    edges, files = _edges(setting.graph), _own_file(goal.statistic)
+    return Plan(task, setting.graph.name, problem.nodes, edges, node_rows, files, no_interval)
 
 
-def apart(
+def for_sites(
     goal: Goal,
     graph: str,
     nodes: int | None,
@@ -90,14 +93,14 @@ def apart(
     classes: tuple[str, ...] = (),
     drop_missing: bool = False,
 ) -> Plan:
-    """A network whose sites bring their own data."""
+    """Plan a network whose sites bring their own data."""
     check_protocol(goal.protocol)
     _check_seed(seed)
     statistic, options = user_file.load_statistic(goal.statistic), dict(goal.options or {})
     statistic.options_by_part(options)
     if len(classes) < 2 and (classes or label is not None or statistic.sample_index is not None):
         raise InputError(
-            f"{statistic.name} of sites' own data: a site may not have all classes; name them all, such as "
+            f"{statistic.name} of sites' own data needs the classes of all sites, as one site may lack some: "
             "--classes benign,malignant"
         )
     trial = Problem(statistic, np.zeros((2, 1)), options, sizes=np.ones(2, dtype=np.int64))
@@ -109,14 +112,14 @@ def apart(
         wide = replace(trial, statistic=with_mean_products(statistic, 1), level=level)
         wide.check(rule_for(goal.protocol, wide.statistic))
 
-    interval, why = _interval(goal, with_interval)
-    network = graphs.load(graph, _size(graph, nodes, seed), seed)
+    level, no_interval = _choose_level(goal, with_interval)
+    network = graphs.load(graph, _count_nodes(graph, nodes, seed), seed)
     files = {name: Path(v) for name, v in options.items() if isinstance(v, str) and v and Path(v).is_file()}
     task = Task(
         id=secrets.token_hex(8),
         statistic=_in_folder(goal.statistic),
         protocol=goal.protocol,
-        interval=interval,
+        confidence_level=level,
         options=options | {name: file.name for name, file in files.items()},
         columns=columns,
         label=label,
@@ -124,55 +127,59 @@ def apart(
         classes=classes,
         drop_missing=drop_missing,
     )
-    _rehearse(statistic, options, task)
-    copies = (*_own_file(goal.statistic), *files.values())
-    return Plan(task, network.name, network.n, _edges(network), copies=copies, no_interval=why)
+    _check_encoding(statistic, options, task)
+    shared = (*_own_file(goal.statistic), *files.values())
+    return Plan(task, network.name, network.n, _edges(network), shared_files=shared, no_interval=no_interval)
 
 
-def _rehearse(statistic: Statistic, options: Mapping[str, Any], task: Task) -> None:
-    """Encode made-up rows where the columns are known: what cannot work at any site is better said now."""
+def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task) -> None:
+    """Encode made-up rows where the columns are known, to report now what would fail at every site."""
     names = task.columns or ((task.score,) if task.score is not None else ())
-    if not names or not statistic.kernel.__module__.startswith("gosta."):  # users' own may want special numbers
+    if not names or not statistic.kernel.__module__.startswith(
+        "gosta."
+    ):  # a user's own kernel may need special numbers
         return
     size, label = 2 * len(names) + 2 * len(task.classes) + 2, task.label or "label"
     columns: dict[str, Any] = {name: (np.arange(size) % (k + 2) == 0).astype(float) for k, name in enumerate(names)}
     if task.classes:
         columns[label] = np.resize(np.array(task.classes, dtype=object), size)
     data = Data(
-        "a site's table", columns, label if task.classes else None, declared_classes=task.classes, is_partial=True
+        "a site's data", columns, label if task.classes else None, declared_classes=task.classes, is_partial=True
     )
     data = data.select(task.columns or None, None, task.score)
-    rows.check_each_alone(statistic, data, options, statistic.encode_rows(data, options))
+    rows.check_row_independence(statistic, data, options, statistic.encode_rows(data, options))
 
 
-def _interval(goal: Goal, check: Callable[[float], None]) -> tuple[float | None, str]:
-    """The level of the intervals that nodes are to give; or none, and why."""
-    if goal.interval is None:
+def _choose_level(goal: Goal, check: Callable[[float], None]) -> tuple[float | None, str]:
+    """Return the confidence level of the nodes' intervals; or None, and the reason."""
+    if goal.confidence_level is None:
         return None, ""
     try:
-        check(goal.interval)
+        check(goal.confidence_level)
     except InputError as error:
-        if goal.insist:
+        if goal.interval_required:
             raise
         return None, str(error)
-    return goal.interval, ""
+    return goal.confidence_level, ""
 
 
 def _check_seed(seed: int) -> None:
     if seed < 0:
-        raise InputError(f"seed = {seed} must be a whole number, not negative")
+        raise InputError(f"seed = {seed} must be a whole number, 0 or more")
 
 
-def _size(graph: str, nodes: int | None, seed: int) -> int:
-    """How many nodes: as many as a file of edges has, where nothing else is asked for."""
-    return nodes if nodes is not None else NODES if graph in graphs.GRAPHS else graphs.load(graph, seed=seed).n
+def _count_nodes(graph: str, nodes: int | None, seed: int) -> int:
+    """Return how many nodes there are: by default as many as an edge-list file has."""
+    return nodes if nodes is not None else DEFAULT_NODES if graph in graphs.GRAPHS else graphs.load(graph, seed=seed).n
 
 
 def _edges(graph: Graph) -> tuple[tuple[int, int], ...]:
     if graph.weights is not None:
-        raise InputError(f"graph = {graph.name!r} has weights; nodes call all neighbours as often, so leave them out")
-    if graph.m > MOST_EDGES:
-        raise InputError(f"graph = {graph.name!r} has {graph.m:,} edges; a network has at most {MOST_EDGES:,}")
+        raise InputError(
+            f"graph = {graph.name!r} has weights; nodes choose all neighbours equally often, so leave the weights out"
+        )
+    if graph.m > MAX_EDGES:
+        raise InputError(f"graph = {graph.name!r} has {graph.m:,} edges; a network has at most {MAX_EDGES:,}")
     if graph.edges is None:
         return tuple(combinations(range(graph.n), 2))
     return tuple((a, b) for a, b in graph.edges.tolist())
@@ -184,6 +191,6 @@ def _own_file(statistic: str) -> tuple[Path, ...]:
 
 
 def _in_folder(statistic: str) -> str:
-    """The same statistic for a node, which has the file beside its own."""
+    """Return the name of the statistic in node.toml: its file is in the node's folder."""
     parts = user_file.split_reference(statistic)
     return statistic if parts is None else f"{parts[0].name}:{parts[1]}"

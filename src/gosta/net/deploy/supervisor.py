@@ -1,4 +1,4 @@
-"""All nodes of a network as processes of this machine: started, watched, started again, stopped."""
+"""Running all nodes of a network as processes on this machine: start, watch, restart, stop."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from gosta.errors import InputError
-from gosta.net.config import LOG, NETWORK, NODE, NodeFile, read_node
-from gosta.net.deploy import folders
-from gosta.net.deploy.ask import ask, within
+from gosta.errors import InputError, NetworkError
+from gosta.net.config import LOG_FILE, NETWORK_FILE, NODE_FILE, NodeConfig, read_node
+from gosta.net.deploy.folders import load_network
+from gosta.net.deploy.query import all_within, query_status
+from gosta.net.node import lock
 from gosta.net.node.status import Status
 
-LOOK = 0.25  # seconds between two looks at the processes
-ASK = 0.5  # and between two questions to a node
-SOON = 10.0  # seconds: a node that dies earlier died right after its start
-TRIES = 5  # such deaths, one after the other, after which something must be mended by hand
-WAIT = 0.25, 10.0  # seconds before a node is started again: after the first death, and at most
-GRACE = 10.0  # seconds that nodes get to stop by themselves
+POLL_SECONDS = 0.25  # between checks of the processes
+QUERY_SECONDS = 0.5  # between two status queries to a node
+EARLY_SECONDS = 10.0  # a node that ends sooner ended right after its start
+MAX_EARLY_ENDS = 5  # in a row, after which a restart will not help
+RESTART_SECONDS = 0.25, 10.0  # before a restart: the first time, doubled each time, and at most
+STOP_TIMEOUT_SECONDS = 10.0  # for nodes to stop after SIGTERM
+QUERY_THREADS = 32
 
 Command = Callable[[Path], Sequence[str]]
 
 
 def node_command(folder: Path) -> list[str]:
-    """How a node is started."""
+    """Return the command that runs the node in a folder."""
     return [sys.executable, "-m", "gosta", "node", str(folder)]
 
 
@@ -42,150 +44,151 @@ class View(NamedTuple):
     name: str
     state: str
     restarts: int
-    status: Status | None  # the last that it said
+    status: Status | None  # from the last query that was answered
 
 
-Show = Callable[[Sequence[View], float], None]  # of all nodes, and the seconds that passed
+Show = Callable[[Sequence[View], float], None]  # called with all nodes and the seconds since the start
 
 
-class Child:
-    """The process of a node."""
+class NodeProcess:
+    """The process of one node, restarted when it ends."""
 
     def __init__(self, folder: Path, command: Command) -> None:
         self.folder, self.name, self.command = folder, folder.name, command
         self.process: subprocess.Popen[bytes] | None = None
-        self.restarts, self.early = -1, 0
-        self.started = self.asked = 0.0
-        self.at = 0.0  # when it is to be started
-        self.file: NodeFile | None = None
-        self.done, self.answers = False, False
+        self.restarts, self.early_ends = -1, 0
+        self.started_at = self.queried_at = self.restart_at = 0.0
+        self.config: NodeConfig | None = None
+        self.is_done = False  # it stopped by itself with code 0
+        self.has_answered = False
         self.status: Status | None = None
-        self.question: Future[Status | None] | None = None
+        self.query: Future[Status | None] | None = None
 
-    def look(self, now: float, pool: ThreadPoolExecutor) -> None:
-        """Start it, start it again, ask it: whatever there is to do."""
+    def poll(self, now: float, pool: ThreadPoolExecutor) -> None:
+        """Start, restart or query the process, whichever is due."""
         if self.process is None:
-            if not self.done and now >= self.at:
+            if not self.is_done and now >= self.restart_at:
                 self._start(now)
         elif self.process.poll() is not None:
-            self._died(now, self.process.returncode)
-        elif self.question is None and self.file is not None and now - self.asked >= ASK:
-            self.asked, self.question = now, pool.submit(ask, self.file)
-        elif self.question is not None and self.question.done():
-            self.heard(self.question.result())
-            self.question = None
+            self._handle_end(now, self.process.returncode)
+        elif self.query is None and self.config is not None and now - self.queried_at >= QUERY_SECONDS:
+            self.queried_at, self.query = now, pool.submit(query_status, self.config)
+        elif self.query is not None and self.query.done():
+            self.update(self.query.result())
+            self.query = None
 
-    def heard(self, status: Status | None) -> None:
-        """What it answered."""
-        self.answers = status is not None
+    def update(self, status: Status | None) -> None:
+        """Store the result of a query."""
+        self.has_answered = status is not None
         self.status = status or self.status
 
     def view(self) -> View:
-        """How it looks."""
+        """Return the node's state and last status."""
         if self.process is None:
-            state = "stopped" if self.done else "starts again soon"
-        elif self.answers and self.status is not None:
+            state = "stopped" if self.is_done else "restarting soon"
+        elif self.has_answered and self.status is not None:
             state = self.status.state
-        elif self.file is not None and not self.file.node.status:
+        elif self.config is not None and not self.config.node.status_page:
             state = "no status page"
         else:
-            state = "starting" if time.monotonic() - self.started < SOON else "no answer"
+            state = "starting" if time.monotonic() - self.started_at < EARLY_SECONDS else "no answer"
         return View(self.name, state, max(self.restarts, 0), self.status)
 
-    def last_words(self) -> str:
-        """The last line of its log."""
-        with contextlib.suppress(OSError), (self.folder / LOG).open("rb") as log:
+    def last_log_message(self) -> str:
+        """Return the message in the last line of the node's log."""
+        with contextlib.suppress(OSError), (self.folder / LOG_FILE).open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
             lines = [line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-            return _told(lines[-1]) if lines else "nothing"
-        return "nothing"
+            return _log_message(lines[-1]) if lines else "none"
+        return "none"
 
     def _start(self, now: float) -> None:
-        self.started, self.restarts = now, self.restarts + 1
+        self.started_at, self.restarts = now, self.restarts + 1
         try:
-            self.file = read_node(self.folder / NODE)
-            with (self.folder / LOG).open("ab") as log:
+            self.config = read_node(self.folder / NODE_FILE)
+            with (self.folder / LOG_FILE).open("ab") as log:
                 self.process = subprocess.Popen(
                     self.command(self.folder),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    start_new_session=True,  # Ctrl-C is for the supervisor, which tells the nodes
+                    start_new_session=True,  # Ctrl-C reaches the supervisor only, which stops the nodes
                 )
         except OSError as error:
-            raise InputError(f"cannot start {self.name}: {error.strerror or error}") from None
+            raise NetworkError(f"cannot start {self.name}: {error.strerror or error}") from None
 
-    def _died(self, now: float, code: int) -> None:
-        self.process, self.question, self.answers = None, None, False
-        if code == 0:  # somebody asked it to stop
-            self.done = True
+    def _handle_end(self, now: float, code: int) -> None:
+        self.process, self.query, self.has_answered = None, None, False
+        if code == 0:  # another process stopped it
+            self.is_done = True
             return
-        self.early = self.early + 1 if now - self.started < SOON else 1
-        if self.early >= TRIES:
-            raise InputError(
-                f"{self.name} ended {TRIES} times right after its start; its last words: {self.last_words()} "
-                f"(see {self.folder / LOG})"
+        self.early_ends = self.early_ends + 1 if now - self.started_at < EARLY_SECONDS else 1
+        if self.early_ends >= MAX_EARLY_ENDS:
+            raise NetworkError(
+                f"{self.name} ended {MAX_EARLY_ENDS} times right after its start; its last message: "
+                f"{self.last_log_message()} (see {self.folder / LOG_FILE})"
             )
-        self.at = now + min(WAIT[1], WAIT[0] * 2 ** (self.early - 1))
+        first, longest = RESTART_SECONDS
+        self.restart_at = now + min(longest, first * 2 ** (self.early_ends - 1))
 
 
-class Crew:
-    """All nodes of a network that are on this machine."""
+class Supervisor:
+    """All nodes of a network whose folders are on this machine."""
 
     def __init__(self, folder: Path, command: Command) -> None:
         self.folder, self.command = folder, command
-        self.children: dict[str, Child] = {}
-        self._read = 0  # when network.toml was written that was read last, and nobody of it has to be waited for
-        for name in _here(folder):
-            if folders.running(folder / name):
-                raise InputError(f"{name} of {folder} is running already; stop it with: gosta network down {folder}")
-            if not _has_data(folder / name):
-                raise InputError(f"{name} has no rows: put its table at {_data(folder / name)} first")
+        self.nodes: dict[str, NodeProcess] = {}
+        self._applied = 0  # modification time of the network.toml whose nodes are all running
+        for name in _local_nodes(folder):
+            if lock.is_running(folder / name):
+                raise NetworkError(f"{name} of {folder} is running already; stop it with: gosta network down {folder}")
+            if not _data_file(folder / name).is_file():
+                raise NetworkError(f"{name} has no data: put its rows into {_data_file(folder / name)} first")
 
-    def look(self, pool: ThreadPoolExecutor) -> None:
-        """Look after every node, those that were added among them, and no more after those that were forgotten."""
-        with contextlib.suppress(InputError, OSError):  # a file that is being mended
-            written = (self.folder / NETWORK).stat().st_mtime_ns
-            if written != self._read:
-                self._follow(_here(self.folder), written)
-        for child in self.children.values():
-            child.look(time.monotonic(), pool)
+    def poll(self, pool: ThreadPoolExecutor) -> None:
+        """Take up nodes that were added, drop those that were removed, and poll every process."""
+        with contextlib.suppress(InputError, OSError):  # a file that is being edited
+            modified = (self.folder / NETWORK_FILE).stat().st_mtime_ns
+            if modified != self._applied:
+                self._follow(_local_nodes(self.folder), modified)
+        for node in self.nodes.values():
+            node.poll(time.monotonic(), pool)
 
-    def _follow(self, names: Sequence[str], written: int) -> None:
-        ready = [name for name in names if name in self.children or _has_data(self.folder / name)]
-        kept = [name for name in self.children if name not in names and self.children[name].process is not None]
-        self.children = {
-            name: self.children.get(name) or Child(self.folder / name, self.command) for name in (*ready, *kept)
+    def _follow(self, names: Sequence[str], modified: int) -> None:
+        ready = [name for name in names if name in self.nodes or _data_file(self.folder / name).is_file()]
+        leaving = [name for name in self.nodes if name not in names and self.nodes[name].process is not None]
+        self.nodes = {
+            name: self.nodes.get(name) or NodeProcess(self.folder / name, self.command) for name in (*ready, *leaving)
         }
-        if not kept and len(ready) == len(names):
-            self._read = written
+        if not leaving and len(ready) == len(names):
+            self._applied = modified
 
     def views(self) -> list[View]:
-        """How they all look."""
-        return [child.view() for child in self.children.values()]
+        """Return all nodes' states and last statuses."""
+        return [node.view() for node in self.nodes.values()]
 
-    def finished(self, until: float | None) -> bool:
-        """Whether all of them stopped, or expect an error that is small enough."""
-        children = self.children.values()
-        if all(child.done for child in children):
+    def is_finished(self, until: float | None) -> bool:
+        """Return whether all nodes stopped, or all expect at most this error."""
+        nodes = self.nodes.values()
+        if all(node.is_done for node in nodes):
             return True
-        statuses = [child.status for child in children if child.answers and child.status is not None]
-        return until is not None and len(statuses) == len(children) and within(statuses, until)
+        statuses = [node.status for node in nodes if node.has_answered and node.status is not None]
+        return until is not None and len(statuses) == len(nodes) and all_within(statuses, until)
 
-    def ask(self, pool: ThreadPoolExecutor) -> None:
-        """Ask all once more, and wait for the answers."""
-        asked = {child: child.file for child in self.children.values() if child.process is not None and child.file}
-        for child, status in zip(asked, pool.map(ask, asked.values()), strict=True):
-            child.heard(status)
+    def query_all(self, pool: ThreadPoolExecutor) -> None:
+        """Query all running nodes and wait for the results."""
+        configs = {node: node.config for node in self.nodes.values() if node.process is not None and node.config}
+        for node, status in zip(configs, pool.map(query_status, configs.values()), strict=True):
+            node.update(status)
 
-    def stop(self, at_once: threading.Event) -> None:
-        """Tell all to stop; end those that do not within the grace, or at once when somebody insists."""
-        processes = [child.process for child in self.children.values() if child.process is not None]
+    def stop(self, stop_now: threading.Event) -> None:
+        """Send SIGTERM to all nodes; kill those that still run after the timeout, or when the event is set."""
+        processes = [node.process for node in self.nodes.values() if node.process is not None]
         for process in processes:
             process.terminate()
-        last = time.monotonic() + GRACE
+        deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
         while any(process.poll() is None for process in processes):
-            if at_once.wait(0.05) or time.monotonic() > last:
+            if stop_now.wait(0.05) or time.monotonic() > deadline:
                 for process in processes:
                     process.kill()
         for process in processes:
@@ -199,77 +202,75 @@ def up(
     until: float | None = None,
     command: Command | None = None,
 ) -> list[View]:
-    """Run all nodes of a network until Ctrl-C, for some seconds, or until all expect an error that is small enough.
+    """Run all nodes of a network until Ctrl-C, for some seconds, or until all expect at most the error `until`.
 
-    Nodes that die are started again; nodes that are added meanwhile are started too. In the end all are stopped, and
-    what they were like before is given back.
+    Nodes that end are restarted; nodes that are added meanwhile are started too. In the end all are stopped, and their
+    states from before that are returned.
     """
-    crew, begun = Crew(folder.resolve(), command or node_command), time.monotonic()
-    for name in _here(folder) if until is not None else ():
-        if not read_node(folder / name / NODE).node.status:
-            raise InputError(f"until goes by the nodes' status pages, and {name} has none: give it one in node.toml")
-    with _signals() as stop, ThreadPoolExecutor(32) as pool:
+    lock.check_platform()
+    supervisor, start = Supervisor(folder.resolve(), command or node_command), time.monotonic()
+    for name in _local_nodes(folder) if until is not None else ():
+        if not read_node(folder / name / NODE_FILE).node.status_page:
+            raise InputError(f"until needs the nodes' status pages, and {name} has none: set status_page in node.toml")
+    with _stop_signals() as stop, ThreadPoolExecutor(QUERY_THREADS) as pool:
         try:
             while not stop.is_set():
-                crew.look(pool)
-                passed = time.monotonic() - begun
-                show(crew.views(), passed)
-                if crew.finished(until) or (seconds is not None and passed >= seconds):
+                supervisor.poll(pool)
+                elapsed = time.monotonic() - start
+                show(supervisor.views(), elapsed)
+                if supervisor.is_finished(until) or (seconds is not None and elapsed >= seconds):
                     break
-                stop.wait(LOOK)
-            crew.ask(pool)
-            return crew.views()
+                stop.wait(POLL_SECONDS)
+            supervisor.query_all(pool)
+            return supervisor.views()
         finally:
-            stop.clear()  # from now on a signal means: at once
-            crew.stop(stop)
+            stop.clear()  # a second signal kills the nodes
+            supervisor.stop(stop)
 
 
 def down(folder: Path) -> list[str]:
-    """Stop all nodes of a network that run on this machine, and give their names."""
-    stopped = [name for name in _here(folder) if folders.running(folder / name)]
+    """Stop all nodes of a network that run on this machine, and return their names."""
+    lock.check_platform()
+    stopped = [name for name in _local_nodes(folder) if lock.is_running(folder / name)]
     for name in stopped:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(folders.process_of(folder / name), signal.SIGTERM)
-    last = time.monotonic() + GRACE
-    while left := [name for name in stopped if folders.running(folder / name)]:
-        if time.monotonic() > last:
-            pid = folders.process_of(folder / left[0])
-            raise InputError(f"{left[0]} does not stop; end it with: kill -9 {pid}")
+            os.kill(lock.process_id(folder / name), signal.SIGTERM)
+    deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
+    while running := [name for name in stopped if lock.is_running(folder / name)]:
+        if time.monotonic() > deadline:
+            pid = lock.process_id(folder / running[0])
+            raise NetworkError(f"{running[0]} does not stop; kill it with: kill -9 {pid}")
         time.sleep(0.05)
     return stopped
 
 
-def _told(line: str) -> str:
-    """What a line of a log says went wrong."""
+def _log_message(line: str) -> str:
+    """Return the reason in a log line, or the line itself."""
     with contextlib.suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(line)["why"])[-300:]
+        return str(json.loads(line)["reason"])[-300:]
     return line[-300:]
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """An event that happens when somebody wants this process to stop, instead of its end."""
+def _stop_signals() -> Iterator[threading.Event]:
+    """Yield an event that is set by SIGINT, SIGTERM and SIGHUP."""
     event = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, lambda *_: event.set()) for number in numbers]
+    previous = [signal.signal(number, lambda *_: event.set()) for number in numbers]
     try:
         yield event
     finally:
-        for number, old in zip(numbers, before, strict=True):
-            signal.signal(number, old)
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)
 
 
-def _here(folder: Path) -> list[str]:
-    """The nodes whose folders are on this machine."""
-    names = [name for name in folders.overview(folder).nodes if (folder / name / NODE).exists()]
+def _local_nodes(folder: Path) -> list[str]:
+    """Return the names of the nodes whose folders are on this machine."""
+    names = [name for name in load_network(folder).nodes if (folder / name / NODE_FILE).exists()]
     if not names:
-        raise InputError(f"{folder} has no node's folder: are they all at their sites?")
+        raise NetworkError(f"{folder} has no node's folder: are they all at their sites?")
     return names
 
 
-def _data(folder: Path) -> Path:
-    return folder / read_node(folder / NODE).node.data
-
-
-def _has_data(folder: Path) -> bool:
-    return _data(folder).is_file()
+def _data_file(folder: Path) -> Path:
+    return folder / read_node(folder / NODE_FILE).node.data

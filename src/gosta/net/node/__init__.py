@@ -1,1 +1,1 @@
-"""A running node: its process, its status, its data."""
+"""One node: its rows, its timers and connections, its status page, its process."""

@@ -1,4 +1,4 @@
-"""A node's status as Prometheus wants it, made when it asks."""
+"""A node's status as Prometheus metrics, made at each scrape."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from prometheus_client.registry import Collector
 
 from gosta.net.node.status import Status
 
-REFUSED = "refused: "
+REJECTED = "rejected: "  # prefix of counters that have a metric of their own
 
 
 class StatusCollector(Collector):
-    """Metrics of a node; what is not known has no sample."""
+    """Metrics of a node; unknown values have no sample."""
 
     def __init__(self, status: Callable[[], Status]) -> None:
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
-        """What Prometheus calls at each scrape."""
+        """Yield all metrics; called at each scrape."""
         now = self._status()
         up = GaugeMetricFamily("gosta_up", "1 unless the node has stopped", labels=["node", "network", "statistic"])
         up.add_metric([now.node, now.network, now.statistic], float(now.state != "stopped"))
@@ -30,21 +30,22 @@ class StatusCollector(Collector):
         yield estimate
         yield from _numbers(now)
         yield from _neighbours(now)
-        yield from _counts(now.counts)
+        yield from _counters(now.counters)
 
     def describe(self) -> list[Metric]:
-        """Nothing to say before the first scrape: prometheus_client then does not ask for the status."""
+        """Return nothing, so that registering the collector does not need a status."""
         return []
 
 
 def _numbers(now: Status) -> Iterator[Metric]:
+    waiting = now.pending_offer.seconds if now.pending_offer else 0.0
     gauges = {
         "gosta_estimate_low": ("Lower end of the interval", now.low),
         "gosta_estimate_high": ("Upper end of the interval", now.high),
         "gosta_epoch": ("The epoch", now.epoch),
         "gosta_expected_error": ("Relative error of gossip that the node expects", now.expected_error),
-        "gosta_agreement": ("Largest relative difference from a neighbour's estimate", now.agreement),
-        "gosta_in_doubt_seconds": ("How long an answer is missing; 0: none is", now.doubt.since if now.doubt else 0.0),
+        "gosta_max_difference": ("Largest relative difference from a neighbour's estimate", now.max_difference),
+        "gosta_waiting_for_reply_seconds": ("Time since the pending offer was sent; 0: none is pending", waiting),
     }
     for name, (text, value) in gauges.items():
         if value is not None:
@@ -54,21 +55,23 @@ def _numbers(now: Status) -> Iterator[Metric]:
 
 def _neighbours(now: Status) -> Iterator[Metric]:
     connected = GaugeMetricFamily("gosta_neighbour_connected", "1 while connected", labels=["neighbour"])
-    meetings = CounterMetricFamily("gosta_neighbour_meetings", "Meetings in this epoch", labels=["neighbour"])
+    exchanges = CounterMetricFamily("gosta_neighbour_exchanges", "Exchanges in this epoch", labels=["neighbour"])
     for neighbour in now.neighbours:
         connected.add_metric([neighbour.name], float(neighbour.connected))
-        meetings.add_metric([neighbour.name], neighbour.meetings)
+        exchanges.add_metric([neighbour.name], neighbour.exchanges)
     yield connected
-    yield meetings
+    yield exchanges
 
 
-def _counts(counts: dict[str, int]) -> Iterator[Metric]:
-    events = CounterMetricFamily("gosta_events", "What happened since the node started", labels=["event"])
-    refused = CounterMetricFamily("gosta_refused", "Callers turned away since the node started", labels=["reason"])
-    for name, count in counts.items():
-        if name.startswith(REFUSED):
-            refused.add_metric([name.removeprefix(REFUSED)], count)
+def _counters(counters: dict[str, int]) -> Iterator[Metric]:
+    events = CounterMetricFamily("gosta_events", "Events since the node started", labels=["event"])
+    rejected = CounterMetricFamily(
+        "gosta_rejected", "Connections and messages rejected since the node started", labels=["reason"]
+    )
+    for name, count in counters.items():
+        if name.startswith(REJECTED):
+            rejected.add_metric([name.removeprefix(REJECTED)], count)
         else:
             events.add_metric([name], count)
     yield events
-    yield refused
+    yield rejected

@@ -1,8 +1,7 @@
-"""A node: a peer with a journal, a clock and connections. It knows a loop and a transport, not which."""
+"""A node: a peer with a journal, timers and connections, on any event loop and any transport."""
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -12,355 +11,336 @@ from typing import Any
 import msgspec
 
 from gosta.errors import InputError
-from gosta.net.config import NodeFile
+from gosta.net.config import NodeConfig
 from gosta.net.node.source import Source
-from gosta.net.node.status import Doubt, Neighbour, Status
+from gosta.net.node.status import Neighbour, PendingOffer, Status, difference, make_status
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.peer import Identity, Peer, Step
+from gosta.net.protocol.records import EpochStarted, ExchangeCompleted
 from gosta.net.protocol.report import value_of
-from gosta.net.storage.journal import Began, Journal, Met
+from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import Link, Loop, Transport
 
-PATIENCE = 4.0  # times as long as answers usually take: until an offer is repeated
-REPEAT = 0.05, 0.5  # seconds until then, at least and at most: an offer costs little, waiting much
-CALL = 0.2, 20.0  # seconds until a neighbour is called again
-DOUBT = 1.0  # seconds without an answer after which a node says so
-COURTESY = 3.0  # seconds that the one of two neighbours waits who is to be called
-ASK = 10.0  # seconds of silence after which a neighbour is asked whether it is there
-GIVE_UP = 3 * ASK  # and after which a connection is closed
-LASTING = ("network", "statistic", "version", "visitor")  # reasons for a no that will not pass by themselves
-REMEMBER = 512  # records after which all is remembered, so that a restart need not go through them again
+RESEND_FACTOR = 4.0  # an offer is resent after so many times the usual time of a reply,
+RESEND_SECONDS = 0.05, 0.5  # at least and at most: an offer costs little, waiting much
+DIAL_SECONDS = 0.2, 20.0  # between attempts to connect: the first time, doubled each time, and at most
+DIAL_PRIORITY_SECONDS = 3.0  # of two neighbours, the one whose name comes second waits so long before it dials
+SLOW_REPLY_SECONDS = 1.0  # without a reply, after which the state is "waiting for reply"
+PING_SECONDS = 10.0  # of silence, after which a neighbour is pinged
+SILENCE_TIMEOUT_SECONDS = 3 * PING_SECONDS  # after which a connection is closed
+SNAPSHOT_RECORDS = 512  # records between snapshots: a restart applies fewer than these
+LASTING_REASONS = ("network", "statistic", "version", "visitor")  # of rejections that last until a file is corrected
+MAX_LOGGED_REJECTIONS = 100  # of each kind, so that other hosts cannot fill the log
 
-Log = Callable[..., None]  # of an event and what belongs to it
+Log = Callable[..., None]  # log(event, **fields)
 
 
-def backoff(first: float, longest: float, tries: int, chance: float) -> float:
-    """How long to wait before trying again: twice as long each time, half of it by chance."""
-    return float(min(longest, first * 2 ** min(tries, 20)) * (0.5 + chance / 2))
+def backoff(first: float, longest: float, attempts: int, random: float) -> float:
+    """Return the seconds before the next attempt: doubled each time, and half of it random."""
+    return float(min(longest, first * 2 ** min(attempts, 20)) * (0.5 + random / 2))
 
 
 class Node:
-    """One node of a network; its transport calls it, as an `Ear`."""
+    """One node of a network, and the handler of its transport."""
 
     def __init__(
-        self, file: NodeFile, identity: Identity, source: Source, journal: Journal, loop: Loop, chance: Random, log: Log
+        self,
+        config: NodeConfig,
+        identity: Identity,
+        source: Source,
+        journal: Journal,
+        loop: Loop,
+        rng: Random,
+        log: Log,
     ) -> None:
-        self.file, self.source, self.journal, self.loop = file, source, journal, loop
-        self.chance, self.log, self.name = chance, log, identity.name
-        self.peer = Peer(identity, source, file.neighbours, file.network.interval)
+        self.config, self.source, self.journal, self.loop = config, source, journal, loop
+        self.rng, self.log, self.name = rng, log, identity.name
+        self.peer = Peer(identity, source, config.neighbours, config.network.confidence_level)
         self.peer.restore(*journal.load())
         self.transport: Transport | None = None
         self.links: dict[str, Link] = {}
-        self.counts: Counter[str] = Counter()
-        self.trouble = ""  # what keeps it from writing its journal
-        self._heard: dict[str, float] = {}
-        self._calls: Counter[str] = Counter()  # since there was a connection
-        self._disagrees: dict[str, str] = {}
-        self._repeats, self._usual = 0, 0.05  # of the pending offer; seconds that answers take
+        self.counters: Counter[str] = Counter()
+        self.disk_error = ""  # why the journal cannot be written
+        self._last_heard: dict[str, float] = {}
+        self._dial_attempts: Counter[str] = Counter()  # since the last connection
+        self._mismatches: dict[str, str] = {}
+        self._resends, self._reply_seconds = 0, 0.05  # of the pending offer; a moving average of reply times
         self._timers: dict[str, Any] = {}
-        self._remembered = journal.last
-        self._room, self._counted = file.node.most, loop.time()  # meetings it may still take part in, and since when
-        self._started = self._began = self._offered = loop.time()
+        self._snapshot_number = journal.last_number
+        # A token bucket: exchanges that it may still take part in, and when they were counted.
+        self._tokens, self._counted_at = config.node.max_exchanges_per_second, loop.time()
+        self._started_at = self._epoch_at = self._offered_at = loop.time()
 
-    def start(self, transport: Transport, boot: str = "") -> None:
-        """Go on where the journal ends, if that is its end."""
+    def start(self, transport: Transport, boot_id: str = "") -> None:
+        """Continue from the journal; start a new epoch if its last records may be missing."""
         self.transport = transport
-        if self.journal.may_lack_its_end(boot):
-            self._do(
-                self.peer.begin("the machine was started anew, and the journal is not durable", after=self.peer.birth)
-            )
-        if not self.trouble:
-            self.journal.opened(boot)
-        self._look_after()
-        for neighbour in self.file.neighbours:
-            self._later(f"call {neighbour}", self._first_call(neighbour), self._call, neighbour)
-        self._arrange()
+        if self.journal.may_be_truncated(boot_id):
+            reason = "the machine was rebooted, and the journal is not durable"
+            self._execute(self.peer.start_epoch(reason, after_incarnation=self.peer.incarnation))
+        if not self.disk_error:
+            self.journal.mark_open(boot_id)
+        self._maintain()
+        for neighbour in self.config.neighbours:
+            self._schedule(f"dial {neighbour}", self._dial_delay(neighbour), self._dial, neighbour)
+        self._schedule_next()
 
     def pause(self) -> None:
-        """Begin no more meetings."""
-        self.file = msgspec.structs.replace(self.file, node=msgspec.structs.replace(self.file.node, rate=0.0))
-        self._cancel("tick")
+        """Initiate no more exchanges."""
+        settings = msgspec.structs.replace(self.config.node, exchanges_per_second=0.0)
+        self.config = msgspec.structs.replace(self.config, node=settings)
+        self._cancel("initiate")
 
     def stop(self) -> None:
-        """Stop at once, with all remembered."""
+        """Close all connections, save a snapshot and close the journal."""
         for name in list(self._timers):
             self._cancel(name)
         if self.transport is not None:
             self.transport.close()
             self.transport = None
-        self._remember()
+        self._save_snapshot()
         self.journal.close()
 
-    def change(self, file: NodeFile, source: Source) -> None:
-        """Go by other settings, rows or neighbours from now on."""
-        gone = set(self.file.neighbours) - set(file.neighbours)
-        new = set(file.neighbours) - set(self.file.neighbours)
-        self.file, self.source = file, source
-        self.peer.source, self.peer.neighbours = source, file.neighbours
-        for neighbour in gone:
-            self._cancel(f"call {neighbour}")
+    def change(self, config: NodeConfig, source: Source) -> None:
+        """Apply changed settings, rows or neighbours."""
+        removed = set(self.config.neighbours) - set(config.neighbours)
+        added = set(config.neighbours) - set(self.config.neighbours)
+        self.config, self.source = config, source
+        self.peer.source, self.peer.neighbours = source, config.neighbours
+        for neighbour in removed:
+            self._cancel(f"dial {neighbour}")
             if neighbour in self.links:
                 self.links[neighbour].close()
-        for neighbour in new:
-            self._later(f"call {neighbour}", self._first_call(neighbour), self._call, neighbour)
-        self._look_after(changed=bool(gone or new))
-        self._arrange()
+        for neighbour in added:
+            self._schedule(f"dial {neighbour}", self._dial_delay(neighbour), self._dial, neighbour)
+        self._maintain(has_changed=bool(removed or added))
+        self._schedule_next()
 
-    # What the transport calls.
+    # Callbacks of the transport.
 
-    def knows(self, name: str) -> bool:
-        """Whether that is a neighbour."""
-        return name in self.file.neighbours
+    def is_neighbour(self, name: str) -> bool:
+        """Return whether a node is among the neighbours."""
+        return name in self.config.neighbours
 
-    def opened(self, link: Link) -> None:
-        """A connection."""
+    def on_connected(self, link: Link) -> None:
+        """Use a new connection, and resend the pending offer over it."""
         self.log("connected", neighbour=link.neighbour)
         self.links[link.neighbour] = link
-        self._calls[link.neighbour] = 0
-        self._heard[link.neighbour] = self.loop.time()
+        self._dial_attempts[link.neighbour] = 0
+        self._last_heard[link.neighbour] = self.loop.time()
         if self.peer.pending is not None and self.peer.pending.to == link.neighbour:
-            self._do(self.peer.repeat())
+            self._execute(self.peer.resend_offer())
 
-    def received(self, link: Link, message: bytes) -> None:
-        """A message: what it leads to is written down, then said."""
-        self._heard[link.neighbour] = self.loop.time()
+    def on_message(self, link: Link, message: bytes) -> None:
+        """Pass a message to the peer and execute the steps that follow."""
+        self._last_heard[link.neighbour] = self.loop.time()
         if self.transport is None:
             return
-        self.peer.resting = not self._has_room()
+        self.peer.is_overloaded = not self._has_capacity()
         try:
             for step in self.peer.receive(link.neighbour, message):
-                self._note_disagreement(link.neighbour, step.note)
-                if not self._do(step):
+                _, _, reason = step.event.partition(": ")
+                self._note_mismatch(link.neighbour, reason)
+                if not self._execute(step):
                     break
-        except wire.Refusal as refusal:
-            self.counts[f"refused: {refusal}"] += 1
-            if str(refusal) in ("garbage", "version"):
-                self.log("refused", neighbour=link.neighbour, reason=str(refusal))
+        except wire.Rejected as rejected:
+            reason = str(rejected)
+            self.counters[f"rejected: {reason}"] += 1
+            if reason in ("malformed", "version"):
+                self._note_mismatch(link.neighbour, reason)
+                self.log("rejected", neighbour=link.neighbour, reason=reason)
                 link.close()
-        self._arrange()
+        self._schedule_next()
 
-    def _note_disagreement(self, neighbour: str, note: str) -> None:
-        """Say once what keeps a neighbour and this node from meeting: somebody has to mend a file."""
-        what, _, reason = note.partition(": ")
-        if reason in LASTING and self._disagrees.get(neighbour) != reason:
-            self._disagrees[neighbour] = reason
-            self.log("disagreement", neighbour=neighbour, about=reason, offer=what)
-
-    def closed(self, link: Link, why: str) -> None:
-        """A connection is no more."""
+    def on_disconnected(self, link: Link, reason: str) -> None:
+        """Forget a closed connection and dial again."""
         if self.links.get(link.neighbour) is link:
             del self.links[link.neighbour]
-            self.log("disconnected", neighbour=link.neighbour, why=why)
-            self._call_again(link.neighbour)
+            self.log("disconnected", neighbour=link.neighbour, reason=reason)
+            self._redial(link.neighbour)
 
-    def failed(self, neighbour: str, why: str) -> None:
-        """A call came to nothing."""
-        if self._calls[neighbour] == 1:
-            self.log("cannot reach", neighbour=neighbour, why=why)
-        self._call_again(neighbour)
+    def on_dial_failed(self, neighbour: str, reason: str) -> None:
+        """Log the first failure and dial again."""
+        if self._dial_attempts[neighbour] == 1:
+            self.log("dial failed", neighbour=neighbour, reason=reason)
+        self._redial(neighbour)
 
-    def refused(self, reason: str, detail: str) -> None:
-        """A stranger was turned away."""
-        self.counts[f"refused: {reason}"] += 1
-        if self.counts[f"refused: {reason}"] <= 100:  # nobody can fill the log
-            self.log("refused", reason=reason, detail=detail)
+    def on_rejected(self, reason: str, detail: str) -> None:
+        """Count and log a rejected connection."""
+        self.counters[f"rejected: {reason}"] += 1
+        if self.counters[f"rejected: {reason}"] <= MAX_LOGGED_REJECTIONS:
+            self.log("rejected", reason=reason, detail=detail)
 
-    # Time.
+    def _note_mismatch(self, neighbour: str, reason: str) -> None:
+        """Log once that a neighbour's settings differ from this node's: an operator has to correct a file."""
+        if reason in LASTING_REASONS and self._mismatches.get(neighbour) != reason:
+            self._mismatches[neighbour] = reason
+            versions = {"wire_version": wire.VERSION} if reason == "version" else {}
+            self.log("mismatch", neighbour=neighbour, setting=reason, **versions)
 
-    def _later(self, name: str, delay: float, what: Callable[..., None], *args: Any) -> None:
-        """Do something later, instead of what was to be done under that name."""
+    # Timers.
+
+    def _schedule(self, name: str, delay: float, callback: Callable[..., None], *args: Any) -> None:
+        """Set the timer of a name, replacing an earlier one."""
         self._cancel(name)
 
-        def now() -> None:
+        def run() -> None:
             del self._timers[name]
-            what(*args)
+            callback(*args)
 
-        self._timers[name] = self.loop.call_later(delay, now)
+        self._timers[name] = self.loop.call_later(delay, run)
 
     def _cancel(self, name: str) -> None:
         timer = self._timers.pop(name, None)
         if timer is not None:
             timer.cancel()
 
-    def _arrange(self) -> None:
-        """See to it that there is a next thing to do: to meet somebody, or to ask for an answer again."""
+    def _schedule_next(self) -> None:
+        """Make sure that a timer is set: to resend the pending offer, or else to initiate an exchange."""
         if self.peer.pending is not None:
-            self._cancel("tick")
-            if "answer" not in self._timers:
-                first = max(REPEAT[0], PATIENCE * self._usual)
-                wait = backoff(first, REPEAT[1], self._repeats, self.chance.random())
-                self._later("answer", wait, self._repeat)
+            self._cancel("initiate")
+            if "resend" not in self._timers:
+                shortest, longest = RESEND_SECONDS
+                first = max(shortest, RESEND_FACTOR * self._reply_seconds)
+                self._schedule("resend", backoff(first, longest, self._resends, self.rng.random()), self._resend)
         else:
-            if "answer" in self._timers and self._repeats == 0:
-                self._usual += (self.loop.time() - self._offered - self._usual) / 8
-            self._repeats = 0
-            self._cancel("answer")
-            if "tick" not in self._timers and self.file.node.rate > 0:
-                wait = self.chance.expovariate(self.file.node.rate)
-                least = 1.0 if self.trouble else 0.0 if self.links else 0.05
-                self._later("tick", max(wait, least), self._tick)
+            if "resend" in self._timers and self._resends == 0:
+                self._reply_seconds += (self.loop.time() - self._offered_at - self._reply_seconds) / 8
+            self._resends = 0
+            self._cancel("resend")
+            rate = self.config.node.exchanges_per_second
+            if "initiate" not in self._timers and rate > 0:
+                shortest = 1.0 if self.disk_error else 0.0 if self.links else 0.05
+                self._schedule("initiate", max(self.rng.expovariate(rate), shortest), self._initiate)
 
-    def _has_room(self) -> bool:
-        """Whether it may take part in one more meeting now."""
-        now, most = self.loop.time(), self.file.node.most
-        self._room, self._counted = min(max(1.0, most), self._room + most * (now - self._counted)), now
-        return self._room >= 1.0
+    def _has_capacity(self) -> bool:
+        """Refill the token bucket and return whether the node may take part in one more exchange."""
+        now, rate = self.loop.time(), self.config.node.max_exchanges_per_second
+        self._tokens = min(max(1.0, rate), self._tokens + rate * (now - self._counted_at))
+        self._counted_at = now
+        return self._tokens >= 1.0
 
-    def _tick(self) -> None:
-        """Offer somebody a meeting."""
-        neighbours = list(self.file.neighbours)
-        if neighbours and self._has_room():
-            to = self.chance.choice(neighbours)
+    def _initiate(self) -> None:
+        """Offer an exchange to a random neighbour."""
+        neighbours = list(self.config.neighbours)
+        if neighbours and self._has_capacity():
+            to = self.rng.choice(neighbours)
             if to in self.links:
-                self._offered = self.loop.time()
-                self._do(self.peer.offer(to))
+                self._offered_at = self.loop.time()
+                self._execute(self.peer.offer(to))
             else:
-                self.counts["neighbour away"] += 1
-        self._arrange()
+                self.counters["neighbour disconnected"] += 1
+        self._schedule_next()
 
-    def _repeat(self) -> None:
+    def _resend(self) -> None:
         if self.peer.pending is not None and self.peer.pending.to in self.links:
-            self._repeats += 1
-            self._do(self.peer.repeat())
-        self._arrange()
+            self._resends += 1
+            self._execute(self.peer.resend_offer())
+        self._schedule_next()
 
-    def _first_call(self, neighbour: str) -> float:
-        """Of two who could call each other, the one whose name comes first does."""
-        return 0.0 if self.name < neighbour else COURTESY
+    def _dial_delay(self, neighbour: str) -> float:
+        """Return the seconds before dialling; of two neighbours, the one whose name comes first dials at once."""
+        return 0.0 if self.name < neighbour else DIAL_PRIORITY_SECONDS
 
-    def _call(self, neighbour: str) -> None:
-        address = self.file.neighbours.get(neighbour)
+    def _dial(self, neighbour: str) -> None:
+        address = self.config.neighbours.get(neighbour)
         if address and neighbour not in self.links and self.transport is not None:
-            self._calls[neighbour] += 1
+            self._dial_attempts[neighbour] += 1
             try:
                 self.transport.dial(neighbour, address)
             except InputError as error:
-                self.failed(neighbour, str(error))
+                self.on_dial_failed(neighbour, str(error))
 
-    def _call_again(self, neighbour: str) -> None:
-        if neighbour in self.file.neighbours and self.transport is not None:
-            wait = backoff(*CALL, self._calls[neighbour], self.chance.random())
-            self._later(f"call {neighbour}", wait + self._first_call(neighbour), self._call, neighbour)
+    def _redial(self, neighbour: str) -> None:
+        if neighbour in self.config.neighbours and self.transport is not None:
+            delay = backoff(*DIAL_SECONDS, self._dial_attempts[neighbour], self.rng.random())
+            self._schedule(f"dial {neighbour}", delay + self._dial_delay(neighbour), self._dial, neighbour)
 
-    def _look_after(self, changed: bool = True) -> None:
-        """Begin an epoch if it is time to; ask silent neighbours whether they are there."""
-        now, renew = self.loop.time(), self.file.node.renew
+    def _maintain(self, has_changed: bool = True) -> None:
+        """Start an epoch if one is due; ping silent neighbours and close dead connections."""
+        now, epoch_seconds = self.loop.time(), self.config.node.epoch_seconds
         if self.peer.epoch == 0:
-            self._do(self.peer.begin("first start"))
-        elif self.peer.digest != self.source.digest and (changed or not renew):
-            self._do(self.peer.begin("rows, neighbours or settings changed"))
-        elif renew and now - self._began >= renew:
-            self._do(self.peer.begin("it was time"))
+            self._execute(self.peer.start_epoch("first start"))
+        elif self.peer.digest != self.source.digest and (has_changed or not epoch_seconds):
+            self._execute(self.peer.start_epoch("rows, neighbours or settings changed"))
+        elif epoch_seconds and now - self._epoch_at >= epoch_seconds:
+            self._execute(self.peer.start_epoch("epoch_seconds have passed"))
         for neighbour, link in list(self.links.items()):
-            silent = now - self._heard[neighbour]
-            if silent > GIVE_UP:
+            silence = now - self._last_heard[neighbour]
+            if silence > SILENCE_TIMEOUT_SECONDS:
                 link.close()
-            elif silent > ASK:
-                self._do(self.peer.ping(neighbour))
-        self._later("look after", min(ASK / 2, renew or ASK), self._look_after, False)
+            elif silence > PING_SECONDS:
+                self._execute(self.peer.ping(neighbour))
+        self._schedule("maintain", min(PING_SECONDS / 2, epoch_seconds or PING_SECONDS), self._maintain, False)
 
-    # What is done.
+    # Execution of the peer's steps.
 
-    def _do(self, step: Step) -> bool:
-        """Write down, say, and let it have happened; nothing of it where it cannot be written down."""
+    def _execute(self, step: Step) -> bool:
+        """Write the records of a step, send its messages, apply its records; do nothing if writing fails."""
         if step.records:
             try:
                 self.journal.append(step.records)
             except sqlite3.Error as error:
-                if not self.trouble:
-                    self.log("cannot write the journal", why=str(error))
-                self.trouble = str(error)
-                self.counts["not written"] += 1
+                if not self.disk_error:
+                    self.log("disk error", reason=str(error))
+                self.disk_error = str(error)
+                self.counters["failed writes"] += 1
                 return False
-            if self.trouble:
-                self.log("the journal can be written again")
-            self.trouble = ""
-        for to, message in step.sends:
+            if self.disk_error:
+                self.log("disk error resolved")
+            self.disk_error = ""
+        for to, message in step.messages:
             if to not in self.links or not self.links[to].send(message):
-                self.counts["not sent"] += 1
+                self.counters["failed sends"] += 1
         for record in step.records:
             self.peer.apply(record)
-            if isinstance(record, Met):
-                self._disagrees.pop(record.partner, None)
-                self._room -= 1.0
-            if isinstance(record, Began):
-                self._began = self.loop.time()
-                self.log("epoch", epoch=record.epoch, why=record.why)
-        if step.note:
-            self.counts[step.note] += 1
-        if self.journal.last - self._remembered >= REMEMBER:
-            self._remember()
+            if isinstance(record, ExchangeCompleted):
+                self._mismatches.pop(record.partner, None)
+                self._tokens -= 1.0
+            if isinstance(record, EpochStarted):
+                self._epoch_at = self.loop.time()
+                self.log("epoch started", epoch=record.epoch, reason=record.reason)
+        if step.event:
+            self.counters[step.event] += 1
+        if self.journal.last_number - self._snapshot_number >= SNAPSHOT_RECORDS:
+            self._save_snapshot()
         return True
 
-    def _remember(self) -> None:
-        self._remembered = self.journal.last
+    def _save_snapshot(self) -> None:
+        self._snapshot_number = self.journal.last_number
         try:
-            self.journal.remember(self.peer.memory())
+            self.journal.save_snapshot(self.peer.snapshot())
         except sqlite3.Error as error:
-            self.log("cannot remember", why=str(error))  # the records are there: it only takes longer to read them
+            self.log("snapshot failed", reason=str(error))  # no record is lost, but a restart takes longer
 
-    # What it says of itself.
+    # Status.
 
     def status(self) -> Status:
-        """The node as it is now."""
+        """Return the status of the running node."""
         peer, now = self.peer, self.loop.time()
-        waiting = None if peer.pending is None else Doubt(peer.pending.to, now - self._offered)
-        state = "running" if self.links else "alone"
-        if self.links and set(self.links) <= set(self._disagrees):
-            state = "at odds"
-        if waiting is not None and waiting.since > DOUBT:
-            state = "in doubt"
-        mine = value_of(peer.site) if peer.site.meetings else None
+        pending = None if peer.pending is None else PendingOffer(peer.pending.to, now - self._offered_at)
+        state = "running" if self.links else "disconnected"
+        if self.links and set(self.links) <= set(self._mismatches):
+            state = "mismatch"
+        if pending is not None and pending.seconds > SLOW_REPLY_SECONDS:
+            state = "waiting for reply"
+        own = value_of(peer.site) if peer.site.meetings else None
         neighbours = tuple(
             Neighbour(
                 name,
                 name in self.links,
-                peer.meetings.get(name, 0),
-                now - self._heard[name] if name in self._heard else None,
-                _differs(mine, peer, name),
-                self._disagrees.get(name, ""),
+                peer.exchanges.get(name, 0),
+                now - self._last_heard[name] if name in self._last_heard else None,
+                difference(own, peer, name),
+                self._mismatches.get(name, ""),
             )
-            for name in self.file.neighbours
+            for name in self.config.neighbours
         )
-        return status_of(
-            self.file,
+        return make_status(
+            self.config,
             peer,
-            state="cannot write" if self.trouble else state,
-            doubt=waiting,
+            state="disk error" if self.disk_error else state,
+            pending_offer=pending,
             neighbours=neighbours,
-            counts=dict(sorted(self.counts.items())),
-            uptime=now - self._started,
+            counters=dict(sorted(self.counters.items())),
+            uptime_seconds=now - self._started_at,
         )
-
-
-def status_of(file: NodeFile, peer: Peer, **more: Any) -> Status:
-    """What can be said of a node from its records, and more."""
-    found, site, task = peer.report(), peer.site, file.network
-    neighbours: tuple[Neighbour, ...] = more["neighbours"]
-    return Status(
-        node=peer.identity.name,
-        network=task.id,
-        statistic=task.statistic,
-        protocol=task.protocol,
-        epoch=peer.epoch,
-        exchanges=site.meetings,
-        rows=site.table.count,
-        rows_met=site.rows_met,
-        nodes_met=len(site.homes),
-        estimate=found.value if found else None,
-        low=found.low if found else None,
-        high=found.high if found else None,
-        level=task.interval,
-        expected_error=found.expected_error if found else None,
-        estimate_epoch=found.epoch if found else peer.epoch,
-        agreement=max((one.differs for one in neighbours if one.differs is not None), default=None),
-        **more,
-    )
-
-
-def _differs(mine: tuple[float, ...] | None, peer: Peer, neighbour: str) -> float | None:
-    """How far what a neighbour told last is from the node's own estimate, relative to that."""
-    theirs = value_of(peer.site, peer.told[neighbour]) if neighbour in peer.told else None
-    if mine is None or theirs is None or not any(mine):
-        return None
-    return math.dist(mine, theirs) / math.hypot(*mine)

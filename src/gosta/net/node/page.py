@@ -24,17 +24,17 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
     if status.estimate is not None and status.estimate_epoch != status.epoch:
         estimate += f" (of epoch {status.estimate_epoch})"
     yield status.statistic, estimate
-    if status.low is not None and status.level is not None:
-        yield f"{numbers.percent(status.level, 'g')} interval", numbers.interval(status.low, status.high)
-    if status.doubt:
-        yield "waiting for reply", f"from {status.doubt.to}, {numbers.duration(status.doubt.since)}"
+    if status.low is not None and status.confidence_level is not None:
+        yield f"{numbers.percent(status.confidence_level, 'g')} interval", numbers.interval(status.low, status.high)
+    if status.pending_offer:
+        yield "waiting for reply", f"from {status.pending_offer.to}, {numbers.duration(status.pending_offer.seconds)}"
     yield "expected error", numbers.error(status.expected_error)
-    yield "largest difference from a neighbour", numbers.error(status.agreement)
-    yield "nodes seen", f"{status.nodes_met:,}, with {status.rows_met:,} rows; {status.rows:,} rows are its own"
+    yield "largest difference from a neighbour", numbers.error(status.max_difference)
+    yield "nodes seen", f"{status.nodes_seen:,}, with {status.rows_seen:,} rows; {status.rows:,} rows are its own"
     yield "exchanges", f"{status.exchanges:,} in epoch {status.epoch}"
     yield "protocol", status.protocol
     yield "network", status.network
-    yield "running for", numbers.duration(status.uptime)
+    yield "running for", numbers.duration(status.uptime_seconds)
 
 
 def neighbours(status: Status) -> list[tuple[str, ...]]:
@@ -44,10 +44,10 @@ def neighbours(status: Status) -> list[tuple[str, ...]]:
 
 def _neighbour(one: Neighbour) -> tuple[str, ...]:
     state = "connected" if one.connected else "not connected"
-    state += f", {one.disagrees} mismatch" * bool(one.disagrees)
-    return one.name, state, f"{one.meetings:,}", numbers.duration(one.silent), numbers.error(one.differs)
+    state += f", {one.mismatch} mismatch" * bool(one.mismatch)
+    return one.name, state, f"{one.exchanges:,}", numbers.duration(one.silent_seconds), numbers.error(one.difference)
 
 
 def events(status: Status) -> list[tuple[str, str]]:
     """Return the names and counts of events since the node started."""
-    return [(name, f"{count:,}") for name, count in sorted(status.counts.items())]
+    return [(name, f"{count:,}") for name, count in sorted(status.counters.items())]

@@ -1,4 +1,4 @@
-"""Pages that a node serves about itself: for people, for programs, and for Prometheus."""
+"""The HTTP server of a node: an HTML page, its status as JSON, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -14,13 +14,19 @@ from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.page import page
 from gosta.net.node.status import Status
 
-HEAD = 8 * 1024  # bytes of a request
-PATIENCE = 5.0  # seconds for a request and its answer
-AT_A_TIME = 32  # requests
+MAX_REQUEST_BYTES = 8 * 1024
+REQUEST_TIMEOUT_SECONDS = 5.0  # for a request and its response
+MAX_REQUESTS = 32  # at a time
 
-SAYS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+REASON_PHRASES = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    503: "Service Unavailable",
+}
 
-# A page needs nothing from elsewhere, and nobody keeps or embeds it.
+# A page loads nothing from elsewhere, and is neither cached nor embedded.
 HEADERS = (
     "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
     "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n"
@@ -28,7 +34,7 @@ HEADERS = (
 
 
 class Pages:
-    """A very small HTTP server: GET of three pages."""
+    """A minimal HTTP server: GET of three pages."""
 
     def __init__(self, status: Callable[[], Status]) -> None:
         self.address = ""  # where it listens, once started
@@ -40,18 +46,18 @@ class Pages:
 
     async def start(self, address: str) -> None:
         """Listen for requests."""
-        listening = addresses.bind(address, "status")
-        self.address = addresses.bound(listening)
-        self._server = await asyncio.start_server(self._accept, sock=listening, limit=HEAD)
+        listener = addresses.listen(address, "status_page")
+        self.address = addresses.listening_address(listener)
+        self._server = await asyncio.start_server(self._accept, sock=listener, limit=MAX_REQUEST_BYTES)
 
     def close(self) -> None:
-        """Take no more requests."""
+        """Stop accepting requests and cancel those in progress."""
         self._server.close()
         for request in self._requests:
             request.cancel()
 
     async def stop(self) -> None:
-        """Take no more requests, and wait until all is closed."""
+        """Close, and wait until all connections are closed."""
         self.close()
         if self._requests:
             await asyncio.wait(self._requests)
@@ -64,17 +70,17 @@ class Pages:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
-                writer.write(await self._answer(reader))
+            async with asyncio.timeout(REQUEST_TIMEOUT_SECONDS):
+                writer.write(await self._respond(reader))
                 writer.close()
                 await writer.wait_closed()
         except OSError:
-            pass  # who asked is gone, or took too long: TimeoutError is an OSError
+            pass  # the client disconnected or timed out: TimeoutError is an OSError
         finally:
             writer.transport.abort()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
-        if len(self._requests) > AT_A_TIME:
+    async def _respond(self, reader: asyncio.StreamReader) -> bytes:
+        if len(self._requests) > MAX_REQUESTS:
             return _response(503)
         try:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -101,7 +107,7 @@ class Pages:
 
 
 async def serve(address: str, status: Callable[[], Status]) -> Pages:
-    """Serve pages about a node at an address, until they are closed."""
+    """Start serving a node's pages at an address."""
     pages = Pages(status)
     await pages.start(address)
     return pages
@@ -109,9 +115,8 @@ async def serve(address: str, status: Callable[[], Status]) -> Pages:
 
 def _response(code: int, body: bytes | None = None, kind: str = "text/plain; charset=utf-8") -> bytes:
     if body is None:
-        body = f"{SAYS[code]}\n".encode()
+        body = f"{REASON_PHRASES[code]}\n".encode()
     allow = "Allow: GET\r\n" if code == 405 else ""
-    head = (
-        f"HTTP/1.1 {code} {SAYS[code]}\r\n{HEADERS}{allow}Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
+    size = len(body)
+    head = f"{HEADERS}{allow}Content-Type: {kind}\r\nContent-Length: {size}\r\n\r\n"
+    return f"HTTP/1.1 {code} {REASON_PHRASES[code]}\r\n{head}".encode() + body

@@ -1,4 +1,4 @@
-"""A site's own rows, as the kernel needs them."""
+"""Reading a node's rows from its data file, in the form that the kernel takes."""
 
 from __future__ import annotations
 
@@ -12,130 +12,130 @@ import numpy as np
 
 from gosta import datasets
 from gosta.datasets.data import DROP_HINT, Data
-from gosta.errors import InputError
+from gosta.errors import DataError, InputError
 from gosta.net.config import Task
-from gosta.net.protocol.messages import LARGEST_ROW
+from gosta.net.limits import MAX_ROW_VALUE
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
 from gosta.statistics import user_file
 from gosta.statistics.definition import Statistic
 
 
-def own_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
-    """What the kernel needs of each of a site's rows: n × d.
+def read_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
+    """Read a node's rows as the kernel takes them: n × d.
 
-    Files that the task names (a statistic's own, say) lie in a folder, by default beside the data.
+    Files that the task names, such as a user's own statistic, are in `folder`, by default beside the data.
     """
-    x = _plain(data) if task.encoded else _encoded(task, data, data.parent if folder is None else folder)
-    check_sizes(x, data)
-    if task.encoded and x.shape[1] != task.encoded:
-        raise InputError(f"{data} has {x.shape[1]} columns of numbers where {task.encoded} are needed, as at all nodes")
+    x = (
+        _read_encoded(data)
+        if task.encoded_columns
+        else _read_and_encode(task, data, data.parent if folder is None else folder)
+    )
+    check_values(x, data)
+    if task.encoded_columns and x.shape[1] != task.encoded_columns:
+        raise DataError(
+            f"{data} has {x.shape[1]} columns of numbers where {task.encoded_columns} are needed, as at all nodes"
+        )
     return x
 
 
-def _plain(path: Path) -> Floats:
-    """A table of numbers as `gosta network init` writes it; without the libraries that read any table."""
+def _read_encoded(path: Path) -> Floats:
+    """Read rows of numbers; a CSV file, as `gosta network init` writes it, without pandas or pyarrow."""
     if path.suffix != ".csv":
-        table = datasets.load(path)
-        return table.to_floats(list(table.columns))
+        data = datasets.load(path)
+        return data.to_floats(list(data.columns))
     try:
         machine.require_memory(8 * path.stat().st_size, f"reading {path}")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that there are no rows is said below
+            warnings.simplefilter("ignore")  # empty files are reported below
             x = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:
         why = str(error).partition(";")[0].rstrip(".")
-        raise InputError(f"{path}: {why}; a line of names and then lines of numbers are needed") from None
+        raise DataError(f"{path}: {why}; a line of names and then lines of numbers are needed") from None
     if not x.size:
-        raise InputError(f"{path} has no rows; a node needs at least one")
+        raise DataError(f"{path} has no rows; a node needs at least one")
     if not np.isfinite(x).all():
-        raise InputError(f"{path} has missing or infinite values; mend or leave out those rows")
+        raise DataError(f"{path} has missing or infinite values; correct those rows or leave them out")
     return x
 
 
-def check_sizes(x: Floats, data: object) -> None:
-    """Refuse values whose products would not be finite."""
+def check_values(x: Floats, data: object) -> None:
+    """Raise `DataError` for values whose products would not be finite."""
     largest = float(np.abs(x).max())
-    if largest > LARGEST_ROW:
-        raise InputError(
-            f"{data} has the value {largest:.3g}: beyond {LARGEST_ROW:g} it is too large, use smaller units"
-        )
+    if largest > MAX_ROW_VALUE:
+        raise DataError(f"{data} has the value {largest:.3g}, and {MAX_ROW_VALUE:g} is the limit; use smaller units")
 
 
 def statistic_of(task: Task, folder: Path) -> Statistic:
-    """The statistic that a network computes; a user's own is in the node's folder."""
+    """Return the statistic that a network computes; a user's own is loaded from the node's folder."""
     return user_file.load_statistic(task.statistic, folder)
 
 
-def _encoded(task: Task, path: Path, folder: Path) -> Floats:
-    statistic, options = statistic_of(task, folder), in_folder(task.options, folder)
-    table = datasets.load(path).select(task.columns or None, task.label, task.score, task.drop_missing)
-    data = dataclasses.replace(table, declared_classes=task.classes, is_partial=True)
+def _read_and_encode(task: Task, path: Path, folder: Path) -> Floats:
+    statistic, options = statistic_of(task, folder), resolve_files(task.options, folder)
+    chosen = datasets.load(path).select(task.columns or None, task.label, task.score, task.drop_missing)
+    data = dataclasses.replace(chosen, declared_classes=task.classes, is_partial=True)
     try:
         x = statistic.encode_rows(data, options)
     except InputError as error:
-        here = "set drop_missing = true under [network] in node.toml to leave those rows out"
-        raise InputError(f"{path}: {str(error).replace(DROP_HINT, here)}") from None
-    check_each_alone(statistic, data, options, x)
+        hint = "set drop_missing = true under [network] in node.toml to leave those rows out"
+        raise type(error)(f"{path}: {str(error).replace(DROP_HINT, hint)}") from None
+    check_row_independence(statistic, data, options, x)
     return x
 
 
-def in_folder(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Options of the statistic, where a text that names a file of the folder is that file."""
+def resolve_files(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a statistic's options with texts that name a file of the folder replaced by its path."""
 
-    def found(value: Any) -> Any:
+    def resolve(value: Any) -> Any:
         return str(folder / value) if isinstance(value, str) and value and (folder / value).is_file() else value
 
-    return {name: found(value) for name, value in options.items()}
+    return {name: resolve(value) for name, value in options.items()}
 
 
-def check_each_alone(statistic: Statistic, data: Data, options: Mapping[str, Any], x: Floats) -> None:
-    """Refuse an encoding in which a row depends on others: at a site it would depend on that site's only.
+def check_row_independence(statistic: Statistic, data: Data, options: Mapping[str, Any], x: Floats) -> None:
+    """Raise `DataError` for an encoding in which a row depends on other rows, since a site has its own rows only.
 
-    So rows must be encoded the same among strangers, and without half of the others.
+    Rows must be encoded in the same way together with made-up rows, and without half of the others.
     """
     n, half = len(data), (len(data) + 1) // 2
     scale = 1e-9 * float(np.abs(x).max())
-    trials = [(_with_strangers(data, kin), slice(0, len(x)), slice(0, len(x))) for kin in (True, False)]
+    trials = [(_with_made_up_rows(data, same), slice(0, len(x)), slice(0, len(x))) for same in (True, False)]
     if n > 1 and len(x) == n:
-        trials += [(_some(data, k), k, slice(None)) for k in (slice(0, half), slice(half, n))]
+        trials += [(_select(data, k), k, slice(None)) for k in (slice(0, half), slice(half, n))]
     for other, mine, its in trials:
         try:
             again = statistic.encode_rows(other, options)[its]
         except InputError:
-            continue  # what cannot be encoded says nothing
+            continue  # these rows cannot be encoded at all
         if again.shape != x[mine].shape or not np.allclose(again, x[mine], rtol=1e-9, atol=scale):
-            raise InputError(
-                f"{statistic.name}: what travels of a row here depends on other rows, which a site does not have; "
+            raise DataError(
+                f"{statistic.name}: the encoding of a row depends on other rows, which a site does not have; "
                 "name one score column with score (--score), or give the option that fixes it, such as bandwidth=... "
                 "or centroids=FILE"
             )
 
 
-def _some(data: Data, which: slice) -> Data:
+def _select(data: Data, which: slice) -> Data:
     return dataclasses.replace(data, columns={name: column[which] for name, column in data.columns.items()})
 
 
-def _with_strangers(data: Data, kin: bool) -> Data:
-    """The rows; as many with other numbers, of the same classes or of another; the first once more, of another."""
+def _with_made_up_rows(data: Data, same_classes: bool) -> Data:
+    """Add as many rows with other numbers, of the same classes or of one other class, and the first row in another."""
 
-    def strange(column: Any) -> Any:
+    def change(column: Any) -> Any:
         if column.dtype.kind not in "iuf":
             return column
         values = column.astype(np.float64)
         with np.errstate(over="ignore"):
             return np.where((values == 0) | (values == 1), 1 - values, 2 * values + 1)
 
-    columns = {name: np.concatenate([c, strange(c), c[:1]]) for name, c in data.columns.items()}
+    columns = {name: np.concatenate([c, change(c), c[:1]]) for name, c in data.columns.items()}
     if data.label is not None and data.declared_classes:
-        own = data.columns[data.label].astype(object)
+        own, classes = data.columns[data.label].astype(object), data.declared_classes
         code = data.class_codes()[0][0]
-        other = np.full(
-            len(own) + 1,
-            data.declared_classes[0 if np.isnan(code) else (int(code) + 1) % len(data.declared_classes)],
-            object,
-        )
-        columns[data.label] = np.concatenate([own, own, other[:1]] if kin else [own, other])
+        other = np.full(len(own) + 1, classes[0 if np.isnan(code) else (int(code) + 1) % len(classes)], object)
+        columns[data.label] = np.concatenate([own, own, other[:1]] if same_classes else [own, other])
     return dataclasses.replace(data, columns=columns)

@@ -1,4 +1,4 @@
-"""A node's part of an epoch, from its files: its rows, its neighbours, and what is to be computed of them."""
+"""A node's state at the start of an epoch, from its rows, its neighbours and the task."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from gosta.errors import InputError
 from gosta.estimation.exchange import Site, Table
 from gosta.estimation.problem import SAMPLE, Problem, rule_for
-from gosta.net.config import NodeFile, Task
-from gosta.net.node.rows import in_folder, own_rows, statistic_of
+from gosta.net.config import NodeConfig, Task
+from gosta.net.node.rows import read_rows, resolve_files, statistic_of
 from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import as_floats, as_tuple
@@ -22,7 +22,7 @@ from gosta.statistics.user_file import split_reference
 
 
 class Source:
-    """What a node begins an epoch with."""
+    """A node's rows and the rule by which it estimates; implements `EpochSource`."""
 
     def __init__(self, name: str, task: Task, x: Floats, neighbours: Collection[str], folder: Path) -> None:
         self.name = name
@@ -33,27 +33,27 @@ class Source:
         self._table: Table | None = None
 
     def site(self) -> Site:
-        """The node at the beginning of an epoch."""
+        """Return the node's state at the start of an epoch."""
         if self._table is None:
             self._table = Table(self.own)
         return Site(self.name, self.protocol, self._table, first_state(self._table, self.protocol))
 
 
 def problem_of(task: Task, x: Floats, folder: Path) -> Problem:
-    """What is computed, over some rows."""
-    statistic, options = statistic_of(task, folder), in_folder(task.options, folder)
+    """Return the estimation problem over some rows."""
+    statistic, options = statistic_of(task, folder), resolve_files(task.options, folder)
     plain = Problem(statistic, x, options, sizes=np.array([len(x)]))
-    if task.interval is None:
+    if task.confidence_level is None:
         return plain
     try:
         width = len(as_floats(statistic.kernel(x[0].tolist(), x[0].tolist(), **plain.parts["kernel"])))
-    except Exception as error:  # whatever a user's function may do
+    except Exception as error:  # a user's function can raise anything
         raise InputError(f"{statistic.name}: the kernel fails with {type(error).__name__}: {error}") from error
-    return Problem(with_mean_products(statistic, width), x, options, sizes=plain.sizes, level=task.interval)
+    return Problem(with_mean_products(statistic, width), x, options, sizes=plain.sizes, level=task.confidence_level)
 
 
 def protocol_of(task: Task, problem: Problem) -> Protocol:
-    """The rule by which it is computed, if nodes on a network can keep it."""
+    """Return the protocol, after a check that it suits the problem."""
     rule = rule_for(task.protocol, problem.statistic)
     problem.check(rule)
     assert isinstance(rule, Protocol)
@@ -61,7 +61,7 @@ def protocol_of(task: Task, problem: Problem) -> Protocol:
 
 
 def first_state(table: Table, protocol: Protocol) -> Floats:
-    """The numbers of a node's states at the beginning: estimates × fields."""
+    """Return the numbers of a node's states at the start of an epoch: estimates × fields."""
     if protocol.begins == "moments":
         given = table.own.by_node("moments")[0]
     else:
@@ -71,11 +71,11 @@ def first_state(table: Table, protocol: Protocol) -> Floats:
 
 
 def fingerprint(task: Task, folder: Path) -> str:
-    """What is computed and how, as a name that all nodes must agree on: see docs/wire.md."""
+    """Return a digest of the task that all nodes must agree on: see docs/wire.md."""
     own = split_reference(task.statistic)
     parts = {
         "classes": list(task.classes),
-        "interval": task.interval,
+        "confidence_level": task.confidence_level,
         "options": task.options,
         "protocol": task.protocol,
         "sample": SAMPLE,
@@ -85,10 +85,10 @@ def fingerprint(task: Task, folder: Path) -> str:
     return _digest(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
 
 
-def read_source(file: NodeFile, folder: Path) -> Source:
-    """A node's part of an epoch, from what its files say now."""
-    x = own_rows(file.network, folder / file.node.data, folder)
-    return Source(file.node.name, file.network, x, file.neighbours, folder)
+def read_source(config: NodeConfig, folder: Path) -> Source:
+    """Read a node's data file and return its source."""
+    x = read_rows(config.network, folder / config.node.data, folder)
+    return Source(config.node.name, config.network, x, config.neighbours, folder)
 
 
 def _digest(*parts: bytes | str) -> str:

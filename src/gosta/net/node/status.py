@@ -1,49 +1,91 @@
-"""What a node says of itself."""
+"""The status of a node: what its pages, `gosta status` and Prometheus report."""
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import msgspec
+
+from gosta.net.config import NodeConfig
+from gosta.net.protocol.peer import Peer
+from gosta.net.protocol.report import value_of
 
 
 class Neighbour(msgspec.Struct, frozen=True):
-    """A neighbour, as a node sees it."""
+    """A neighbour as seen by the node."""
 
     name: str
     connected: bool
-    meetings: int  # in this epoch
-    silent: float | None  # seconds since something was heard; None: nothing yet
-    differs: float | None  # how far its last estimate is from the node's own, relative to that
-    disagrees: str = ""  # what keeps the two from meeting, if they refuse each other: "statistic", "network", ...
+    exchanges: int  # with this node, in this epoch
+    silent_seconds: float | None  # since its last message; None: none so far
+    difference: float | None  # relative distance of its last estimate from the node's own
+    mismatch: str = (
+        ""  # the setting in which the two differ ("statistic", "network", ...), so that they do not exchange
+    )
 
 
-class Doubt(msgspec.Struct, frozen=True):
-    """An offer whose answer is not known, and which the node waits for."""
+class PendingOffer(msgspec.Struct, frozen=True):
+    """An offer that has not been answered."""
 
     to: str
-    since: float  # seconds
+    seconds: float  # since it was sent first
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A node, as it is now."""
+    """The state of a node, its estimate and its neighbours at one moment."""
 
     node: str
     network: str
     statistic: str
     protocol: str
-    state: str  # "running", "alone" (no neighbour connected), "at odds", "in doubt", "cannot write", "stopped"
+    state: str  # "running", "disconnected", "mismatch", "waiting for reply", "disk error", "stopped"
     epoch: int
     exchanges: int  # in this epoch
     rows: int  # its own
-    rows_met: int  # of all nodes whose visitors it has met, itself among them
-    nodes_met: int
+    rows_seen: int  # held by the nodes whose visitors it has seen, its own included
+    nodes_seen: int
     estimate: tuple[float, ...] | None
-    low: float | None  # the interval
+    low: float | None  # ends of the confidence interval
     high: float | None
-    level: float | None
-    expected_error: float | None  # relative, of gossip: what the node itself expects
-    estimate_epoch: int  # the estimate may be that of an earlier epoch, until this one's is better
-    agreement: float | None  # the largest of the neighbours' `differs`
-    doubt: Doubt | None
+    confidence_level: float | None
+    expected_error: float | None  # relative error of gossip that the node expects
+    estimate_epoch: int  # an earlier epoch's estimate is reported until this epoch's is better
+    max_difference: float | None  # the largest `difference` of a neighbour
+    pending_offer: PendingOffer | None
     neighbours: tuple[Neighbour, ...]
-    counts: dict[str, int]  # what happened since it started: "offers", "busy", "resent", "refused: REASON", ...
-    uptime: float | None  # seconds; None where the node is not running and this was read from its journal
+    counters: dict[str, int]  # events since the node started: "offers", "busy", "rejected: REASON", ...
+    uptime_seconds: float | None  # None: read from the journal of a stopped node
+
+
+def make_status(config: NodeConfig, peer: Peer, **fields: Any) -> Status:
+    """Return a status with all fields that follow from a peer filled in."""
+    report, site, task = peer.report(), peer.site, config.network
+    neighbours: tuple[Neighbour, ...] = fields["neighbours"]
+    return Status(
+        node=peer.identity.name,
+        network=task.id,
+        statistic=task.statistic,
+        protocol=task.protocol,
+        epoch=peer.epoch,
+        exchanges=site.meetings,
+        rows=site.table.count,
+        rows_seen=site.rows_met,
+        nodes_seen=len(site.homes),
+        estimate=report.value if report else None,
+        low=report.low if report else None,
+        high=report.high if report else None,
+        confidence_level=task.confidence_level,
+        expected_error=report.expected_error if report else None,
+        estimate_epoch=report.epoch if report else peer.epoch,
+        max_difference=max((one.difference for one in neighbours if one.difference is not None), default=None),
+        **fields,
+    )
+
+
+def difference(own: tuple[float, ...] | None, peer: Peer, neighbour: str) -> float | None:
+    """Return the relative distance of a neighbour's last payload from the node's own estimate."""
+    theirs = value_of(peer.site, peer.payloads[neighbour]) if neighbour in peer.payloads else None
+    if own is None or theirs is None or not any(own):
+        return None
+    return math.dist(own, theirs) / math.hypot(*own)

@@ -1,1 +1,1 @@
-"""The conversation of two neighbours, without I/O: messages, records, peer."""
+"""The protocol between neighbours: messages, records and the state machine of one node; no sockets, clocks or files."""

@@ -1,4 +1,4 @@
-"""What neighbours say to each other: MessagePack arrays, described with examples in docs/wire.md."""
+"""Messages between neighbours: MessagePack arrays, specified with examples in docs/wire.md."""
 
 from __future__ import annotations
 
@@ -8,64 +8,62 @@ from typing import Annotated
 import msgspec
 
 from gosta.estimation.exchange import Side
+from gosta.net.limits import MAX_COUNT, MAX_ESTIMATE, MAX_NAME_CHARACTERS, MAX_ROW_VALUE, MAX_ROWS
 
-VERSION = 1
-LARGEST_ROW = 1e50  # in size: products of kernel values of such rows are still finite
-LARGEST = 1e250
-FURTHEST = 2**32  # epochs that one can be behind: more is a mistake that would leave no epochs to begin
-REASONS = ("garbage", "version", "network", "statistic", "epoch", "stale", "visitor")
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+VERSION = 2  # of the wire format
+REASONS = ("malformed", "version", "network", "statistic", "epoch", "stale", "visitor")
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]
 
 
-class Refusal(Exception):  # noqa: N818 - not an error of this program
-    """A message that cannot be used, and why: one of REASONS."""
+class Rejected(Exception):  # noqa: N818 - not an error of this program
+    """A message that cannot be used, for one of REASONS."""
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
-    """What every message begins with, after its kind."""
+    """The fields at the beginning of every message, after its kind."""
 
     version: Count
     network: Text
-    statistic: Text  # what is computed and how, as a fingerprint: see `gosta.net.task`
+    fingerprint: Text  # of what is computed and how: see `gosta.net.node.source.fingerprint`
     epoch: Count
-    birth: Count  # when the sender's journal was made, in microseconds: a node that lost it is another one
+    incarnation: Count  # creation time of the sender's journal in microseconds; a node that lost it gets a greater one
 
 
 class Offer(Message, frozen=True, tag="offer"):
-    """Let us meet; until I know your answer I do nothing else."""
+    """Offers an exchange; the sender takes part in no other until it is answered."""
 
     id: Count
     side: Side
 
 
 class Accept(Message, frozen=True, tag="accept"):
-    """We have met: this is what I had."""
+    """Accepts an offer: the exchange has taken place at the sender."""
 
     id: Count
-    side: Side
+    side: Side  # the sender's state before the exchange
 
 
 class Busy(Message, frozen=True, tag="busy"):
-    """Not now: I wait for an answer myself."""
+    """Rejects an offer because the sender waits for a reply itself, or is overloaded."""
 
     id: Count
 
 
 class Decline(Message, frozen=True, tag="decline"):
-    """No, and why."""
+    """Rejects an offer that would be rejected again."""
 
     id: Count
     reason: Text
-    known: Count = 0  # the greatest birth of the other that it knows of
+    known_incarnation: Count = 0  # the greatest incarnation of the receiver that the sender has seen
 
 
 class Ping(Message, frozen=True, tag="ping"):
-    """Are you there?"""
+    """Checks that a silent neighbour is alive."""
 
 
 class Pong(Message, frozen=True, tag="pong"):
-    """Yes."""
+    """Answers a ping."""
 
 
 class _Head(msgspec.Struct, array_like=True):
@@ -76,41 +74,41 @@ class _Head(msgspec.Struct, array_like=True):
 AnyMessage = Offer | Accept | Busy | Decline | Ping | Pong
 encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(AnyMessage)
-_head = msgspec.msgpack.Decoder(_Head)
+_head_decoder = msgspec.msgpack.Decoder(_Head)
 
 
 def decode(raw: bytes) -> AnyMessage:
-    """A message, if it is one."""
+    """Decode a message; raise `Rejected` if it is malformed, or of a version with other fields."""
     try:
         message: AnyMessage = _decoder.decode(raw)
         return message
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         pass
     try:
-        version = _head.decode(raw).version
+        version = _head_decoder.decode(raw).version
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         version = VERSION
-    raise Refusal("garbage" if version == VERSION else "version")
+    raise Rejected("malformed" if version == VERSION else "version")
 
 
-def fits(side: Side, told: int, columns: int, sample: int, values: int) -> bool:
-    """Whether all parts of a side have the lengths they must have, and all numbers are finite and not too large."""
+def is_valid(side: Side, payload_length: int, columns: int, sample: int, values: int) -> bool:
+    """Return whether all parts of a side have the right lengths, and all numbers are finite and within bounds."""
     visitor = side.visitor
     return (
-        len(side.told) == told
+        len(side.told) == payload_length
         and 0.0 < side.pace <= 1.0
-        and 0 <= side.together <= side.meetings < 2**53
-        and 0 < side.rows < 2**40
-        and 0 < visitor.rows < 2**40
-        and 0 < len(visitor.home) <= 64
+        and 0 <= side.together <= side.meetings < MAX_COUNT
+        and 0 < side.rows < MAX_ROWS
+        and 0 < visitor.rows < MAX_ROWS
+        and 0 < len(visitor.home) <= MAX_NAME_CHARACTERS
         and len(visitor.sample) == min(visitor.rows, sample)
         and all(len(row) == columns for row in visitor.sample)
         and len(visitor.missing) == (values if visitor.sample else 0)
         and len(visitor.diagonal) == values
-        and _moderate([*side.told, *visitor.missing, *visitor.diagonal], LARGEST)
-        and _moderate([number for row in visitor.sample for number in row], LARGEST_ROW)
+        and _within([*side.told, *visitor.missing, *visitor.diagonal], MAX_ESTIMATE)
+        and _within([number for row in visitor.sample for number in row], MAX_ROW_VALUE)
     )
 
 
-def _moderate(numbers: list[float], largest: float) -> bool:
-    return all(map(isfinite, numbers)) and max(map(abs, numbers), default=0.0) <= largest
+def _within(numbers: list[float], bound: float) -> bool:
+    return all(map(isfinite, numbers)) and max(map(abs, numbers), default=0.0) <= bound

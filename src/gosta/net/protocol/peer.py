@@ -1,15 +1,18 @@
-"""A node's part in the conversation: messages in, records and messages out; no socket, no clock, no chance.
+"""The state machine of one node: messages in, records and messages out; no socket, no clock, no randomness.
 
-**Exactly once.** A node writes down its offer before it sends it, and takes part in nothing else until it knows the
-answer; it may repeat the offer, also after a crash. Whoever gets an offer writes down one answer for good, together
-with the meeting if that is yes, before it says so; to the same offer again it gives the same answer. So both sides of
-a meeting take place once, or none does, wherever either stops, and whatever is lost, repeated or late.
+**Exactly-once exchanges.** An exchange swaps two visitors; applied on one side only, it would lose one visitor and
+duplicate the other, and the estimate would be wrong for good. Therefore a node writes its offer to the journal before
+it sends it, and takes part in no other exchange until the offer is answered; it may resend the offer, also after a
+crash. The receiver writes one final reply to the journal, together with the exchange if it accepts, before it sends the
+reply; the same offer gets the same reply again. So both sides complete the exchange or neither does, wherever either
+crashes and whatever messages are lost, repeated or late.
 
-**Epochs.** Who hears of a later epoch begins it: its visitor is at home, its estimate empty. Nodes that come or go and
-rows that change begin a new epoch; and so does a node whose journal is lost, since its neighbours see that it is not
-who they met.
+**Epochs.** A node that learns of a later epoch starts it: its visitor is at home and its estimate empty. A new epoch
+starts when nodes join or leave and when rows change. It also starts when a node lost its journal, which its neighbours
+detect: the incarnation of the new journal is greater than that of the node they exchanged with, or the two count
+different numbers of exchanges with each other.
 
-What a node keeps follows from its records: `apply` is the only place that changes it.
+The state follows from the records alone: `apply` is the only method that changes it, also after a restart.
 """
 
 from __future__ import annotations
@@ -21,301 +24,334 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from gosta.errors import InputError
-from gosta.estimation import exchange as sites
+from gosta.estimation import exchange
 from gosta.estimation.exchange import Side, Site
 from gosta.estimation.problem import SAMPLE
+from gosta.net.limits import MAX_EPOCHS_AHEAD, MAX_HOMES
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.report import Readings, Report, report
-from gosta.net.storage.journal import AnyRecord, Began, Met, Offered, Refused, Withdrawn
-
-MOST_HOMES = 100_000  # whose visitors a node keeps apart
+from gosta.net.protocol.records import (
+    AnyRecord,
+    EpochStarted,
+    ExchangeCompleted,
+    OfferRejected,
+    OfferSent,
+    OfferWithdrawn,
+)
+from gosta.net.protocol.report import Readings, Report, make_report
 
 
 class Identity(NamedTuple):
-    """What a node has to say of itself in every message."""
+    """The fields by which a node identifies itself in every message."""
 
     name: str
     network: str
-    statistic: str
-    birth: int
+    fingerprint: str  # of what is computed and how
+    incarnation: int
 
 
 class Step(NamedTuple):
-    """What to write down, then to send, and then to `apply`; and a word for what is counted."""
+    """Records to write to the journal, then messages to send; then the records are passed to `Peer.apply`."""
 
     records: tuple[AnyRecord, ...] = ()
-    sends: tuple[tuple[str, bytes], ...] = ()
-    note: str = ""
+    messages: tuple[tuple[str, bytes], ...] = ()  # receiver, encoded message
+    event: str = ""  # name of the counter to increment
 
 
-class Source(Protocol):
-    """Where a node's part of an epoch comes from."""
+class EpochSource(Protocol):
+    """Provides a node's state at the start of an epoch."""
 
     @property
     def digest(self) -> str:
-        """A name for the rows and neighbours that a new epoch would begin with."""
+        """Digest of the rows, neighbours and settings with which a new epoch would start."""
 
     def site(self) -> Site:
-        """The node at the beginning of an epoch with them."""
+        """Return the node's state at the start of an epoch."""
 
 
-class Answer(NamedTuple):
-    """The last answer given to a neighbour: to which offer, a mark of what that said, and how."""
+class Reply(NamedTuple):
+    """The last reply to a neighbour's offer."""
 
-    birth: int
-    id: int
-    mark: bytes
-    reply: bytes
+    incarnation: int  # of the neighbour
+    id: int  # of the offer
+    digest: bytes  # of the side that was offered
+    message: bytes
 
 
-class Memory(msgspec.Struct, array_like=True):
-    """All that a node keeps."""
+class Snapshot(msgspec.Struct, array_like=True):
+    """The state of a peer, so that a restart need not apply all records."""
 
     epoch: int
     digest: str
-    birth: int
+    incarnation: int
     next_id: int
-    pending: Offered | None
-    answers: dict[str, Answer]
-    births: dict[str, int]
-    meetings: dict[str, int]
-    finished: Report | None
-    current: Report | None
+    pending: OfferSent | None
+    replies: dict[str, Reply]
+    incarnations: dict[str, int]
+    exchanges: dict[str, int]
+    previous_report: Report | None
+    current_report: Report | None
     times: tuple[int, ...]
     values: tuple[tuple[float, ...], ...]
-    site: sites.Memory
+    site: exchange.Memory
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Memory).decode
+_decode_snapshot = msgspec.msgpack.Decoder(Snapshot).decode
 
 
 class Peer:
-    """A node among its neighbours."""
+    """The protocol state of one node.
+
+    Attributes
+    ----------
+    epoch, digest
+        The current epoch, and the digest of its rows, neighbours and settings.
+    incarnation
+        Identifies one life of the node's journal: greater after the journal was lost or rolled back.
+    pending
+        The offer that waits for a reply.
+    is_overloaded
+        Set by the node: offers are answered with `busy`.
+    replies
+        The last reply to each neighbour.
+    incarnations, exchanges, payloads
+        Of each neighbour in this epoch: its incarnation, the number of exchanges with it, its last payload.
+    previous_report
+        The best report of earlier epochs.
+    """
 
     def __init__(
-        self, identity: Identity, source: Source, neighbours: Collection[str], level: float | None = None
+        self, identity: Identity, source: EpochSource, neighbours: Collection[str], level: float | None = None
     ) -> None:
         self.identity, self.source, self.neighbours, self.level = identity, source, neighbours, level
-        self.epoch, self.digest, self.birth, self.next_id = 0, "", identity.birth, 1
-        self.resting = False  # as if an offer were pending
-        self.pending: Offered | None = None
-        self.answers: dict[str, Answer] = {}
-        self.finished: Report | None = None
-        self._restart()
+        self.epoch, self.digest, self.incarnation, self.next_id = 0, "", identity.incarnation, 1
+        self.is_overloaded = False
+        self.pending: OfferSent | None = None
+        self.replies: dict[str, Reply] = {}
+        self.previous_report: Report | None = None
+        self._reset()
 
-    def _restart(self) -> None:
-        """As at the beginning of an epoch."""
+    def _reset(self) -> None:
+        """Set the state at the start of an epoch."""
         self.site, self.readings, self.pending = self.source.site(), Readings(), None
-        self._told = len(self.site.side(1.0).told) // len(self.site.states)
-        self.births: dict[str, int] = {}
-        self.meetings: dict[str, int] = {}
-        self.told: dict[str, tuple[float, ...]] = {}
+        self._payload_length = len(self.site.side(1.0).told)
+        self.incarnations: dict[str, int] = {}
+        self.exchanges: dict[str, int] = {}
+        self.payloads: dict[str, tuple[float, ...]] = {}
 
     def apply(self, record: AnyRecord) -> None:
-        """Let something have happened."""
+        """Change the state by a record that is in the journal."""
         match record:
-            case Began():
-                self.epoch, self.digest, self.finished = record.epoch, record.digest, record.report
-                self.birth = max(self.birth, record.birth)
-                self._restart()
-            case Offered():
+            case EpochStarted():
+                self.epoch, self.digest, self.previous_report = record.epoch, record.digest, record.report
+                self.incarnation = max(self.incarnation, record.incarnation)
+                self._reset()
+            case OfferSent():
                 self.pending, self.next_id = record, record.id + 1
-            case Withdrawn():
+            case OfferWithdrawn():
                 self.pending = None
-            case Refused():
-                self.answers[record.partner] = Answer(record.birth, record.id, record.mark, record.reply)
-            case Met():
-                self._met(record)
+            case OfferRejected():
+                self.replies[record.partner] = Reply(record.incarnation, record.id, record.digest, record.reply)
+            case ExchangeCompleted():
+                self._apply_exchange(record)
 
-    def _met(self, record: Met) -> None:
-        if record.begun:
+    def _apply_exchange(self, record: ExchangeCompleted) -> None:
+        if record.is_initiator:
             self.pending = None
         else:
-            self.answers[record.partner] = _answer_of(record)
-        self.site.meet(record.theirs, self.pace(record.partner))
-        self.births[record.partner] = record.birth
-        self.meetings[record.partner] = self.meetings.get(record.partner, 0) + 1
-        self.told[record.partner] = record.theirs.told
-        self.readings.note(self.site)
+            self.replies[record.partner] = _reply_in(record)
+        self.site.meet(record.theirs, self.edge_share(record.partner))
+        self.incarnations[record.partner] = record.incarnation
+        self.exchanges[record.partner] = self.exchanges.get(record.partner, 0) + 1
+        self.payloads[record.partner] = record.theirs.told
+        self.readings.record(self.site)
 
-    def pace(self, neighbour: str) -> float:
-        """The share of its meetings that are with a neighbour, as seen so far."""
-        return (self.meetings.get(neighbour, 0) + 1) / (self.site.meetings + max(1, len(self.neighbours)))
+    def edge_share(self, neighbour: str) -> float:
+        """Return the share of this node's exchanges that are with a neighbour, estimated from those so far."""
+        return (self.exchanges.get(neighbour, 0) + 1) / (self.site.meetings + max(1, len(self.neighbours)))
 
     def report(self) -> Report | None:
-        """What this epoch has found, or an earlier one as long as that is better."""
-        current = report(self.site, self.readings, self.epoch, self.level, self.identity.statistic)
-        finished = self.finished
-        if finished is not None and finished.statistic != self.identity.statistic:
-            finished = None  # it was of something else
-        return current if current is not None and current.better(finished) else finished
+        """Return the report of this epoch, or of an earlier one as long as that is better."""
+        current = make_report(self.site, self.readings, self.epoch, self.level, self.identity.fingerprint)
+        previous = self.previous_report
+        if previous is not None and previous.fingerprint != self.identity.fingerprint:
+            previous = None  # it is of another statistic
+        return current if current is not None and current.is_better_than(previous) else previous
 
-    def begin(self, why: str, epoch: int | None = None, after: int = 0) -> Step:
-        """Begin an epoch, the next one unless said otherwise; with a birth after another, as a node nobody has met."""
+    def start_epoch(self, reason: str, epoch: int | None = None, after_incarnation: int = 0) -> Step:
+        """Start an epoch, by default the next one; optionally with an incarnation greater than a given one."""
         epoch = self.epoch + 1 if epoch is None else epoch
-        birth = max(self.birth, after + 1 if after else 0)
-        return Step((Began(epoch, self.source.digest, why, birth, self.report()),), (), "epochs")
+        incarnation = max(self.incarnation, after_incarnation + 1 if after_incarnation else 0)
+        record = EpochStarted(epoch, self.source.digest, reason, incarnation, self.report())
+        return Step((record,), (), "epochs")
 
     def offer(self, to: str) -> Step:
-        """Offer a neighbour to meet; only where no other offer is pending."""
-        record = Offered(self.next_id, to)
-        return Step((record,), ((to, self._offer(record)),), "offers")
+        """Offer a neighbour an exchange; no other offer may be pending."""
+        record = OfferSent(self.next_id, to)
+        return Step((record,), ((to, self._encode_offer(record)),), "offers")
 
-    def repeat(self) -> Step:
-        """The pending offer again."""
+    def resend_offer(self) -> Step:
+        """Send the pending offer again."""
         assert self.pending is not None
-        return Step((), ((self.pending.to, self._offer(self.pending)),), "repeated")
+        return Step((), ((self.pending.to, self._encode_offer(self.pending)),), "offers resent")
 
-    def _offer(self, record: Offered) -> bytes:
+    def _encode_offer(self, record: OfferSent) -> bytes:
         return wire.encode(wire.Offer(*self._head(), record.id, self._side(record.to)))
 
     def _side(self, neighbour: str) -> Side:
-        return self.site.side(self.pace(neighbour), together=self.meetings.get(neighbour, 0))
+        return self.site.side(self.edge_share(neighbour), together=self.exchanges.get(neighbour, 0))
 
     def _head(self) -> tuple[int, str, str, int, int]:
-        me = self.identity
-        return wire.VERSION, me.network, me.statistic, self.epoch, self.birth
+        return wire.VERSION, self.identity.network, self.identity.fingerprint, self.epoch, self.incarnation
 
     def ping(self, neighbour: str) -> Step:
-        """Ask whether a neighbour is there."""
+        """Check that a neighbour is alive."""
         return Step((), ((neighbour, wire.encode(wire.Ping(*self._head()))),))
 
     def receive(self, sender: str, raw: bytes) -> Iterator[Step]:
-        """What a message leads to; each step is to be carried out before the next one is asked for.
+        """Yield the steps that a message leads to; each is to be carried out before the next one is requested.
 
-        Raises `wire.Refusal` for what is of no use; nothing has changed then.
+        Raises `messages.Rejected` for a message that cannot be used; the state is unchanged then.
         """
         message = wire.decode(raw)
-        wrong = self._differs(message)
+        mismatch = self._find_mismatch(message)
         match message:
             case wire.Offer():
-                yield from self._offered(sender, message, wrong)
+                yield from self._handle_offer(sender, message, mismatch)
             case wire.Accept() | wire.Busy() | wire.Decline():
-                yield from self._answered(sender, message, wrong)
-            case _ if wrong is not None or message.birth < self.births.get(sender, 0):
-                raise wire.Refusal(wrong or "stale")
+                yield from self._handle_reply(sender, message, mismatch)
+            case _ if mismatch is not None or message.incarnation < self.incarnations.get(sender, 0):
+                raise wire.Rejected(mismatch or "stale")
             case wire.Ping() | wire.Pong():
-                yield from self._heard(sender, message)
+                yield from self._follow_epoch(sender, message)
                 if isinstance(message, wire.Ping):
                     yield Step((), ((sender, wire.encode(wire.Pong(*self._head()))),))
 
-    def _heard(self, sender: str, message: wire.AnyMessage) -> Iterator[Step]:
-        """What a message that is right in itself tells of epochs."""
+    def _follow_epoch(self, sender: str, message: wire.AnyMessage) -> Iterator[Step]:
+        """Start an epoch if a valid message shows that one is needed."""
         if message.epoch > self.epoch:
-            yield self.begin(f"{sender} is in epoch {message.epoch}", message.epoch)
-        if message.birth > self.births.get(sender, message.birth):
-            yield self.begin(f"{sender} has a new journal")
-        if message.epoch == self.epoch and self._remembers_others(sender, message):
-            yield self.begin(f"{sender} remembers other meetings than this node does")
+            yield self.start_epoch(f"{sender} is in epoch {message.epoch}", message.epoch)
+        if message.incarnation > self.incarnations.get(sender, message.incarnation):
+            yield self.start_epoch(f"{sender} has a new journal")
+        if message.epoch == self.epoch and self._counts_differ(sender, message):
+            yield self.start_epoch(f"{sender} counts other exchanges with this node than this node does")
 
-    def _remembers_others(self, sender: str, message: wire.AnyMessage) -> bool:
-        """Whether a neighbour counts other meetings of the two; who waits for an answer may not know of the last."""
+    def _counts_differ(self, sender: str, message: wire.AnyMessage) -> bool:
+        """Return whether a neighbour counts other exchanges with this node than this node does.
+
+        While this node waits for a reply, the sender of an offer may have completed an exchange that this node does not
+        know of yet.
+        """
         if isinstance(message, wire.Accept) or (isinstance(message, wire.Offer) and self.pending is None):
-            return message.side.together != self.meetings.get(sender, 0)
+            return message.side.together != self.exchanges.get(sender, 0)
         return False
 
-    def _differs(self, message: wire.AnyMessage) -> str | None:
-        me = self.identity
+    def _find_mismatch(self, message: wire.AnyMessage) -> str | None:
+        """Return the field in which sender and receiver differ, so that they cannot exchange."""
         if message.version != wire.VERSION:
             return "version"
-        if message.network != me.network:
+        if message.network != self.identity.network:
             return "network"
-        if message.statistic != me.statistic:
+        if message.fingerprint != self.identity.fingerprint:
             return "statistic"
-        return "epoch" if message.epoch > self.epoch + wire.FURTHEST else None
+        return "epoch" if message.epoch > self.epoch + MAX_EPOCHS_AHEAD else None
 
-    def _offered(self, sender: str, offer: wire.Offer, wrong: str | None) -> Iterator[Step]:
-        last, place = self.answers.get(sender), (offer.birth, offer.id)
-        if last is not None and place == (last.birth, last.id) and _mark(offer.side) == last.mark:
-            yield Step((), ((sender, last.reply),), "answered again")
+    def _handle_offer(self, sender: str, offer: wire.Offer, mismatch: str | None) -> Iterator[Step]:
+        last, number = self.replies.get(sender), (offer.incarnation, offer.id)
+        if last is not None and number == (last.incarnation, last.id) and _digest(offer.side) == last.digest:
+            yield Step((), ((sender, last.message),), "replies resent")
             return
-        if last is not None and place <= (last.birth, last.id):
-            yield self._decline(sender, offer, "stale")  # late; or the sender has forgotten what it offered since
+        if last is not None and number <= (last.incarnation, last.id):
+            yield self._decline(sender, offer, "stale")  # it is late, or the sender's journal lost its last records
             return
-        if wrong is not None or not self._fits(offer):
-            yield self._decline(sender, offer, wrong or "visitor")
+        if mismatch is not None or not self._is_valid(offer):
+            yield self._decline(sender, offer, mismatch or "visitor")
             return
-        yield from self._heard(sender, offer)
+        yield from self._follow_epoch(sender, offer)
         if offer.epoch < self.epoch:
             yield self._decline(sender, offer, "epoch")
-        elif self.pending is not None or self.resting:
+        elif self.pending is not None or self.is_overloaded:
             reply = wire.encode(wire.Busy(*self._head(), offer.id))
-            refused = Refused(sender, offer.birth, offer.id, _mark(offer.side), reply)
-            yield Step((refused,), ((sender, reply),), "busy")
+            rejected = OfferRejected(sender, offer.incarnation, offer.id, _digest(offer.side), reply)
+            yield Step((rejected,), ((sender, reply),), "busy")
         else:
             reply = wire.encode(wire.Accept(*self._head(), offer.id, self._side(sender)))
-            met = Met(sender, offer.birth, offer.id, False, offer.side, reply)
-            yield Step((met,), ((sender, reply),), "meetings others began")
+            completed = ExchangeCompleted(sender, offer.incarnation, offer.id, False, offer.side, reply)
+            yield Step((completed,), ((sender, reply),), "exchanges accepted")
 
     def _decline(self, sender: str, offer: wire.Offer, reason: str) -> Step:
-        """A no that need not be written down: as long as the offer could be taken, it would get the same again."""
-        last = self.answers.get(sender)
-        known = max(self.births.get(sender, 0), 0 if last is None else last.birth)
+        """Reject an offer for a reason that lasts: it needs no record, since the offer would be rejected again."""
+        last = self.replies.get(sender)
+        known = max(self.incarnations.get(sender, 0), 0 if last is None else last.incarnation)
         reply = wire.encode(wire.Decline(*self._head(), offer.id, reason, known))
-        return Step((), ((sender, reply),), f"refused: {reason}")
+        return Step((), ((sender, reply),), f"rejected: {reason}")
 
-    def _answered(
-        self, sender: str, message: wire.Accept | wire.Busy | wire.Decline, wrong: str | None
+    def _handle_reply(
+        self, sender: str, message: wire.Accept | wire.Busy | wire.Decline, mismatch: str | None
     ) -> Iterator[Step]:
-        pending, known = self.pending, self.births.get(sender, message.birth)
-        if pending is None or (sender, message.id) != (pending.to, pending.id) or message.birth < known:
-            raise wire.Refusal(wrong or "stale")
+        pending, known = self.pending, self.incarnations.get(sender, message.incarnation)
+        if pending is None or (sender, message.id) != (pending.to, pending.id) or message.incarnation < known:
+            raise wire.Rejected(mismatch or "stale")
         reason = message.reason if isinstance(message, wire.Decline) else ""
         if isinstance(message, wire.Accept):
-            if wrong is not None or message.epoch != self.epoch or not self._fits(message):
-                raise wire.Refusal(wrong or ("stale" if message.epoch != self.epoch else "visitor"))
-        elif wrong is not None:  # a no is a no, also of one who computes something else
+            if mismatch is not None or message.epoch != self.epoch or not self._is_valid(message):
+                raise wire.Rejected(mismatch or ("stale" if message.epoch != self.epoch else "visitor"))
+        elif mismatch is not None:  # the rejection counts, also from a node that computes something else
             yield self._withdraw(reason)
             return
         elif isinstance(message, wire.Decline) and reason == "stale":
-            why = "its journal has gone back in time, or the node runs twice"
-            yield self.begin(why, max(self.epoch, message.epoch) + 1, after=max(self.birth, message.known))
+            why = "this node's journal lost its last records, or two processes run the node"
+            newest = max(self.incarnation, message.known_incarnation)
+            yield self.start_epoch(why, max(self.epoch, message.epoch) + 1, after_incarnation=newest)
             return
-        yield from self._heard(sender, message)
+        yield from self._follow_epoch(sender, message)
         if self.pending is not pending:
             return
         if isinstance(message, wire.Accept):
-            yield Step((Met(sender, message.birth, pending.id, True, message.side, b""),), (), "meetings begun")
+            completed = ExchangeCompleted(sender, message.incarnation, pending.id, True, message.side, b"")
+            yield Step((completed,), (), "exchanges initiated")
         else:
             yield self._withdraw(reason)
 
     def _withdraw(self, reason: str) -> Step:
         assert self.pending is not None
-        note = f"declined: {reason}" if reason in wire.REASONS else "offers refused"
-        return Step((Withdrawn(self.pending.id),), (), note)
+        event = f"declined: {reason}" if reason in wire.REASONS else "offers rejected"
+        return Step((OfferWithdrawn(self.pending.id),), (), event)
 
-    def _fits(self, message: wire.Offer | wire.Accept) -> bool:
-        """Whether a side can be met with: right lengths, finite numbers, known homes as known, and the kernel works."""
+    def _is_valid(self, message: wire.Offer | wire.Accept) -> bool:
+        """Return whether an exchange with a side is possible.
+
+        Its lengths and numbers must be valid, its visitor's home as known from earlier visits, and the kernel must be
+        able to evaluate the visitor.
+        """
         site, table, visitor = self.site, self.site.table, message.side.visitor
-        told = len(site.states) * self._told
         columns, sample = (table.x.shape[1], SAMPLE) if site.protocol.visitors else (0, 0)
-        if not wire.fits(message.side, told, columns, sample, table.width):
+        if not wire.is_valid(message.side, self._payload_length, columns, sample, table.width):
             return False
         if message.epoch == self.epoch:
             home = visitor.rows, visitor.diagonal
-            if site.homes.get(visitor.home, home) != home or len(site.homes) > MOST_HOMES:
+            if site.homes.get(visitor.home, home) != home or len(site.homes) > MAX_HOMES:
                 return False
         try:
             if visitor.sample:
-                table.seen(visitor.sample)  # the meeting will find it remembered
+                table.seen(visitor.sample)  # cached for the exchange
         except InputError:
             return False
         return True
 
-    def memory(self) -> bytes:
-        """All that it keeps, for a file."""
+    def snapshot(self) -> bytes:
+        """Return the encoded state."""
         return _encode(
-            Memory(
+            Snapshot(
                 self.epoch,
                 self.digest,
-                self.birth,
+                self.incarnation,
                 self.next_id,
                 self.pending,
-                self.answers,
-                self.births,
-                self.meetings,
-                self.finished,
+                self.replies,
+                self.incarnations,
+                self.exchanges,
+                self.previous_report,
                 self.report(),
                 tuple(self.readings.times),
                 tuple(self.readings.values),
@@ -323,32 +359,31 @@ class Peer:
             )
         )
 
-    def restore(self, memory: bytes | None, records: Sequence[AnyRecord]) -> None:
-        """Take up what was kept, as far as it is about the rows there are now."""
-        if memory is not None:
-            self._remember(_decode(memory))
+    def restore(self, snapshot: bytes | None, records: Sequence[AnyRecord]) -> None:
+        """Restore the state from a snapshot and the records after it, except for what concerns other rows."""
+        if snapshot is not None:
+            self._load(_decode_snapshot(snapshot))
         for record in records:
-            if not isinstance(record, Met) or self.digest == self.source.digest:
+            if not isinstance(record, ExchangeCompleted) or self.digest == self.source.digest:
                 self.apply(record)
-            elif not record.begun:
-                self.answers[record.partner] = _answer_of(record)
+            elif not record.is_initiator:
+                self.replies[record.partner] = _reply_in(record)
 
-    def _remember(self, kept: Memory) -> None:
-        self.epoch, self.digest, self.next_id = kept.epoch, kept.digest, kept.next_id
-        self.birth = max(self.birth, kept.birth)
-        self.answers, self.finished, self.pending = kept.answers, kept.finished, kept.pending
+    def _load(self, saved: Snapshot) -> None:
+        self.epoch, self.digest, self.next_id = saved.epoch, saved.digest, saved.next_id
+        self.incarnation = max(self.incarnation, saved.incarnation)
+        self.replies, self.previous_report, self.pending = saved.replies, saved.previous_report, saved.pending
         if self.digest != self.source.digest:
-            self.finished = kept.current
+            self.previous_report = saved.current_report
             return
-        self.births, self.meetings = kept.births, kept.meetings
-        self.readings = Readings(kept.times, kept.values)
-        self.site.remember(kept.site)
+        self.incarnations, self.exchanges = saved.incarnations, saved.exchanges
+        self.readings = Readings(saved.times, saved.values)
+        self.site.remember(saved.site)
 
 
-def _mark(side: Side) -> bytes:
-    """What tells one side from another."""
+def _digest(side: Side) -> bytes:
     return hashlib.blake2b(_encode(side), digest_size=8).digest()
 
 
-def _answer_of(record: Met) -> Answer:
-    return Answer(record.birth, record.id, _mark(record.theirs), record.reply)
+def _reply_in(record: ExchangeCompleted) -> Reply:
+    return Reply(record.incarnation, record.id, _digest(record.theirs), record.reply)

@@ -1,4 +1,4 @@
-"""What a node reports: its estimate, an interval, and how far off it thinks it is."""
+"""A node's report: its estimate, a confidence interval, and the error that it expects."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import apply_to_rows
 from gosta.statistics.exact import interval_bounds
 
-GOAL = 0.01  # a relative error at which a new epoch's estimate is good enough, whatever the last one's was
+SUFFICIENT_ERROR = 0.01  # relative; at this, a new epoch's estimate replaces the old one, however good that was
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True):
-    """An estimate, and what can be said of it."""
+    """An estimate with its interval and expected error."""
 
     epoch: int
     value: tuple[float, ...]
     low: float | None
     high: float | None
-    expected_error: float | None  # relative, of gossip; None: too early to tell
-    statistic: str  # the fingerprint of what it is of
+    expected_error: float | None  # relative, of gossip; None: too few readings so far
+    fingerprint: str  # of the statistic and protocol
 
-    def better(self, than: Report | None) -> bool:
-        """Whether to report this instead of what an earlier epoch found.
+    def is_better_than(self, previous: Report | None) -> bool:
+        """Return whether to report this instead of an earlier epoch's report.
 
-        That is so if it is good enough, or as good as the other was, or if the two are further apart than this one is
-        expected to be wrong: then the other is no longer right.
+        That is the case if its expected error is sufficient, or at most that of the other, or at most the distance of
+        the two estimates: then the other no longer holds.
         """
-        if than is None:
+        if previous is None:
             return True
-        if self.expected_error is None or len(self.value) != len(than.value):
+        if self.expected_error is None or len(self.value) != len(previous.value):
             return False
-        apart = math.dist(self.value, than.value) / (math.hypot(*self.value) or 1.0)
-        return self.expected_error <= max(GOAL, than.expected_error or 0.0, apart)
+        distance = math.dist(self.value, previous.value) / (math.hypot(*self.value) or 1.0)
+        return self.expected_error <= max(SUFFICIENT_ERROR, previous.expected_error or 0.0, distance)
 
 
 class Readings:
-    """A node's estimates at equal ratios of its meetings: what it can judge its error by."""
+    """A node's estimates at exponentially growing numbers of exchanges, from which it estimates its error."""
 
     def __init__(self, times: tuple[int, ...] = (), values: tuple[tuple[float, ...], ...] = ()) -> None:
         self.times, self.values = list(times), list(values)
 
-    def note(self, site: Site) -> None:
-        """Read the estimate, if it is time to."""
+    def record(self, site: Site) -> None:
+        """Add the current estimate if a reading is due."""
         following = math.ceil(self.times[-1] * 2 ** (1 / PER_DOUBLING)) if self.times else PER_DOUBLING
         value = value_of(site) if site.meetings >= following else None
         if value is not None:
@@ -56,7 +56,7 @@ class Readings:
             self.values = [*self.values, value][-READINGS:]
 
     def expected_error(self) -> float | None:
-        """The relative error that the last reading is expected to have."""
+        """Return the relative error that the last reading is expected to have; None: too few readings."""
         if not self.times or len({len(value) for value in self.values}) > 1:
             return None
         found = float(remaining([np.array([value]) for value in self.values], self.times)[0])
@@ -76,7 +76,7 @@ def _means(site: Site, estimates: Floats) -> Floats:
 
 
 def value_of(site: Site, estimates: tuple[float, ...] | None = None) -> tuple[float, ...] | None:
-    """The statistic, from a site's estimates or those that another told it; None while there is none."""
+    """Return the statistic from a site's estimates, or from a neighbour's payload; None if it is not defined yet."""
     means = _means(site, np.array([site.estimates() if estimates is None else estimates]))
     if site.rows_met < 2:
         return None
@@ -84,8 +84,8 @@ def value_of(site: Site, estimates: tuple[float, ...] | None = None) -> tuple[fl
     return tuple(value.tolist()) if np.isfinite(value).all() else None
 
 
-def report(site: Site, readings: Readings, epoch: int, level: float | None, statistic: str) -> Report | None:
-    """What there is to report; None while there is nothing."""
+def make_report(site: Site, readings: Readings, epoch: int, level: float | None, fingerprint: str) -> Report | None:
+    """Return a site's report; None if it has no estimate yet."""
     value = value_of(site) if site.meetings else None
     if value is None:
         return None
@@ -95,4 +95,4 @@ def report(site: Site, readings: Readings, epoch: int, level: float | None, stat
         error = float(whole.standard_errors(np.array([site.estimates()]), width)[0])
         if np.isfinite(error):
             low, high = map(float, interval_bounds(whole.statistic, value[0], error, level))
-    return Report(epoch, value, low, high, readings.expected_error(), statistic)
+    return Report(epoch, value, low, high, readings.expected_error(), fingerprint)

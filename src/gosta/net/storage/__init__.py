@@ -1,1 +1,1 @@
-"""What a node keeps on disk."""
+"""A node's journal on disk."""

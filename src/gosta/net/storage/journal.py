@@ -1,7 +1,7 @@
-"""What a node must not forget: its records in order, and now and then all that follows from them, in SQLite.
+"""The journal of a node: its records in order, and from time to time a snapshot of its state, in SQLite.
 
-A record is written before anything that follows from it is said. What a node keeps in memory follows from its records
-alone, so a node that was killed reads them and goes on.
+A record is written before any message that follows from it is sent. The state of a node follows from its records alone,
+so a node that was killed restores the snapshot, applies the records after it and continues.
 """
 
 from __future__ import annotations
@@ -10,76 +10,25 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
-from gosta.errors import InputError
-from gosta.estimation.exchange import Side
-from gosta.net.protocol.report import Report
+from gosta.errors import NetworkError
+from gosta.net.protocol import records
+from gosta.net.protocol.records import AnyRecord, EpochStarted, ExchangeCompleted, tag_of
 
-KEPT = 100_000  # meetings that can be replayed, some 60 MB; older ones are forgotten
-FORMAT = 1  # of the tables and records
-Count = Annotated[int, msgspec.Meta(ge=0)]
+MAX_KEPT_EXCHANGES = 100_000  # for verify and replay, some 60 MB; older ones are deleted
+FORMAT = 2  # of the SQLite tables and records
+LOCK_TIMEOUT_SECONDS = 1.0
 
-
-class Record(msgspec.Struct, frozen=True, array_like=True):
-    """Something that happened to a node."""
-
-
-class Began(Record, frozen=True, tag="began"):
-    """An epoch, over rows with this digest; what was reported until then."""
-
-    epoch: Count
-    digest: str
-    why: str
-    birth: Count  # of the node, from now on
-    report: Report | None
-
-
-class Offered(Record, frozen=True, tag="offered"):
-    """It will offer a meeting, and do nothing else until there is an answer."""
-
-    id: Count
-    to: str
-
-
-class Withdrawn(Record, frozen=True, tag="withdrawn"):
-    """The answer was no."""
-
-    id: Count
-
-
-class Met(Record, frozen=True, tag="met"):
-    """A meeting: with whom, in whose words, and what was answered if the other began it."""
-
-    partner: str
-    birth: Count
-    id: Count
-    begun: bool
-    theirs: Side
-    reply: bytes
-
-
-class Refused(Record, frozen=True, tag="refused"):
-    """An offer that was answered with no, for good."""
-
-    partner: str
-    birth: Count
-    id: Count
-    mark: bytes  # of what was offered
-    reply: bytes
-
-
-AnyRecord = Began | Offered | Withdrawn | Met | Refused
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(AnyRecord).decode
-
-TABLES = """
+SCHEMA = """
 CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);
-CREATE TABLE memory (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, body BLOB NOT NULL);
-CREATE TABLE node (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, birth INTEGER NOT NULL, boot TEXT);
+CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE node (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, incarnation INTEGER NOT NULL,
+    boot_id TEXT NOT NULL);
 """
+STARTED, COMPLETED = tag_of(EpochStarted), tag_of(ExchangeCompleted)
+LAST_START = f"SELECT max(number) FROM records WHERE kind = '{STARTED}'"
 
 
 class Journal:
@@ -91,76 +40,81 @@ class Journal:
         try:
             self._open()
         except (sqlite3.DatabaseError, OSError) as error:
-            raise self._damaged(error) from error
+            raise self._unusable(error) from error
 
     def _open(self) -> None:
-        unfinished = Path(f"{self.path}-wal").exists()
-        only = f"{Path(self.path).absolute().as_uri()}?mode=ro{'' if unfinished else '&immutable=1'}"
-        self._db = sqlite3.connect(
-            only if self._read_only else str(self.path), isolation_level=None, uri=self._read_only, timeout=1.0
-        )
+        has_wal = Path(f"{self.path}-wal").exists()
+        read_uri = f"{Path(self.path).absolute().as_uri()}?mode=ro{'' if has_wal else '&immutable=1'}"
+        target = read_uri if self._read_only else str(self.path)
+        self._db = sqlite3.connect(target, isolation_level=None, uri=self._read_only, timeout=LOCK_TIMEOUT_SECONDS)
         if not self._read_only:
             if self.path != ":memory:":
-                Path(self.path).chmod(0o600)  # it holds rows of others
-            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")  # nobody else writes, or reads while the node runs
+                Path(self.path).chmod(0o600)  # it holds rows of other nodes
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")  # no other process, not even to read
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0 and not self._read_only:
-            self._db.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
-        elif version != FORMAT:
-            raise sqlite3.DatabaseError(f"its format is {version}, not {FORMAT}")
-        counts = "SELECT max(number) FROM (SELECT number FROM records UNION ALL SELECT number FROM memory)"
-        self.last: int = self._db.execute(counts).fetchone()[0] or 0
+        found = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if found == 0 and not self._read_only:
+            self._db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
+        elif found != FORMAT:
+            raise NetworkError(
+                f"journal {self.path} has format {found}, and this version of gosta reads format {FORMAT}: run the "
+                "version that wrote it, or move it away, and the node starts anew with a new epoch"
+            )
+        numbers = "SELECT max(number) FROM (SELECT number FROM records UNION ALL SELECT number FROM snapshot)"
+        self.last_number: int = self._db.execute(numbers).fetchone()[0] or 0
 
-    def _damaged(self, error: Exception) -> InputError:
+    def _unusable(self, error: Exception) -> NetworkError:
         if "locked" in str(error):
-            return InputError(f"journal {self.path} is in use by a process that runs this node; stop that one first")
-        return InputError(
+            return NetworkError(f"journal {self.path} is in use by a process that runs this node; stop that one first")
+        return NetworkError(
             f"journal {self.path} cannot be used: {error}; if it is damaged, move it away: "
-            "the node then begins anew, and the network a new epoch"
+            "the node then starts anew, and the network starts a new epoch"
         )
 
-    def birth(self, name: str, now: int) -> int:
-        """When this journal was made, by the clock; it must be that node's."""
-        known = self._db.execute("SELECT name, birth FROM node").fetchone()
-        if known is not None and known[0] != name:
-            whose = f"{known[0]}, not of {name}; give {name} a folder of its own"
-            raise InputError(f"journal {self.path} is that of {whose}")
-        if known is None and not self._read_only:
+    def incarnation(self, name: str, now: int) -> int:
+        """Return when this journal was created, in microseconds; raise `NetworkError` if it is another node's."""
+        owner = self._db.execute("SELECT name, incarnation FROM node").fetchone()
+        if owner is not None and owner[0] != name:
+            raise NetworkError(
+                f"journal {self.path} is that of {owner[0]}, not of {name}; give {name} a folder of its own"
+            )
+        if owner is None and not self._read_only:
             self._db.execute("INSERT INTO node VALUES (1, ?, ?, '')", (name, now))
-        return now if known is None else int(known[1])
+        return now if owner is None else int(owner[1])
 
-    def may_lack_its_end(self, boot: str) -> bool:
-        """Whether it was not closed, is not durable, and the machine was started anew (another `boot`) since."""
-        last = self._db.execute("SELECT boot FROM node").fetchone()[0]
-        return not self._durable and last not in ("", boot)
+    def may_be_truncated(self, boot_id: str) -> bool:
+        """Return whether records may be missing: not durable, not closed, and the machine has booted since."""
+        last = self._db.execute("SELECT boot_id FROM node").fetchone()[0]
+        return not self._durable and last not in ("", boot_id)
 
-    def opened(self, boot: str) -> None:
-        """It is written to from now on, while the machine runs."""
-        self._db.execute("UPDATE node SET boot = ?", (boot,))
+    def mark_open(self, boot_id: str) -> None:
+        """Note that the journal is being written to, since this boot of the machine."""
+        self._db.execute("UPDATE node SET boot_id = ?", (boot_id,))
 
-    def append(self, records: Sequence[AnyRecord]) -> None:
+    def append(self, new: Sequence[AnyRecord]) -> None:
         """Write records, all or none."""
-        rows = [(self.last + k, type(r).__struct_config__.tag, _encode(r)) for k, r in enumerate(records, 1)]
-        with self._together() if len(rows) > 1 else contextlib.nullcontext():  # a statement is a transaction by itself
+        rows = [
+            (number, tag_of(record), records.encode(record)) for number, record in enumerate(new, self.last_number + 1)
+        ]
+        with self._transaction() if len(rows) > 1 else contextlib.nullcontext():  # one statement is a transaction
             for row in rows:
                 self._db.execute("INSERT INTO records VALUES (?, ?, ?)", row)
-        self.last += len(rows)
+        self.last_number += len(rows)
 
-    def remember(self, memory: bytes) -> None:
-        """Keep all that follows from the records so far; of these, only the meetings of this epoch are kept."""
-        with self._together():
-            self._db.execute("INSERT OR REPLACE INTO memory VALUES (1, ?, ?)", (self.last, memory))
-            self._db.execute("DELETE FROM records WHERE number <= ? AND kind NOT IN ('met', 'began')", (self.last,))
+    def save_snapshot(self, snapshot: bytes) -> None:
+        """Save the state after all records so far; delete those that neither verify nor replay need."""
+        last = self.last_number
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (last, snapshot))
+            self._db.execute("DELETE FROM records WHERE number <= ? AND kind NOT IN (?, ?)", (last, COMPLETED, STARTED))
             self._db.execute(
-                "DELETE FROM records WHERE number < (SELECT max(number) FROM records WHERE kind = 'began') "
-                "OR (kind = 'met' AND number <= ?)",
-                (self.last - KEPT,),
+                f"DELETE FROM records WHERE number < ({LAST_START}) OR (kind = ? AND number <= ?)",
+                (COMPLETED, last - MAX_KEPT_EXCHANGES),
             )
 
     @contextlib.contextmanager
-    def _together(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -171,30 +125,30 @@ class Journal:
             raise
 
     def load(self) -> tuple[bytes | None, list[AnyRecord]]:
-        """What was remembered last, and the records after that."""
+        """Return the last snapshot, if any, and the records after it."""
         try:
-            row = self._db.execute("SELECT number, body FROM memory").fetchone()
-            number, memory = (0, None) if row is None else row
-            return memory, self._records("number > ?", number)
+            row = self._db.execute("SELECT number, body FROM snapshot").fetchone()
+            number, snapshot = (0, None) if row is None else row
+            return snapshot, self._select("number > ?", number)
         except sqlite3.DatabaseError as error:
-            raise self._damaged(error) from error
+            raise self._unusable(error) from error
 
-    def epoch(self) -> tuple[Began | None, list[Met]]:
-        """The beginning of the last epoch, and its meetings as far as they are kept."""
-        began = self._records("number = (SELECT max(number) FROM records WHERE kind = 'began')")
-        since = "number > coalesce((SELECT max(number) FROM records WHERE kind = 'began'), 0) AND kind = 'met'"
-        return (began[0] if began else None), self._records(since)  # type: ignore[return-value]
+    def load_epoch(self) -> tuple[EpochStarted | None, list[ExchangeCompleted]]:
+        """Return the start of the last epoch, and its exchanges as far as they are kept."""
+        started = self._select(f"number = ({LAST_START})")
+        completed = self._select(f"number > coalesce(({LAST_START}), 0) AND kind = '{COMPLETED}'")
+        return (started[0] if started else None), completed  # type: ignore[return-value]
 
-    def _records(self, where: str, *values: int) -> list[AnyRecord]:
+    def _select(self, where: str, *values: int) -> list[AnyRecord]:
         rows = self._db.execute(f"SELECT body FROM records WHERE {where} ORDER BY number", values)
         try:
-            return [_decode(body) for (body,) in rows]
+            return [records.decode(body) for (body,) in rows]
         except (msgspec.DecodeError, sqlite3.DatabaseError) as error:
-            raise self._damaged(error) from error
+            raise self._unusable(error) from error
 
     def close(self) -> None:
-        """Close the file, in order."""
+        """Close the file and note that no record is missing."""
         if not self._read_only:
-            with contextlib.suppress(sqlite3.Error):  # a full disk: it will look as after a crash
-                self._db.execute("UPDATE node SET boot = ''")
+            with contextlib.suppress(sqlite3.Error):  # on a full disk: it will look as after a crash
+                self._db.execute("UPDATE node SET boot_id = ''")
         self._db.close()

@@ -1,1 +1,1 @@
-"""How messages travel: TCP, TLS, memory, and faults over any of them."""
+"""Carrying messages between neighbours: TCP with TLS, memory, and faults over either."""

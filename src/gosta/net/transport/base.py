@@ -1,7 +1,7 @@
-"""What carries messages between neighbours: a tiny interface, and what a node has to offer to be called.
+"""The interface of transports, and the callbacks that a node gives to its transport.
 
-Messages are whole: bytes that one side sends arrive at the other as they were, or not at all. They may be lost with a
-connection; nothing that a node does relies on more.
+Messages are whole: bytes sent by one side arrive at the other unchanged, or not at all. They may be lost with a
+connection; nodes rely on nothing more.
 """
 
 from __future__ import annotations
@@ -9,64 +9,62 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-LARGEST: Final = 256 * 1024  # bytes of a message
-
-# Why somebody is turned away: no certificate, or not even TLS; a certificate of another authority; one that is not
-# valid yet or no more; somebody who is no neighbour; all else that keeps two ends from understanding each other.
-REASONS: Final = ("stranger", "authority", "expired", "not a neighbour", "handshake", "frame")
+# Reasons for which a connection is rejected: no certificate, or not TLS; a certificate of another authority; one
+# outside its dates; a node that is not a neighbour; any other failure of the handshake; a frame of invalid length.
+REJECTION_REASONS: Final = ("unauthenticated", "authority", "expired", "not a neighbour", "handshake", "frame")
 
 
 class Loop(Protocol):
-    """Time, and calls to come: asyncio's event loops, or a simulated one."""
+    """A clock with timers: an asyncio event loop, or a virtual clock in tests."""
 
     def time(self) -> float:
-        """Seconds from some beginning."""
+        """Return the time in seconds since an arbitrary start."""
 
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> Any:
-        """Call back after a delay; what is returned has a `cancel()`."""
+        """Schedule a call after a delay in seconds; the returned timer has a `cancel()`."""
 
 
 class Link(Protocol):
-    """A live connection to a neighbour, who is who the name says."""
+    """An open connection to an authenticated neighbour."""
 
     @property
     def neighbour(self) -> str:
-        """Who is at the other end."""
+        """Name of the node at the other end."""
 
     def send(self, message: bytes) -> bool:
-        """Send a message of 1 to LARGEST bytes; False, and nothing is sent, where too much is waiting already."""
+        """Send a message of 1 to MAX_MESSAGE_BYTES; return False, sending nothing, if the buffer is full."""
 
     def close(self) -> None:
-        """Close the connection; the ear hears of it."""
+        """Close the connection; the handler's `on_disconnected` follows."""
 
 
-class Ear(Protocol):
-    """What a node has for its transport to call."""
+class Handler(Protocol):
+    """Callbacks of a transport."""
 
-    def knows(self, name: str) -> bool:
-        """Whether that is a neighbour."""
+    def is_neighbour(self, name: str) -> bool:
+        """Return whether to accept connections of this node."""
 
-    def opened(self, link: Link) -> None:
-        """A connection to a neighbour, whoever called."""
+    def on_connected(self, link: Link) -> None:
+        """Handle a new connection to a neighbour, whichever side dialled."""
 
-    def received(self, link: Link, message: bytes) -> None:
-        """A message."""
+    def on_message(self, link: Link, message: bytes) -> None:
+        """Handle a message."""
 
-    def closed(self, link: Link, why: str) -> None:
-        """A connection that was open is no more."""
+    def on_disconnected(self, link: Link, reason: str) -> None:
+        """Handle the end of a connection."""
 
-    def failed(self, neighbour: str, why: str) -> None:
-        """A call did not come to a connection."""
+    def on_dial_failed(self, neighbour: str, reason: str) -> None:
+        """Handle a `dial` that did not lead to a connection."""
 
-    def refused(self, reason: str, detail: str) -> None:
-        """Somebody was turned away, for one of REASONS."""
+    def on_rejected(self, reason: str, detail: str) -> None:
+        """Handle the rejection of a connection, for one of REJECTION_REASONS."""
 
 
 class Transport(Protocol):
-    """How a node calls its neighbours, and is called."""
+    """Opens connections to neighbours and accepts theirs."""
 
     def dial(self, neighbour: str, address: str) -> None:
-        """Call a neighbour; the ear will hear `opened` or `failed`."""
+        """Connect to a neighbour; the handler's `on_connected` or `on_dial_failed` follows."""
 
     def close(self) -> None:
-        """Close all connections, and take no more."""
+        """Close all connections and accept no more."""

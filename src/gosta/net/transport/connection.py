@@ -1,24 +1,25 @@
-"""A connection: a stream of bytes that becomes a link once the other end has said who it is."""
+"""A TCP connection: a stream of bytes that becomes a link once the other end is identified."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import cast
 
-from gosta.net.transport.base import LARGEST, Ear
-from gosta.net.transport.frames import FrameError, Frames, frame
-from gosta.net.transport.tls import describe
+from gosta.net.limits import MAX_MESSAGE_BYTES
+from gosta.net.transport.base import Handler
+from gosta.net.transport.frames import FrameError, FrameReader, encode_frame
+from gosta.net.transport.tls import describe_error
 
-GREETING = 128  # bytes of the first frame: a name and a network
-WAITING = 64 * 1024  # bytes still to be sent, above which no more are taken
-FAREWELL = 1.0  # seconds in which what is still to be sent must go, once it is closed
+MAX_GREETING_BYTES = 128  # the first frame: a node's name and its network's id, 63 + 1 + 16 bytes
+MAX_WRITE_BUFFER_BYTES = 64 * 1024  # above this, `send` returns False
+CLOSE_TIMEOUT_SECONDS = 1.0  # for buffered bytes to be sent after `close`
 
 
 class Connection(asyncio.BufferedProtocol):
     """A link over a socket.
 
-    The first frame is a greeting; what follows waits until the connection is opened as a link. Nothing is queued: when
-    the other end does not read, `send` says no and nothing is read from it either until it does.
+    The first frame is a greeting; later frames are held back until `establish`. There is no queue of messages: while
+    the other end does not read, `send` returns False and nothing is read from that end either.
     """
 
     transport: asyncio.Transport
@@ -26,85 +27,88 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self) -> None:
         self.neighbour = ""
         loop = asyncio.get_running_loop()
-        self.greeting: asyncio.Future[bytes] = loop.create_future()  # empty: there will be none
+        self.greeting: asyncio.Future[bytes] = loop.create_future()  # empty if the connection ended without one
         self.lost: asyncio.Future[None] = loop.create_future()
-        self.why = ""  # for which it was closed from this end
-        self._ear: Ear | None = None
-        self._frames = Frames(GREETING)
-        self._full = False
-        self._deadline: asyncio.TimerHandle | None = None
+        self.close_reason = ""  # if closed from this end
+        self._handler: Handler | None = None
+        self._frames = FrameReader(MAX_GREETING_BYTES)
+        self._is_full = False
+        self._close_timer: asyncio.TimerHandle | None = None
 
-    def open(self, neighbour: str, ear: Ear) -> None:
-        """Make it a link: its messages go to the ear from now on."""
-        self.neighbour, self._ear = neighbour, ear
-        self._frames.most = LARGEST
-        ear.opened(self)
+    def establish(self, neighbour: str, handler: Handler) -> None:
+        """Make this connection a link, whose messages go to the handler."""
+        self.neighbour, self._handler = neighbour, handler
+        self._frames.max_bytes = MAX_MESSAGE_BYTES
+        handler.on_connected(self)
         self._deliver()
 
     def send(self, message: bytes) -> bool:
-        """Send a message; False, and nothing is sent, where too much is waiting to be sent already."""
-        if self._full or self.transport.is_closing():
+        """Send a message; return False, sending nothing, if the write buffer is full or the connection is closing."""
+        if self._is_full or self.transport.is_closing():
             return False
-        self.transport.write(frame(message))
+        self.transport.write(encode_frame(message))
         return True
 
-    def close(self, why: str = "closed here") -> None:
-        """Close it; what was sent still goes if it can at once."""
+    def close(self, reason: str = "closed by this node") -> None:
+        """Close the connection after sending what is buffered."""
         if not self.transport.is_closing():
-            self.why = why
+            self.close_reason = reason
             self.transport.close()
-            self._deadline = asyncio.get_running_loop().call_later(FAREWELL, self.transport.abort)
+            loop = asyncio.get_running_loop()
+            self._close_timer = loop.call_later(CLOSE_TIMEOUT_SECONDS, self.transport.abort)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: there is a stream, with TLS done."""
-        self.transport = cast("asyncio.Transport", transport)  # uvloop's are no subclass of it
-        self.transport.set_write_buffer_limits(WAITING)
+        """Store the transport; asyncio calls this after the TLS handshake."""
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's transports are no subclass of it
+        self.transport.set_write_buffer_limits(MAX_WRITE_BUFFER_BYTES)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """asyncio: where to put what is read."""
-        return self._frames.room()
+        """Return the buffer that asyncio reads into."""
+        return self._frames.free_space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """asyncio: so much was read."""
-        self._frames.arrived(nbytes)
+        """Process bytes that asyncio has read."""
+        self._frames.advance(nbytes)
         self._deliver()
 
     def pause_writing(self) -> None:
-        """asyncio: too much is waiting to be sent."""
-        self._full = True
+        """Stop reading while the write buffer is full."""
+        self._is_full = True
         self.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """asyncio: most of it went; what was read before goes on only after whoever is sending now is done."""
-        self._full = False
+        """Continue with messages that were read already, after the current sender returns."""
+        self._is_full = False
         asyncio.get_running_loop().call_soon(self._deliver)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio: the stream is no more."""
-        if self._deadline:
-            self._deadline.cancel()
+        """Report the end of the connection."""
+        if self._close_timer:
+            self._close_timer.cancel()
         if not self.greeting.done():
             self.greeting.set_result(b"")
         self.lost.set_result(None)
-        if self._ear:
-            self._ear.closed(self, self.why or (describe(exc) if exc else "closed by the other end"))
+        if self._handler:
+            reason = self.close_reason or (describe_error(exc) if exc else "closed by the other end")
+            self._handler.on_disconnected(self, reason)
 
     def _deliver(self) -> None:
-        while not (self._full or self.transport.is_closing()):
-            if self.greeting.done() and not self._ear:
+        """Deliver complete messages until the write buffer is full."""
+        while not (self._is_full or self.transport.is_closing()):
+            if self.greeting.done() and not self._handler:
                 self.transport.pause_reading()
                 break
             try:
-                message = self._frames.take()
+                message = self._frames.next_message()
             except FrameError as error:
-                self.close(f"it sent {error}")
-                if self._ear:
-                    self._ear.refused("frame", f"{self.neighbour} sent {error}")
+                self.close(f"received {error}")
+                if self._handler:
+                    self._handler.on_rejected("frame", f"{self.neighbour} sent {error}")
                 break
             if message is None:
                 self.transport.resume_reading()
                 break
-            if self._ear:
-                self._ear.received(self, message)
+            if self._handler:
+                self._handler.on_message(self, message)
             else:
                 self.greeting.set_result(message)

@@ -1,125 +1,145 @@
-"""Faults, over any transport: messages that are lost, late, out of order or repeated, and neighbours out of reach.
+"""Faults over any transport: lost, late, reordered and repeated messages, and partitions.
 
-What becomes of a message is its fate: the delays after which copies of it are sent. No copy: it is lost.
+A fault decides for each message after which delays, in seconds, copies of it are sent; no delay: the message is lost.
 
 >>> import random
 >>> rng = random.Random(0)
->>> fate = combine(loss(0.1, rng), duplicate(1.0, rng), delay(0.0, 0.2, rng))
->>> [round(after, 2) for after in fate("a", "b", b"hello")]
+>>> fault = combine(loss(0.1, rng), duplicate(1.0, rng), delay(0.0, 0.2, rng))
+>>> [round(seconds, 2) for seconds in fault("a", "b", b"hello")]
 [0.08, 0.05]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
-from gosta.net.transport.base import Ear, Link, Loop, Transport
+from gosta.net.transport.base import Handler, Link, Loop, Transport
 
-Fate = Callable[[str, str, bytes], list[float]]  # sender, receiver, message -> delays of its copies
-
-
-def loss(chance: float, rng: Random) -> Fate:
-    """Some messages are lost."""
-    return lambda _sender, _receiver, _message: [] if rng.random() < chance else [0.0]
+Fault = Callable[[str, str, bytes], Iterable[float]]  # sender, receiver, message -> delays; b"" stands for a dial
 
 
-def duplicate(chance: float, rng: Random) -> Fate:
-    """Some messages come twice."""
-    return lambda _sender, _receiver, _message: [0.0, 0.0] if rng.random() < chance else [0.0]
+def loss(probability: float, rng: Random) -> Fault:
+    """Return a fault that loses messages at random."""
+    return lambda _sender, _receiver, _message: [] if rng.random() < probability else [0.0]
 
 
-def delay(least: float, most: float, rng: Random) -> Fate:
-    """Messages come later, by seconds between two limits, and so in another order."""
-    return lambda _sender, _receiver, _message: [rng.uniform(least, most)]
+def duplicate(probability: float, rng: Random) -> Fault:
+    """Return a fault that sends messages twice at random."""
+    return lambda _sender, _receiver, _message: [0.0, 0.0] if rng.random() < probability else [0.0]
 
 
-def partition(apart: Callable[[str, str], bool]) -> Fate:
-    """Nothing goes between those who are apart now."""
-    return lambda sender, receiver, _message: [] if apart(sender, receiver) else [0.0]
+def delay(low: float, high: float, rng: Random) -> Fault:
+    """Return a fault that delays each message by random seconds, which also reorders them."""
+    return lambda _sender, _receiver, _message: [rng.uniform(low, high)]
 
 
-def combine(*fates: Fate) -> Fate:
-    """One fate after another, each for every copy that the ones before left; none at all: all goes well."""
+def partition(is_separated: Callable[[str, str], bool]) -> Fault:
+    """Return a fault that loses all messages between nodes that are separated at the time."""
+    return lambda sender, receiver, _message: [] if is_separated(sender, receiver) else [0.0]
 
-    def fate(sender: str, receiver: str, message: bytes) -> list[float]:
+
+def numbered(delays: Mapping[int, Iterable[float]]) -> Fault:
+    """Return a fault that gives the k-th message of all senders, counted from 1, the delays of its number.
+
+    >>> fault = numbered({1: [], 2: [0.0, 0.5]})
+    >>> [list(fault("a", "b", b"hello")) for _ in range(3)]
+    [[], [0.0, 0.5], [0.0]]
+    """
+    count = itertools.count(1)
+    return lambda _sender, _receiver, message: delays.get(next(count), [0.0]) if message else [0.0]
+
+
+def combine(*faults: Fault) -> Fault:
+    """Return the fault that applies several in turn, each to every copy that those before it left."""
+
+    def combined(sender: str, receiver: str, message: bytes) -> list[float]:
         copies = [0.0]
-        for each in fates:
-            copies = [sooner + later for sooner in copies for later in each(sender, receiver, message)]
+        for fault in faults:
+            copies = [before + after for before in copies for after in fault(sender, receiver, message)]
         return copies
 
-    return fate
+    return combined
 
 
-class Faulty:
-    """A transport with faults: the node's transport, and the ear of the transport that it is built on."""
+class FaultyTransport:
+    """A transport with faults on top of another one, whose handler it is."""
 
-    def __init__(self, name: str, ear: Ear, loop: Loop, fate: Fate, build: Callable[[Ear], Transport]) -> None:
+    def __init__(
+        self, name: str, handler: Handler, loop: Loop, fault: Fault, build: Callable[[Handler], Transport]
+    ) -> None:
         self.name = name
         self.loop = loop
-        self.fate = fate
-        self._ear = ear
+        self.fault = fault
+        self._handler = handler
         self._links: dict[Link, FaultyLink] = {}
         self.inner = build(self)
 
     def dial(self, neighbour: str, address: str) -> None:
-        """Call a neighbour; a call that is lost fails."""
-        if self.fate(self.name, neighbour, b""):
+        """Connect to a neighbour, unless the fault loses the dial."""
+        if list(self.fault(self.name, neighbour, b"")):
             self.inner.dial(neighbour, address)
         else:
-            self.loop.call_later(0.0, self._ear.failed, neighbour, "out of reach")
+            self.loop.call_later(0.0, self._handler.on_dial_failed, neighbour, "unreachable")
 
     def close(self) -> None:
-        """Close all connections, and take no more."""
+        """Close all connections and accept no more."""
         self.inner.close()
 
-    def knows(self, name: str) -> bool:
-        """Whether that is a neighbour."""
-        return self._ear.knows(name)
+    def send_late(self, neighbour: str, message: bytes) -> None:
+        """Send a delayed copy over a connection that is open now; it is lost if there is none."""
+        for inner in self._links:
+            if inner.neighbour == neighbour and inner.send(message):
+                break
 
-    def opened(self, link: Link) -> None:
-        """A connection, which the node sees with faults."""
+    def is_neighbour(self, name: str) -> bool:
+        """Return whether to accept connections of this node."""
+        return self._handler.is_neighbour(name)
+
+    def on_connected(self, link: Link) -> None:
+        """Pass on a connection, wrapped so that its messages suffer faults."""
         self._links[link] = FaultyLink(link, self)
-        self._ear.opened(self._links[link])
+        self._handler.on_connected(self._links[link])
 
-    def received(self, link: Link, message: bytes) -> None:
-        """A message: its sender's fate was enough."""
-        self._ear.received(self._links[link], message)
+    def on_message(self, link: Link, message: bytes) -> None:
+        """Pass on a message; faults were applied by its sender."""
+        self._handler.on_message(self._links[link], message)
 
-    def closed(self, link: Link, why: str) -> None:
-        """A connection is no more."""
-        self._ear.closed(self._links.pop(link), why)
+    def on_disconnected(self, link: Link, reason: str) -> None:
+        """Pass on the end of a connection."""
+        self._handler.on_disconnected(self._links.pop(link), reason)
 
-    def failed(self, neighbour: str, why: str) -> None:
-        """A call did not come to a connection."""
-        self._ear.failed(neighbour, why)
+    def on_dial_failed(self, neighbour: str, reason: str) -> None:
+        """Pass on a failed dial."""
+        self._handler.on_dial_failed(neighbour, reason)
 
-    def refused(self, reason: str, detail: str) -> None:
-        """Somebody was turned away."""
-        self._ear.refused(reason, detail)
+    def on_rejected(self, reason: str, detail: str) -> None:
+        """Pass on a rejection."""
+        self._handler.on_rejected(reason, detail)
 
 
 class FaultyLink:
-    """A link on which messages meet their fate as they are sent."""
+    """A link whose messages suffer faults as they are sent."""
 
-    def __init__(self, link: Link, faulty: Faulty) -> None:
+    def __init__(self, link: Link, transport: FaultyTransport) -> None:
         self._link = link
-        self._faulty = faulty
+        self._transport = transport
 
     @property
     def neighbour(self) -> str:
-        """Who is at the other end."""
+        """Name of the node at the other end."""
         return self._link.neighbour
 
     def send(self, message: bytes) -> bool:
-        """Send a message; what is lost, or late, counts as sent."""
-        sent = True
-        for after in self._faulty.fate(self._faulty.name, self.neighbour, message):
-            if after:
-                self._faulty.loop.call_later(after, self._link.send, message)
+        """Send copies of a message as the fault says; lost and late ones count as sent."""
+        transport, is_sent = self._transport, True
+        for seconds in transport.fault(transport.name, self.neighbour, message):
+            if seconds:
+                transport.loop.call_later(seconds, transport.send_late, self.neighbour, message)
             else:
-                sent = self._link.send(message) and sent
-        return sent
+                is_sent = self._link.send(message) and is_sent
+        return is_sent
 
     def close(self) -> None:
         """Close the connection."""

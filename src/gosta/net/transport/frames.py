@@ -1,70 +1,71 @@
-"""Frames: messages on a stream of bytes, each after its length in 4 bytes, the most significant first."""
+"""Frames: messages on a stream of bytes, each preceded by its length as 4 bytes, big-endian."""
 
 from __future__ import annotations
 
-from gosta.net.transport.base import LARGEST
+from gosta.net.limits import MAX_MESSAGE_BYTES
 
-HEADER = 4
-BUFFER = 64 * 1024
+HEADER_BYTES = 4
+BUFFER_BYTES = 64 * 1024  # holds most messages; a larger one gets a buffer of its own
 
 
 class FrameError(ValueError):
-    """Bytes that are no frame."""
+    """A frame of invalid length."""
 
 
-def frame(message: bytes) -> bytes:
-    """A message as it goes over the stream.
+def encode_frame(message: bytes) -> bytes:
+    """Return a message as a frame.
 
-    >>> frame(b"hello")
+    >>> encode_frame(b"hello")
     b'\\x00\\x00\\x00\\x05hello'
     """
-    if not 0 < len(message) <= LARGEST:
-        raise ValueError(f"a message of {len(message)} bytes: 1 to {LARGEST} can be sent")
-    return len(message).to_bytes(HEADER, "big") + message
+    if not 0 < len(message) <= MAX_MESSAGE_BYTES:
+        raise ValueError(f"a message has {len(message)} bytes; it must have 1 to {MAX_MESSAGE_BYTES}")
+    return len(message).to_bytes(HEADER_BYTES, "big") + message
 
 
-class Frames:
-    """Cuts what arrives into messages, without a copy but that of each message.
+class FrameReader:
+    """Splits a stream into messages; the only copy is that of each message out of the buffer.
 
-    Bytes are put where `room` says, `arrived` says how many, and `take` gives the messages one by one. A length is
-    looked at before there is room for it, and each frame is moved once at most, however small the pieces it comes in.
+    The caller writes bytes into `free_space`, reports their number with `advance`, and takes complete messages with
+    `next_message`. A length is validated before memory is allocated for it, and the bytes of a frame are moved at most
+    once, however small the pieces in which they arrive.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most  # bytes of a message that are accepted
-        self._buffer = memoryview(bytearray(BUFFER))
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes  # of a message
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._start = self._end = 0
 
-    def room(self) -> memoryview:
-        """Where the next bytes go; never empty once `take` has given None."""
+    def free_space(self) -> memoryview:
+        """Return the free part of the buffer; it is never empty after `next_message` has returned None."""
         return self._buffer[self._end :]
 
-    def arrived(self, count: int) -> None:
-        """So many bytes were put into the room."""
+    def advance(self, count: int) -> None:
+        """Report that `count` bytes were written into the free space."""
         self._end += count
 
-    def take(self) -> bytes | None:
-        """The next message, or None until more has arrived."""
-        start, waiting = self._start, self._end - self._start
-        needed = HEADER
-        if waiting >= HEADER:
-            length = int.from_bytes(self._buffer[start : start + HEADER], "big")
-            if not 0 < length <= self.most:
-                raise FrameError(f"a frame of {length} bytes: 1 to {self.most} are accepted")
+    def next_message(self) -> bytes | None:
+        """Return the next message, or None if it is not complete yet."""
+        start, available = self._start, self._end - self._start
+        needed = HEADER_BYTES
+        if available >= HEADER_BYTES:
+            length = int.from_bytes(self._buffer[start : start + HEADER_BYTES], "big")
+            if not 0 < length <= self.max_bytes:
+                raise FrameError(f"a frame of {length} bytes; 1 to {self.max_bytes} are accepted")
             needed += length
-            if waiting >= needed:
+            if available >= needed:
                 self._start += needed
-                return bytes(self._buffer[start + HEADER : self._start])
-        self._make_room(needed)
+                return bytes(self._buffer[start + HEADER_BYTES : self._start])
+        self._make_space(needed)
         return None
 
-    def _make_room(self, needed: int) -> None:
-        """Let the frame that has begun fit into the buffer; a large buffer is given up once it is empty."""
+    def _make_space(self, needed: int) -> None:
+        """Make the current frame fit into the buffer; release a large buffer once it is empty."""
         rest = self._buffer[self._start : self._end]
         if not rest:
             self._start = self._end = 0
-            if len(self._buffer) > BUFFER:
-                self._buffer = memoryview(bytearray(BUFFER))
+            if len(self._buffer) > BUFFER_BYTES:
+                self._buffer = memoryview(bytearray(BUFFER_BYTES))
         elif self._start + needed > len(self._buffer):
             if needed > len(self._buffer):
                 self._buffer = memoryview(bytearray(needed))

@@ -1,4 +1,4 @@
-"""A transport in memory, for tests and simulations: no sockets, and the loop says what time it is."""
+"""A transport in memory, for tests: no sockets, and time is that of the given loop."""
 
 from __future__ import annotations
 
@@ -6,130 +6,136 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from gosta.net.transport.base import Ear, Loop
+from gosta.net.transport.base import Handler, Loop
 
 
-class Switch:
-    """Joins ends by their names; what one says the other hears after a delay, in order."""
+class MemoryNetwork:
+    """Connects transports by name; messages arrive after a fixed delay in seconds, in order."""
 
     def __init__(self, loop: Loop, delay: float = 0.0) -> None:
         self.loop = loop
         self.delay = delay
-        self.ends: dict[str, End] = {}
+        self.transports: dict[str, MemoryTransport] = {}
 
-    def attach(self, name: str, ear: Ear) -> End:
-        """A new end, which others can call by its name."""
-        self.ends[name] = End(self, name, ear)
-        return self.ends[name]
+    def attach(self, name: str, handler: Handler) -> MemoryTransport:
+        """Return a new transport that others can dial by its name."""
+        self.transports[name] = MemoryTransport(self, name, handler)
+        return self.transports[name]
 
-    def detach(self, name: str) -> None:
-        """Take an end away, as a crash does: it hears no more, and what it said last is lost."""
-        end = self.ends.pop(name)
-        end.crashed = True
-        for line in end.lines:
-            line.other.cut = True
-            line.other.expect(line.other.lose, "the connection broke")
+    def detach(self, name: str, flush: bool = False) -> None:
+        """Remove a transport as a crash does: its handler is called no more, and the other ends are disconnected.
+
+        Messages in flight are lost, as when a machine loses power; with `flush` they still arrive, as when a process is
+        killed and its kernel sends what is in the socket buffers.
+        """
+        transport = self.transports.pop(name)
+        transport.has_crashed = True
+        for link in transport.links:
+            link.other.is_broken = not flush
+            link.other.schedule(link.other.disconnect, "connection broken")
 
 
-class End:
-    """The transport of one name."""
+class MemoryTransport:
+    """The transport of one node."""
 
-    def __init__(self, switch: Switch, name: str, ear: Ear) -> None:
-        self.switch = switch
+    def __init__(self, network: MemoryNetwork, name: str, handler: Handler) -> None:
+        self.network = network
         self.name = name
-        self.ear = ear
-        self.crashed = False
-        self.lines: dict[Line, None] = {}
+        self.handler = handler
+        self.has_crashed = False
+        self.links: dict[MemoryLink, None] = {}
 
     def dial(self, neighbour: str, address: str) -> None:  # noqa: ARG002
-        """Call a neighbour; the ear will hear `opened` or `failed`."""
-        self.switch.loop.call_later(self.switch.delay, self._reach, neighbour)
+        """Connect to a neighbour; `on_connected` or `on_dial_failed` follows."""
+        self.network.loop.call_later(self.network.delay, self._connect, neighbour)
 
     def close(self) -> None:
-        """Close all connections, and take no more."""
-        if self._attached():
-            del self.switch.ends[self.name]
-        for line in list(self.lines):
-            line.close()
+        """Close all connections and accept no more."""
+        if self._is_attached():
+            del self.network.transports[self.name]
+        for link in list(self.links):
+            link.close()
 
-    def _attached(self) -> bool:
-        return self.switch.ends.get(self.name) is self
+    def _is_attached(self) -> bool:
+        return self.network.transports.get(self.name) is self
 
-    def _reach(self, neighbour: str) -> None:
-        other = self.switch.ends.get(neighbour)
-        if not self._attached():
+    def _connect(self, neighbour: str) -> None:
+        other = self.network.transports.get(neighbour)
+        if not self._is_attached():
             return
         if other is None:
-            self.ear.failed(neighbour, "nobody is there")
-        elif not other.ear.knows(self.name):
-            other.ear.refused("not a neighbour", repr(self.name))
-            self.ear.failed(neighbour, "it hung up")
+            self.handler.on_dial_failed(neighbour, "no node at this address")
+        elif not other.handler.is_neighbour(self.name):
+            other.handler.on_rejected("not a neighbour", repr(self.name))
+            self.handler.on_dial_failed(neighbour, "connection closed by the other end")
         else:
-            mine, theirs = Line(self, neighbour), Line(other, self.name)
+            mine, theirs = MemoryLink(self, neighbour), MemoryLink(other, self.name)
             mine.other, theirs.other = theirs, mine
-            mine.expect(mine.begin)
-            theirs.begin()
+            mine.schedule(mine.establish)
+            theirs.establish()
 
 
-class Line:
-    """One end of a connection: a link."""
+class MemoryLink:
+    """One end of a connection in memory."""
 
-    other: Line
+    other: MemoryLink
 
-    def __init__(self, end: End, neighbour: str) -> None:
+    def __init__(self, transport: MemoryTransport, neighbour: str) -> None:
         self.neighbour = neighbour
-        self.cut = False  # the other end crashed
-        self._end = end
-        self._open = False
-        self._coming: deque[Callable[[], None]] = deque()
-        end.lines[self] = None
+        self.is_broken = False  # the other end crashed, and what it sent is lost
+        self._transport = transport
+        self._is_open = False
+        self._in_flight: deque[Callable[[], None]] = deque()
+        transport.links[self] = None
 
     def send(self, message: bytes) -> bool:
-        """Send a message."""
-        if self._open:
-            self.other.expect(self.other.hear, message)
-        return self._open
+        """Send a message; return False if the connection is closed."""
+        if self._is_open:
+            self.other.schedule(self.other.receive, message)
+        return self._is_open
 
     def close(self) -> None:
-        """Close the connection; both ears hear of it."""
-        if self in self._end.lines:
-            self._end.switch.loop.call_later(0.0, self._tell_closed, self._open, "closed here")
-            self._forget()
-            self.other.expect(self.other.lose, "closed by the other end")
+        """Close the connection; both handlers are told."""
+        if self in self._transport.links:
+            loop = self._transport.network.loop
+            loop.call_later(0.0, self._notify_disconnected, self._is_open, "closed by this node")
+            self._remove()
+            self.other.schedule(self.other.disconnect, "closed by the other end")
 
-    def expect(self, step: Callable[..., None], *about: str | bytes) -> None:
-        """Take a step when all that is on its way has arrived."""
-        self._coming.append(partial(step, *about))
-        self._end.switch.loop.call_later(self._end.switch.delay, self._arrive)
+    def schedule(self, event: Callable[..., None], *args: str | bytes) -> None:
+        """Let an event happen at this end after the network's delay, and after all events scheduled before it."""
+        self._in_flight.append(partial(event, *args))
+        network = self._transport.network
+        network.loop.call_later(network.delay, self._next_event)
 
-    def begin(self) -> None:
-        """Both ends are there."""
-        if self._end.crashed or self not in self._end.lines:
+    def establish(self) -> None:
+        """Open this end of the connection."""
+        if self._transport.has_crashed or self not in self._transport.links:
             return
-        if self.cut:
-            self._end.ear.failed(self.neighbour, "it hung up")
+        if self.is_broken:
+            self._transport.handler.on_dial_failed(self.neighbour, "connection closed by the other end")
             return
-        self._open = True
-        self._end.ear.opened(self)
+        self._is_open = True
+        self._transport.handler.on_connected(self)
 
-    def hear(self, message: bytes) -> None:
-        """A message arrives."""
-        if self._open and not self.cut and not self._end.crashed:
-            self._end.ear.received(self, message)
+    def receive(self, message: bytes) -> None:
+        """Deliver a message."""
+        if self._is_open and not self.is_broken and not self._transport.has_crashed:
+            self._transport.handler.on_message(self, message)
 
-    def lose(self, why: str) -> None:
-        """The other end is no more."""
-        was_open = self._open
-        self._forget()
-        self._tell_closed(was_open, why)
+    def disconnect(self, reason: str) -> None:
+        """Close this end, after the other end was closed or crashed."""
+        was_open = self._is_open
+        self._remove()
+        self._notify_disconnected(was_open, reason)
 
-    def _arrive(self) -> None:
-        self._coming.popleft()()
+    def _next_event(self) -> None:
+        self._in_flight.popleft()()
 
-    def _forget(self) -> None:
-        self._open = False
-        self._end.lines.pop(self, None)
+    def _remove(self) -> None:
+        self._is_open = False
+        self._transport.links.pop(self, None)
 
-    def _tell_closed(self, was_open: bool, why: str) -> None:
-        if was_open and not self._end.crashed:
-            self._end.ear.closed(self, why)
+    def _notify_disconnected(self, was_open: bool, reason: str) -> None:
+        if was_open and not self._transport.has_crashed:
+            self._transport.handler.on_disconnected(self, reason)

@@ -1,6 +1,6 @@
-"""A process that looks like a node from outside: it has a status page, holds its lock and obeys SIGTERM.
+"""A process that looks like a node from outside: it has a status page, holds its lock and stops at SIGTERM.
 
-Files in its folder say how it behaves: ``fails`` (it ends at once), ``fails-once``, ``deaf`` (it ignores SIGTERM).
+Files in its folder change its behaviour: ``fails`` (it ends at once), ``fails-once``, ``ignores-sigterm``.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(sys.argv[1])
-FILE = tomllib.loads((FOLDER / "node.toml").read_text())
-NUMBER = int(FILE["node"]["name"].partition("-")[2])
+CONFIG = tomllib.loads((FOLDER / "node.toml").read_text())
+NUMBER = int(CONFIG["node"]["name"].partition("-")[2])
 STARTED = time.monotonic()
 
 
 def status() -> dict[str, Any]:
     return {
-        "node": FILE["node"]["name"],
-        "network": FILE["network"]["id"],
-        "statistic": FILE["network"]["statistic"],
+        "node": CONFIG["node"]["name"],
+        "network": CONFIG["network"]["id"],
+        "statistic": CONFIG["network"]["statistic"],
         "protocol": "tracking",
         "state": "running",
         "epoch": 1,
         "exchanges": 1234 + NUMBER,
         "rows": 7,
-        "rows_met": 70,
-        "nodes_met": 3,
+        "rows_seen": 70,
+        "nodes_seen": 3,
         "estimate": [0.5 + NUMBER / 1000],
         "low": 0.4,
         "high": 0.625,
-        "level": 0.95,
+        "confidence_level": 0.95,
         "expected_error": 0.0125 if time.monotonic() - STARTED < 0.3 else 0.00125,
         "estimate_epoch": 1,
-        "agreement": 0.0025,
-        "doubt": {"to": "node-1", "since": 2.5} if NUMBER == 0 else None,
+        "max_difference": 0.0025,
+        "pending_offer": {"to": "node-1", "seconds": 2.5} if NUMBER == 0 else None,
         "neighbours": [
-            {"name": name, "connected": True, "meetings": 55, "silent": 0.25, "differs": 0.0025}
-            for name in FILE["neighbours"]
+            {"name": name, "connected": True, "exchanges": 55, "silent_seconds": 0.25, "difference": 0.0025}
+            for name in CONFIG["neighbours"]
         ],
-        "counts": {"offers": 99, "refused: stranger": 3},
-        "uptime": time.monotonic() - STARTED,
+        "counters": {"offers": 99, "rejected: unauthenticated": 3},
+        "uptime_seconds": time.monotonic() - STARTED,
     }
 
 
@@ -64,8 +64,8 @@ class Page(BaseHTTPRequestHandler):
 
 
 def stop(*_arguments: object) -> None:
-    if not (FOLDER / "deaf").exists():
-        (FOLDER / "was-told").touch()
+    if not (FOLDER / "ignores-sigterm").exists():
+        (FOLDER / "got-sigterm").touch()
         os._exit(0)
 
 
@@ -80,7 +80,7 @@ def main() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
-        host, _, port = FILE["node"]["status"].rpartition(":")
+        host, _, port = CONFIG["node"]["status_page"].rpartition(":")
         ThreadingHTTPServer((host, int(port)), Page).serve_forever()
 
 

@@ -1,0 +1,71 @@
+"""The lock on a node's folder: at most one process runs a node, and others can tell whether one does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from gosta.errors import NetworkError
+from gosta.net.config import LOCK_FILE
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+ATTEMPTS, RETRY_SECONDS = 10, 0.05  # `is_running` of another process holds the lock for a moment
+
+
+def check_platform() -> None:
+    """Raise `NetworkError` where nodes cannot run: they need file locks and signals of Unix."""
+    if fcntl is None:
+        raise NetworkError("running nodes is supported on Linux and macOS only; 'gosta network init' works here too")
+
+
+@contextlib.contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Hold the lock on a node's folder, with the process id written into it; raise `NetworkError` if it is taken."""
+    check_platform()
+    try:
+        lock = (folder / LOCK_FILE).open("a+")
+    except OSError as error:
+        raise NetworkError(f"cannot write to {folder}: {error.strerror}; a node keeps its journal there") from None
+    with lock:
+        for attempts_left in reversed(range(ATTEMPTS)):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if not attempts_left:
+                    raise NetworkError(f"{folder} is run by another process already; stop that one first") from None
+                time.sleep(RETRY_SECONDS)
+        lock.seek(0)
+        lock.truncate()
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
+def is_running(folder: Path) -> bool:
+    """Return whether a process runs the node in this folder."""
+    if fcntl is None:
+        return False
+    try:
+        with (folder / LOCK_FILE).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def process_id(folder: Path) -> int:
+    """Return the id of the process that runs the node in this folder."""
+    try:
+        return int((folder / LOCK_FILE).read_text()[:20])
+    except (OSError, ValueError):
+        raise NetworkError(f"{folder / LOCK_FILE} has no process id; stop the node by hand") from None

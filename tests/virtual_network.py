@@ -1,0 +1,294 @@
+"""A network in virtual time: real nodes and journals on the shipped memory transport, with faults and crashes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+from virtual_clock import Timer, VirtualClock
+
+from gosta.net.audit import consistency
+from gosta.net.config import NodeConfig, NodeSettings, Task
+from gosta.net.node.node import Node
+from gosta.net.node.source import Source, fingerprint
+from gosta.net.protocol.peer import Identity, Peer
+from gosta.net.protocol.records import AnyRecord
+from gosta.net.storage.journal import Journal
+from gosta.net.transport import faults
+from gosta.net.transport.base import Link
+from gosta.net.transport.faults import FaultyTransport
+from gosta.net.transport.memory import MemoryNetwork
+
+HERE = Path(__file__).parent
+LATENCY_SECONDS = 0.01
+
+
+class Crash(BaseException):
+    """The process is killed."""
+
+
+class Fault(NamedTuple):
+    """A fault: its kind, when (the number of a message or of a write, or a time), at which nodes, for how long."""
+
+    kind: str
+    at: float
+    node: str = ""
+    seconds: float = 0.0
+
+
+class MemoryJournal(Journal):
+    """A journal in memory that outlives its node; a write can fail, or be the last thing that a node does."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+        self.fault: Callable[[int], str] = lambda write: ""
+        super().__init__(":memory:")
+
+    def append(self, new: Sequence[AnyRecord]) -> None:
+        self.writes += 1
+        fault = self.fault(self.writes)
+        if fault == "crash before":
+            raise Crash
+        if fault == "full":
+            raise sqlite3.OperationalError("database or disk is full")
+        super().append(new)
+        if fault == "crash after":
+            raise Crash
+
+    def close(self) -> None:
+        pass
+
+
+class NodeLife:
+    """One life of a node, from start to crash: its clock, and the handler of its transport.
+
+    Timers and callbacks after the crash are dropped; an exception `Crash` inside a callback ends the life.
+    """
+
+    def __init__(self, network: VirtualNetwork, name: str) -> None:
+        self.network, self.name = network, name
+        self.node: Node | None = None
+
+    def call(self, callback: Callable[..., Any], *args: Any) -> None:
+        if self.node is not None:
+            try:
+                callback(*args)
+            except Crash:
+                self.network.crash(self.name, 1.0 + self.network.rng.random())
+
+    def time(self) -> float:
+        return self.network.clock.now
+
+    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> Timer:
+        return self.network.clock.call_later(delay, self.call, callback, *args)
+
+    def is_neighbour(self, name: str) -> bool:
+        return self.node is not None and self.node.is_neighbour(name)
+
+    def on_connected(self, link: Link) -> None:
+        if self.node is not None:
+            self.call(self.node.on_connected, link)
+
+    def on_message(self, link: Link, message: bytes) -> None:
+        if self.node is not None:
+            self.call(self.node.on_message, link, message)
+
+    def on_disconnected(self, link: Link, reason: str) -> None:
+        if self.node is not None:
+            self.call(self.node.on_disconnected, link, reason)
+
+    def on_dial_failed(self, neighbour: str, reason: str) -> None:
+        if self.node is not None:
+            self.call(self.node.on_dial_failed, neighbour, reason)
+
+    def on_rejected(self, reason: str, detail: str) -> None:
+        if self.node is not None:
+            self.call(self.node.on_rejected, reason, detail)
+
+
+class VirtualNetwork:
+    """Nodes with their journals, and the faults between them."""
+
+    def __init__(
+        self,
+        parts: Sequence[np.ndarray[Any, Any]],
+        edges: Sequence[tuple[int, int]],
+        schedule: Sequence[Fault] = (),
+        seed: int = 0,
+        statistic: str = "gini-mean-difference",
+        protocol: str = "tracking",
+        confidence_level: float | None = None,
+        exchanges_per_second: float = 4.0,
+        loss: float = 0.0,
+        epoch_seconds: float = 0.0,
+    ) -> None:
+        self.clock, self.rng, self.schedule, self.loss = VirtualClock(), Random(seed), list(schedule), loss
+        self.memory, self.messages = MemoryNetwork(self.clock, LATENCY_SECONDS), 0
+        self.fault = faults.combine(
+            faults.numbered({int(one.at): _delays(one) for one in schedule if one.kind in ("lose", "repeat", "delay")}),
+            faults.partition(self.is_separated),
+            lambda *message: faults.loss(self.loss, self.rng)(*message),
+        )
+        self.task = Task("0123456789abcdef", statistic, protocol, confidence_level, encoded_columns=parts[0].shape[1])
+        self.fingerprint = fingerprint(self.task, HERE)
+        self.names = [f"node-{k}" for k in range(len(parts))]
+        self.neighbours: dict[str, dict[str, str]] = {name: {} for name in self.names}
+        for i, j in edges:
+            first, second = self.names[i], self.names[j]
+            self.neighbours[first][second] = self.neighbours[second][first] = "address"
+        self.exchanges_per_second, self.epoch_seconds = exchanges_per_second, epoch_seconds
+        self.journals = {name: MemoryJournal() for name in self.names}
+        self.lives: dict[str, NodeLife] = {}
+        self.transports: dict[str, FaultyTransport] = {}
+        self.parts = dict(zip(self.names, parts, strict=True))
+        self.incarnations = dict.fromkeys(self.names, 1)
+        self.boot_ids = dict.fromkeys(self.names, "first boot")
+        for name in self.names:
+            self.journals[name].fault = self._write_fault(name)
+            self.start(name)
+        for one in self.schedule:
+            if one.kind == "crash":
+                self.clock.call_later(one.at, self.crash, one.node, one.seconds)
+
+    def _write_fault(self, name: str) -> Callable[[int], str]:
+        mine = [one for one in self.schedule if one.node == name and "write" in one.kind]
+        crashes = {int(one.at): one.kind.removesuffix(" write") for one in mine if one.kind != "full write"}
+        full = {k for one in mine if one.kind == "full write" for k in range(int(one.at), int(one.at) + 5)}
+        return lambda write: "full" if write in full else crashes.get(write, "")
+
+    def _apply_faults(self, sender: str, receiver: str, message: bytes) -> Iterator[float]:
+        """Yield 0 for each copy of a message to send now; then crash the sender if that is on the schedule.
+
+        A late copy is sent over the connection that is open then, which may belong to a later life of either node.
+        """
+        for delay in self.fault(sender, receiver, message):
+            if delay:
+                self.clock.call_later(delay, self._send_late, sender, receiver, message)
+            else:
+                yield delay
+        if message:
+            self.messages += 1
+            if any(one.kind == "crash after message" and one.at == self.messages for one in self.schedule):
+                raise Crash
+
+    def _send_late(self, sender: str, receiver: str, message: bytes) -> None:
+        self.transports[sender].send_late(receiver, message)
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """The running nodes."""
+        return {name: life.node for name, life in self.lives.items() if life.node is not None}
+
+    def source(self, name: str) -> Source:
+        return Source(name, self.task, self.parts[name], self.neighbours[name], HERE)
+
+    def identity(self, name: str) -> Identity:
+        incarnation = self.journals[name].incarnation(name, self.incarnations[name])
+        return Identity(name, self.task.id, self.fingerprint, incarnation)
+
+    def start(self, name: str) -> None:
+        """Start a node from its journal."""
+        settings = NodeSettings(
+            name, "address", exchanges_per_second=self.exchanges_per_second, epoch_seconds=self.epoch_seconds
+        )
+        config = NodeConfig(self.task, settings, self.neighbours[name])
+        life, rng = NodeLife(self, name), Random(f"{self.rng.random()} {name}")
+        self.lives[name] = life
+        journal, identity, source = self.journals[name], self.identity(name), self.source(name)
+        life.node = node = Node(config, identity, source, journal, life, rng, lambda event, **fields: None)
+        self.transports[name] = FaultyTransport(
+            name, life, self.clock, self._apply_faults, lambda handler: self.memory.attach(name, handler)
+        )
+        life.call(node.start, self.transports[name], self.boot_ids[name])
+
+    def crash(self, name: str, seconds: float) -> None:
+        """Kill a node, and start it again later."""
+        if name in self.nodes:
+            self.lives.pop(name).node = None
+            self.memory.detach(name, flush=True)
+            self.clock.call_later(seconds, self.start, name)
+
+    def is_separated(self, first: str, second: str) -> bool:
+        """Return whether a partition separates two nodes now."""
+        return any(
+            one.kind == "partition"
+            and one.at <= self.clock.now < one.at + one.seconds
+            and (first in one.node.split()) != (second in one.node.split())
+            for one in self.schedule
+        )
+
+    def end_faults(self) -> None:
+        """Let everything work from now on."""
+        self.schedule.clear()
+        self.loss = 0.0
+        self.fault = faults.combine()
+        for journal in self.journals.values():
+            journal.fault = lambda write: ""
+
+    def change(self, name: str, rows: np.ndarray[Any, Any] | None = None, without: str = "") -> None:
+        """Give a node other rows, or remove one of its neighbours, as its files would say."""
+        if rows is not None:
+            self.parts[name] = rows
+        self.neighbours[name] = {other: at for other, at in self.neighbours[name].items() if other != without}
+        if name in self.nodes:
+            node = self.nodes[name]
+            config = NodeConfig(self.task, node.config.node, self.neighbours[name])
+            self.lives[name].call(node.change, config, self.source(name))
+
+    def lose_journal(self, name: str) -> None:
+        """Crash a node and replace its journal with an empty one."""
+        self.crash(name, 1.0)
+        self.journals[name] = MemoryJournal()
+        self.incarnations[name] += 1
+
+    def restore_backup(self, name: str, records: int) -> None:
+        """Replace a node's journal with an older copy, of which the node cannot know."""
+        self.lose_power(name, records)
+        self.boot_ids[name] = "first boot"
+
+    def lose_power(self, name: str, records: int) -> None:
+        """Crash a node's machine, and lose the last records, which were not on the disk yet."""
+        self.crash(name, 1.0)
+        journal = self.journals[name]
+        journal._db.execute("DELETE FROM records WHERE number > ?", (journal.last_number - records,))
+        journal.last_number -= records
+        self.boot_ids[name] += " and another"
+
+    def remove(self, name: str) -> None:
+        """Let a node leave for good."""
+        self.crash(name, float("inf"))
+        self.names.remove(name)
+        for other in self.neighbours.pop(name):
+            self.change(other, without=name)
+
+    @property
+    def peers(self) -> dict[str, Peer]:
+        """The peers of all nodes; those of stopped nodes are restored from their journals."""
+        found = {name: node.peer for name, node in self.nodes.items()}
+        for name in self.names:
+            if name not in found:
+                peer = Peer(self.identity(name), self.source(name), self.neighbours[name], self.task.confidence_level)
+                peer.restore(*self.journals[name].load())
+                found[name] = peer
+        return {name: found[name] for name in self.names}
+
+    def check(self) -> None:
+        """Check that every visitor exists once, and that both sides have the same exchanges."""
+        peers = self.peers
+        if len({peer.epoch for peer in peers.values()}) == 1:
+            assert consistency.find_lost_or_duplicated(peers) == []
+            records = {name: self.journals[name].load_epoch()[1] for name in self.names}
+            consistency.order_exchanges(records, peers)
+
+    def estimates(self) -> np.ndarray[Any, Any]:
+        """Return the estimates that all nodes report."""
+        return np.array([peer.report().value for peer in self.peers.values()])  # type: ignore[union-attr]
+
+
+def _delays(fault: Fault) -> list[float]:
+    """Return the delays of the copies of a message."""
+    return {"lose": [], "repeat": [0.0, fault.seconds], "delay": [fault.seconds]}[fault.kind]
