@@ -76,13 +76,14 @@ def exact(
         if name not in known:
             raise unknown("option", name, sorted(known))
     records: list[Record] = []
-    cells: list[tuple[str, ...]] = []
+    columns = [f"{numbers.percent(level, 'g')} interval"] if level is not None else []
+    cells: list[tuple[str, ...]] = [("statistic", "value", *columns, "columns")]
     for chosen in STATISTICS.values():
         try:
             record = compute(chosen, {k: v for k, v in given.items() if k in chosen.options})
         except InputError as error:
             reason = str(error).removeprefix(chosen.name + ": ").partition(";")[0]
-            cells.append((chosen.name, numbers.NONE, *[numbers.NONE] * (level is not None), reason))
+            cells.append((chosen.name, numbers.NONE, *[numbers.NONE] * len(columns), reason))
         else:
             records.append(record)
             cells.append(_cells(record))
@@ -119,21 +120,17 @@ def _text(record: Record) -> str:
     n = record["n"]
     lines = [f"{record['statistic']} of {record['data']}: {record['value']}"]
     if "interval" in record:
-        lines.append(f"  {_interval(record)}, standard error {numbers.number(record['interval']['standard_error'], 3)}")
+        interval = record["interval"]
+        ends, level = numbers.interval(interval["low"], interval["high"]), numbers.percent(interval["level"], "g")
+        lines.append(f"  {ends} ({level} interval), standard error {numbers.number(interval['standard_error'], 3)}")
     lines.append(f"  {n:,} rows, {n * (n - 1) // 2:,} pairs, {record['seconds']:.2g} s")
     lines.append(f"  from {_columns(record)}")
     return "\n".join(lines)
 
 
 def _cells(record: Record) -> tuple[str, ...]:
-    interval = [_interval(record)] if "interval" in record else []
+    interval = [numbers.interval(record["interval"]["low"], record["interval"]["high"])] if "interval" in record else []
     return record["statistic"], numbers.number(record["value"]), *interval, _columns(record)
-
-
-def _interval(record: Record) -> str:
-    interval = record["interval"]
-    level = numbers.percent(interval["level"], "g")
-    return f"{numbers.interval(interval['low'], interval['high'])} ({level} interval)"
 
 
 def _columns(record: Record) -> str:

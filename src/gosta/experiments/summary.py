@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gosta.experiments.study import Job
+from gosta.views import numbers, terminal
 from gosta.views.plots import COLOURS, ErrorCurve, draw_curve, matplotlib, new_figure
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def summary(found: Sequence[Mapping[str, Any]]) -> str:
     lines = [] if done.empty else _table(done)
     reasons = dict.fromkeys(record["failed"] for record in failed)
     if failed:
-        lines.append(f"{_count(len(failed), 'job')} failed:")
+        lines.append(f"{numbers.count(len(failed), 'job')} failed:")
     for reason in reasons:
         those = [record for record in failed if record["failed"] == reason]
         more = f" and {len(those) - 1} more" if len(those) > 1 else ""
@@ -71,20 +72,17 @@ def _table(done: pd.DataFrame) -> list[str]:
     if "seed" in varied and len(done) > MOST_LINES:
         varied.remove("seed")
         shared.append(f"means over {done['seed'].nunique()} seeds")
-    numbers = ["error", "spread", "units"]
     groups = done.groupby(varied, sort=False) if varied else [((), done)]
     rows = []
     for names, group in groups:
-        error, spread, units = (float(group[name].mean()) for name in numbers)
+        error, spread, units = (float(group[name].mean()) for name in ("error", "spread", "units"))
         relative = bool(group["relative"].all())
-        rows.append([*map(_shown, names), _share(error, relative), _share(spread, relative), f"{units:,.0f}"])
+        rows.append(
+            [*map(_shown, names), numbers.error(error, relative), numbers.error(spread, relative), f"{units:,.0f}"]
+        )
     head = [*varied, "error", "spread", "numbers sent"]
-    widths = [max(len(row[c]) for row in [head, *rows]) for c in range(len(head))]
-    left = {name for name in varied if name not in ("n", "seed")}
-    lines = [", ".join(shared)]
-    for row in [head, *rows]:
-        cells = [t.ljust(w) if h in left else t.rjust(w) for t, w, h in zip(row, widths, head, strict=True)]
-        lines.append(("  " + "  ".join(cells)).rstrip())
+    right = [k for k, name in enumerate(head) if name not in ("data", "statistic", "graph", "protocol")]
+    lines = [", ".join(shared), terminal.columns([head, *rows], right)]
     kinds = {True: "relative error", False: "absolute error where the exact value is 0"}
     kind = ", ".join(kinds[relative] for relative in sorted(done["relative"].unique(), reverse=True))
     return [*lines, f"error: {kind}, mean over nodes; spread: its standard deviation over nodes"]
@@ -96,16 +94,8 @@ def _named(record: Mapping[str, Any]) -> str:
     return f"{subject}{size}, seed {record['seed']}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:,}"
-
-
-def _share(value: float, relative: bool) -> str:
-    return f"{100 * value:.3g} %" if relative else f"{value:.3g}"
 
 
 def draw(frame: pd.DataFrame, title: str) -> Any:
@@ -157,7 +147,7 @@ def _floor(subject: pd.DataFrame) -> float | None:
 
 def _caption(frame: pd.DataFrame, bands: bool, left_out: int) -> str:
     runs, seeds = int(frame["runs"].max()), frame["seed"].nunique()
-    parts = [f"mean of {_count(runs, 'run')}" + (f" for each of {seeds} seeds" if seeds > 1 else "")]
+    parts = [f"mean of {numbers.count(runs, 'run')}" + (f" for each of {seeds} seeds" if seeds > 1 else "")]
     parts += ["bands: spread over nodes"] * bands + [f"{left_out} more rows have no room here"] * bool(left_out)
     return "; ".join(parts)
 

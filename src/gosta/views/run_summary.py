@@ -65,7 +65,7 @@ def text(records: Sequence[RunRecord]) -> str:
     where = f"{first['n']:,} nodes, {first['edges']:,} edges"
     if "rows_per_node" in first:
         smallest, largest = first["rows_per_node"]
-        where += f", {first['rows']:,} rows ({smallest:,} to {largest:,} a node)"
+        where += f", {first['rows']:,} rows ({smallest:,} to {largest:,} per node)"
     stopped = "until" in first and first["until"]["stopped"]
     after = "until the nodes stopped" if stopped else f"after {first['iterations']:,} iterations"
     rows = [("protocol", "estimate", "error", "spread", "numbers sent", "seconds"), *map(_row, records)]

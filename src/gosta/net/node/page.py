@@ -28,13 +28,16 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield f"{numbers.percent(status.confidence_level, 'g')} interval", numbers.interval(status.low, status.high)
     if status.pending_offer:
         yield "waiting for reply", f"from {status.pending_offer.to}, {numbers.duration(status.pending_offer.seconds)}"
-    yield "expected error", numbers.error(status.expected_error)
-    yield "largest difference from a neighbour", numbers.error(status.max_difference)
+    if status.expected_error is not None:
+        yield "expected error", numbers.error(status.expected_error)
+    if status.max_difference is not None:
+        yield "largest difference from a neighbour", numbers.error(status.max_difference)
     yield "nodes seen", f"{status.nodes_seen:,}, with {status.rows_seen:,} rows; {status.rows:,} rows are its own"
     yield "exchanges", f"{status.exchanges:,} in epoch {status.epoch}"
     yield "protocol", status.protocol
     yield "network", status.network
-    yield "running for", numbers.duration(status.uptime_seconds)
+    if status.uptime_seconds is not None:
+        yield "running for", numbers.duration(status.uptime_seconds)
 
 
 def neighbours(status: Status) -> list[tuple[str, ...]]:
