@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,7 @@ from gosta.cli import status as shown
 from gosta.errors import NetworkError
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node
 from gosta.net.deploy import folders, plan, supervisor
-from gosta.net.deploy.query import all_within, query_status, spread
-from gosta.net.deploy.supervisor import View
+from gosta.net.deploy.query import View, all_within, query_status, spread
 from gosta.net.node import lock
 from gosta.net.node.status import Status
 
@@ -235,9 +233,7 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
         assert folder.name == "node-2"
         return msgspec.structs.replace(found, node="node-2", state="stopped", uptime_seconds=None, pending_offer=None)
 
-    module = types.ModuleType("gosta.net.node.stopped")
-    module.status_from_journal = from_journal  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "gosta.net.node.stopped", module)
+    monkeypatch.setattr("gosta.net.deploy.query.status_from_journal", from_journal)
     files = [read_node(network / f"node-{k}" / "node.toml") for k in range(2)]
     nodes = [subprocess.Popen(fake_node(network / f"node-{k}")) for k in range(2)]
     try:

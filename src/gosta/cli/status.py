@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gosta.cli import options
-from gosta.errors import GostaError, InputError
+from gosta.errors import InputError
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
-    from gosta.net.deploy.supervisor import View
+    from gosta.net.deploy.query import View
     from gosta.net.node.status import Status
 
 EXAMPLES = """
@@ -39,26 +39,20 @@ def status(
     as_json: options.Json = False,
 ) -> None:
     """Show the status of a node: estimate, neighbours, events; or of all nodes of a network."""
-    from concurrent.futures import ThreadPoolExecutor
-
     from gosta.net.config import NETWORK_FILE
-    from gosta.net.deploy.folders import load_network
-    from gosta.net.deploy.supervisor import View
+    from gosta.net.deploy.query import View, read_status, view_network
 
-    if not (folder / NETWORK_FILE).exists():
-        if not folder.is_dir():
-            raise InputError(f"no such folder: {folder}")
-        found = _answer(folder) or _journal(folder)
+    if (folder / NETWORK_FILE).exists():
+        views = view_network(folder)
+        if as_json:
+            print("\n".join(map(record, views)))
+        else:
+            print(table(views), summary(views), *EXPLANATION, sep="\n")
+    elif folder.is_dir():
+        found = read_status(folder)
         print(record(View(found.node, found.state, 0, found)) if as_json else _text(found))
-        return
-    names = list(load_network(folder).nodes)
-    with ThreadPoolExecutor(32) as pool:
-        answers = dict(zip(names, pool.map(_answer, [folder / name for name in names]), strict=True))
-    views = [_view(folder / name, found) for name, found in answers.items()]
-    if as_json:
-        print("\n".join(map(record, views)))
     else:
-        print(table(views), summary(views), *EXPLANATION, sep="\n")
+        raise InputError(f"no such folder: {folder}")
 
 
 def record(view: View) -> str:
@@ -124,34 +118,3 @@ def _text(status: Status) -> str:
         terminal.definitions(page.events(status)),
     ]
     return "\n".join([status.node, *filter(None, parts)])
-
-
-def _answer(folder: Path) -> Status | None:
-    """Return the status that a running node reports."""
-    from gosta.net.config import NODE_FILE, read_node
-    from gosta.net.deploy.query import query_status
-
-    try:
-        return query_status(read_node(folder / NODE_FILE))
-    except GostaError:
-        return None
-
-
-def _view(folder: Path, found: Status | None) -> View:
-    """Return a node that answered, or what its journal holds."""
-    from gosta.net.deploy.supervisor import View
-
-    try:
-        found = found or _journal(folder)
-    except GostaError:
-        return View(folder.name, "no answer" if folder.is_dir() else "not on this machine", 0, None)
-    return View(folder.name, found.state, 0, found)
-
-
-def _journal(folder: Path) -> Status:
-    from gosta.net.node.lock import is_running
-    from gosta.net.node.stopped import status_from_journal
-
-    if is_running(folder):
-        raise InputError(f"{folder}: the node is running but does not answer, or has no status page in its node.toml")
-    return status_from_journal(folder)

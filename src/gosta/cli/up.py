@@ -16,7 +16,7 @@ from gosta.cli import status as shown
 from gosta.errors import InputError, shorten
 
 if TYPE_CHECKING:
-    from gosta.net.deploy.supervisor import View
+    from gosta.net.deploy.query import View
 
 EXAMPLES = """
 [bold]Examples[/bold]

@@ -22,6 +22,7 @@ from gosta.net.protocol.records import ExchangeCompleted
 from gosta.net.storage.journal import MAX_KEPT_EXCHANGES
 from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
+from gosta.views import numbers
 
 ERROR_TOLERANCE = 3.0  # actual errors may be so many times the largest expected error,
 MIN_TOLERANCE = 0.01  # at least this,
@@ -136,7 +137,7 @@ def _check_estimates(journals: Journals) -> Finding:
     else:
         tolerance, why = max(MIN_TOLERANCE, ERROR_TOLERANCE * max(known)), "from the errors that the nodes expect"
     evidence = (
-        f"exact {', '.join(f'{value:.6g}' for value in exact)}; error {100 * errors.mean():.2g} % on average, "
-        f"{100 * errors.max():.2g} % at most; tolerance {100 * tolerance:.2g} %, {why}"
+        f"exact {numbers.number(exact.tolist())}; error {numbers.error(errors.mean())} on average, "
+        f"{numbers.error(errors.max())} at most; tolerance {numbers.error(tolerance)}, {why}"
     )
     return Finding("estimates agree with the value over all rows", bool(errors.max() <= tolerance), evidence)

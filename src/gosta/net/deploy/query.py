@@ -1,21 +1,37 @@
-"""Querying running nodes for their status over HTTP."""
+"""The status of nodes: of a running node over HTTP, of a stopped one from its journal."""
 
 from __future__ import annotations
 
 import http.client
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from gosta.errors import InputError
+from gosta.errors import GostaError, InputError, NetworkError
 from gosta.net.addresses import parse
-from gosta.net.config import NodeConfig
+from gosta.net.config import NODE_FILE, NodeConfig, read_node
+from gosta.net.deploy.folders import load_network
+from gosta.net.node.lock import is_running
 from gosta.net.node.status import Status
+from gosta.net.node.stopped import status_from_journal
 
 TIMEOUT_SECONDS = 2.0
 MAX_RESPONSE_BYTES = 1 << 22  # a status with 30,000 neighbours
+QUERY_THREADS = 32
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where to reach a node that listens on all interfaces
+
+
+class View(NamedTuple):
+    """A node as seen from outside."""
+
+    name: str
+    state: str
+    restarts: int
+    status: Status | None  # from the last query that was answered, or from the journal
 
 
 def query_status(config: NodeConfig, timeout_seconds: float = TIMEOUT_SECONDS) -> Status | None:
@@ -33,6 +49,39 @@ def query_status(config: NodeConfig, timeout_seconds: float = TIMEOUT_SECONDS) -
             connection.close()
     except (OSError, http.client.HTTPException, msgspec.DecodeError, InputError):
         return None
+
+
+def read_status(folder: Path) -> Status:
+    """Return the status of the node in a folder, whether it is running or not."""
+    return query_status(read_node(folder / NODE_FILE)) or _status_from_journal(folder)
+
+
+def view_network(folder: Path) -> list[View]:
+    """Return all nodes of a network."""
+    folders = [folder / name for name in load_network(folder).nodes]
+    with ThreadPoolExecutor(QUERY_THREADS) as pool:
+        return [_view(one, status) for one, status in zip(folders, pool.map(_try_query, folders), strict=True)]
+
+
+def _try_query(folder: Path) -> Status | None:
+    try:
+        return query_status(read_node(folder / NODE_FILE))
+    except GostaError:
+        return None
+
+
+def _view(folder: Path, status: Status | None) -> View:
+    try:
+        status = status or _status_from_journal(folder)
+    except GostaError:
+        return View(folder.name, "no answer" if folder.is_dir() else "not on this machine", 0, None)
+    return View(folder.name, status.state, 0, status)
+
+
+def _status_from_journal(folder: Path) -> Status:
+    if is_running(folder):
+        raise NetworkError(f"{folder}: the node is running but does not answer, or has no status_page in node.toml")
+    return status_from_journal(folder)
 
 
 def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None:

@@ -13,12 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 from gosta.errors import InputError, NetworkError
 from gosta.net.config import LOG_FILE, NETWORK_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.deploy.folders import load_network
-from gosta.net.deploy.query import all_within, query_status
+from gosta.net.deploy.query import QUERY_THREADS, View, all_within, query_status
 from gosta.net.node import lock
 from gosta.net.node.status import Status
 
@@ -28,7 +27,6 @@ EARLY_SECONDS = 10.0  # a node that ends sooner ended right after its start
 MAX_EARLY_ENDS = 5  # in a row, after which a restart will not help
 RESTART_SECONDS = 0.25, 10.0  # before a restart: the first time, doubled each time, and at most
 STOP_TIMEOUT_SECONDS = 10.0  # for nodes to stop after SIGTERM
-QUERY_THREADS = 32
 
 Command = Callable[[Path], Sequence[str]]
 
@@ -36,15 +34,6 @@ Command = Callable[[Path], Sequence[str]]
 def node_command(folder: Path) -> list[str]:
     """Return the command that runs the node in a folder."""
     return [sys.executable, "-m", "gosta", "node", str(folder)]
-
-
-class View(NamedTuple):
-    """A node as its supervisor sees it."""
-
-    name: str
-    state: str
-    restarts: int
-    status: Status | None  # from the last query that was answered
 
 
 Show = Callable[[Sequence[View], float], None]  # called with all nodes and the seconds since the start
