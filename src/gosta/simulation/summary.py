@@ -36,7 +36,7 @@ def plot(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "iterat
         f"{about['statistic']} of {about['data']}, {about['graph']}, n = {about['n']:,}{rows}\n"
         f"mean of {about['runs']} run{'s' * (about['runs'] > 1)}{running}; bands: spread over nodes",
         "numbers sent" if against == "units" else "iterations (edges drawn)",
-        "relative error" if about["relative"] else "absolute error",
+        relative=about["relative"],
         log_x=about["spacing"] == "log",
         target_error=about["until"],
         ax=ax,

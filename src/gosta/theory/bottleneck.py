@@ -10,6 +10,7 @@ from gosta import graphs
 from gosta.graphs.graph import Graph
 from gosta.runtime.arrays import Integers
 from gosta.theory.spectrum import slowest_mode
+from gosta.views.numbers import percent
 
 MAX_RANGES = 3  # ranges of node numbers in a description
 NARROW = 0.25  # random graphs of four neighbours each have cuts down to 0.3 of the weight between random sides
@@ -79,7 +80,7 @@ def _description(graph: Graph, side: Integers, edges: int, share: float) -> str:
         sides = f"{count:,} node{'s' * (count > 1)} ({named}) and the other {rest:,}"
     joined = f"{sides} are joined by {edges:,} of {graph.m:,} edges"
     if share > NARROW:
-        return f"none to speak of: {joined}, {100 * share:.0f} % of the weight between random sides of these sizes"
+        return f"none to speak of: {joined}, {percent(share, '.0f')} of the weight between random sides of these sizes"
     return joined
 
 

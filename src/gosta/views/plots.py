@@ -6,7 +6,7 @@ The functions take arrays and labels, so that simulations, sweeps and the paper'
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
+from gosta.views.numbers import percent
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 COLOURS = {
@@ -78,12 +79,38 @@ def draw_curve(
         ax.fill_between(curve.x, mean / factor, mean * factor, color=colour, alpha=band_opacity, linewidth=0)
 
 
+def set_scales(ax: Any, relative: bool = True, log_x: bool = False) -> None:
+    """Make the error axis logarithmic, in per cent for relative errors, and abbreviate large numbers on the other."""
+    abbreviate = matplotlib("ticker").EngFormatter()
+    ax.set_yscale("log")
+    ax.set_xscale("log" if log_x else "linear")
+    if relative:
+        _label_logarithmic(ax.yaxis, lambda value: percent(value, "g"))
+    if log_x:
+        _label_logarithmic(ax.xaxis, abbreviate)
+    else:
+        ax.xaxis.set_major_formatter(abbreviate)
+    ax.grid(alpha=0.3, linewidth=0.5)
+
+
+def _label_logarithmic(axis: Any, write: Callable[[float], str]) -> None:
+    """Label the ticks that matplotlib labels on a logarithmic axis, in our own format."""
+    base = matplotlib("ticker").LogFormatter
+
+    class Formatter(base):  # type: ignore[misc, valid-type]
+        def __call__(self, value: float, position: int | None = None) -> str:
+            return write(value) if super().__call__(value, position) else ""
+
+    axis.set_major_formatter(Formatter(labelOnlyBase=False))
+    axis.set_minor_formatter(Formatter(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))
+
+
 def draw_errors(
     curves: Sequence[ErrorCurve],
     labels: Sequence[str],
     title: str,
     x_label: str,
-    y_label: str,
+    relative: bool = True,
     log_x: bool = False,
     target_error: float | None = None,
     ax: Any = None,
@@ -95,14 +122,10 @@ def draw_errors(
     if target_error is not None:
         ax.axhline(target_error, color="0.4", linewidth=0.8, linestyle=(0, (2, 2)), label="target")
     if any(np.nanmax(curve.mean, initial=0.0) > 0 for curve in curves):
-        ax.set_yscale("log")
-        ax.set_xscale("log" if log_x else "linear")
-    if ax.get_xscale() != "log":
-        ax.xaxis.set_major_formatter(matplotlib("ticker").EngFormatter())
+        set_scales(ax, relative, log_x)
     ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
+    ax.set_ylabel("relative error" if relative else "absolute error")
     ax.set_title(title, fontsize=9)
-    ax.grid(alpha=0.3, linewidth=0.5)
     ax.legend(frameon=False)
     return ax
 

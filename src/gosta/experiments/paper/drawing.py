@@ -10,7 +10,8 @@ import numpy as np
 from gosta.experiments.paper.model import GRAPHS, Against, ByGraph, ErrorHistory
 from gosta.runtime.arrays import Floats, Integers
 from gosta.theory.curves import BOUND
-from gosta.views.plots import COLOURS, DASHES, ErrorCurve, draw_curve, matplotlib, new_figure
+from gosta.views.numbers import percent
+from gosta.views.plots import COLOURS, DASHES, ErrorCurve, draw_curve, new_figure, set_scales
 
 WIDTH_INCHES = 7.0  # two columns of a page
 DPI = 300
@@ -57,7 +58,7 @@ def draw_theory(ax: Any, protocol: str, times: Integers, curves: Mapping[str, Fl
     for kind, values in curves.items():
         ax.plot(times, values, color=COLOURS[protocol], linestyle=DASHES[kind], linewidth=0.8)
         if kind == BOUND and values[-1] > MAX_ERROR:
-            text = f"bound ends at {100 * values[-1]:,.0f} %"
+            text = f"bound ends at {percent(values[-1], ',.0f')}"
             style = {"ha": "right", "va": "top", "fontsize": 6.5, "color": COLOURS[protocol]}
             ax.text(0.98, 0.97, text, transform=ax.transAxes, **style)
 
@@ -76,17 +77,13 @@ def set_limits(ax: Any, histories: Sequence[ErrorHistory]) -> None:
 
 def finish(figure: Any, axes: Any, titles: Sequence[str], x_label: str, row_titles: Sequence[str]) -> None:
     """Set scales and labels, and add one legend for all panels."""
-    ticker = matplotlib("ticker")
     for k, title in enumerate(titles):
         axes[0, k].set_title(title)
         axes[-1, k].set_xlabel(x_label)
     for ax, title in zip(axes[:, 0], row_titles, strict=True):
         ax.set_ylabel(f"{title}\nrelative error")
     for ax in axes.ravel():
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:g} %"))
-        ax.xaxis.set_major_formatter(ticker.EngFormatter(sep=" "))
-        ax.grid(alpha=0.3, linewidth=0.4)
+        set_scales(ax, log_x=ax.get_xscale() == "log")
         ax.margins(x=0.02)
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)

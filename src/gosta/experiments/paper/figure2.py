@@ -26,6 +26,7 @@ from gosta.experiments.study import Job
 from gosta.runtime import progress
 from gosta.runtime.arrays import Floats
 from gosta.theory.curves import BOUND, EXPECTED, error_curves
+from gosta.views.numbers import percent
 
 PROTOCOLS = ("gosta-sync", "u2")
 FIRST_STEPS = 0.2  # of the iterations: where the gap is to be largest
@@ -71,7 +72,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
             "The gap between the two grows strongly in the first steps.",
             f"the difference of the errors is largest after {range_text([at for at, _ in early], ',.0f')} iterations, "
             f"{range_text([grown for _, grown in early], '.0f')} times that after {int(ours.iterations[0]):,} "
-            f"(required: at least {GROWTH} times, within the first {100 * FIRST_STEPS:.0f} %)",
+            f"(required: at least {GROWTH} times, within the first {percent(FIRST_STEPS)})",
             all(at <= FIRST_STEPS * ITERATIONS and grown >= GROWTH for at, grown in early),
         ),
     ]

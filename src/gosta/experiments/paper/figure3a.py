@@ -14,6 +14,7 @@ from gosta.protocols import find
 from gosta.runtime.extras import require
 from gosta.theory import predict
 from gosta.theory.curves import PREDICTED
+from gosta.views.numbers import percent
 from gosta.views.plots import COLOURS, DASHES, matplotlib, new_figure
 
 PROTOCOLS = ("gosta-sync", "u2")
@@ -50,7 +51,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     times = {name: [history_of(_job(plan, n, name)).first_below(ERROR) for n in nodes] for name in PROTOCOLS}
     if not np.isfinite(list(times.values())).all():
         raise NumericalError(
-            f"{plan.scatter.title}: {100 * ERROR:.0f} % error is not reached within {ITERATIONS_PER_NODE} iterations "
+            f"{plan.scatter.title}: {percent(ERROR)} error is not reached within {ITERATIONS_PER_NODE} iterations "
             "a node; take data that depend less on a few rows"
         )
     pairs = list(zip(times["gosta-sync"], times["u2"], strict=True))

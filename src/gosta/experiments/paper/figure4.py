@@ -19,6 +19,7 @@ from gosta.experiments.paper.model import (
     histories_by_graph,
 )
 from gosta.experiments.study import Job
+from gosta.views.numbers import percent
 
 PROTOCOLS = ("gosta-async", "flooding")
 REPEATED_OBSERVATIONS = (
@@ -46,7 +47,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
         table.append([GRAPHS[graph], ours.final(), theirs.final(), f"{ratios[-1]:.2f}"])
         numbers[graph] = {name: history.as_json() for name, history in histories.items()}
     ratio_text = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    difference_text = ", ".join(f"{100 * difference:.1f} %" for difference in differences)
+    difference_text = ", ".join(percent(difference, ".1f") for difference in differences)
     first = max(ahead_until)
     flooding_ahead = f"{int(ours.iterations[first - 1]):,}" if first else "none"
     claims = [

@@ -17,6 +17,7 @@ from gosta.experiments.paper.model import (
     histories_by_graph,
 )
 from gosta.experiments.study import Job
+from gosta.views.numbers import percent
 
 ITERATIONS = 500_000  # the paper does not say how long it waited for GoSta to catch up
 EARLY = 0.1  # of the numbers sent: where the master is to be ahead
@@ -60,14 +61,14 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     claims = [
         Claim(
             "A master node is ahead early on.",
-            f"within the first {100 * EARLY:.0f} % of the numbers sent, ahead on {sum(master_ahead)} of 3 networks",
+            f"within the first {percent(EARLY)} of the numbers sent, ahead on {sum(master_ahead)} of 3 networks",
             all(master_ahead),
             *([MASTER_STARTS_LATE] if master_ahead == [False, True, True] else []),
         ),
         Claim(
             "GoSta-async soon catches up, for the same numbers sent.",
             f"for good after {when} numbers on complete, Watts-Strogatz and grid, "
-            f"of {ours.units[-1] / 1e6:.1f} million in all (required: within {100 * SOON:.0f} %)",
+            f"of {ours.units[-1] / 1e6:.1f} million in all (required: within {percent(SOON)})",
             max(caught_up) <= SOON * ours.units[-1],
         ),
         Claim(

@@ -22,6 +22,7 @@ from gosta.experiments.paper.model import (
     range_text,
 )
 from gosta.experiments.study import Job
+from gosta.views.numbers import percent
 
 PROTOCOLS = ("tracking", "gosta-async", "gosta-sync", "u2", "flooding", "master-node")
 LONG_ITERATIONS = 1_600_000  # within which GoSta-async gets to 1 % on all networks of the paper
@@ -29,7 +30,7 @@ CHECKPOINTS = 100
 ERROR = 0.01
 LEAST_FACTOR = 4  # by which tracking is to need fewer exchanges
 RANDOM_PAIRS = (
-    f"It is so only where the error is below {100 * ERROR:.0f} %. There nodes agree with each other, and the remaining "
+    f"It is so only where the error is below {percent(ERROR)}. There nodes agree with each other, and the remaining "
     "error comes from which pairs of rows happened to be evaluated, which neither protocol averages away."
 )
 
@@ -60,7 +61,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     sent = {
         graph: {name: each.first_below(ERROR, "units") for name, each in histories[graph].items()} for graph in GRAPHS
     }
-    table = [[f"numbers sent to {100 * ERROR:.0f} % error", *GRAPHS.values()]]
+    table = [[f"numbers sent to {percent(ERROR)} error", *GRAPHS.values()]]
     for name in PROTOCOLS:
         cells = [_cell(histories[graph][name], sent[graph][name]) for graph in GRAPHS]
         table.append([drawing.NAMES[name], *cells])
@@ -78,7 +79,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 
 def _cell(history: ErrorHistory, at: float) -> str:
     if isnan(at):
-        return f"{100 * history.error[-1]:.2f} % after {_millions([history.units[-1]])}"
+        return f"{percent(history.error[-1], '.2f')} after {_millions([history.units[-1]])}"
     return _millions([at])
 
 
@@ -94,7 +95,7 @@ def _fewer_exchanges(histories: ByGraph) -> Claim:
         ratios.append(0.0 if isnan(ours) else least / ours)
         texts.append(f"{'at least ' if isnan(theirs) else ''}{ratios[-1]:.1f}")
     return Claim(
-        f"Tracking needs at least {LEAST_FACTOR} times fewer exchanges than GoSta-async to {100 * ERROR:.0f} % error.",
+        f"Tracking needs at least {LEAST_FACTOR} times fewer exchanges than GoSta-async to {percent(ERROR)} error.",
         f"{', '.join(texts)} times fewer on complete, Watts-Strogatz and grid",
         min(ratios) >= LEAST_FACTOR,
     )
@@ -133,7 +134,7 @@ def _first_for_numbers_sent(histories: ByGraph, sent: Mapping[str, Mapping[str, 
                 unfinished.setdefault(drawing.NAMES[name], []).append(100 * float(by_protocol[name].error[-1]))
     ends_at = "; ".join(f"{name} ends at {range_text(errors)} %" for name, errors in unfinished.items())
     return Claim(
-        f"For the numbers it sends, too, it is the first at {100 * ERROR:.0f} % error.",
+        f"For the numbers it sends, too, it is the first at {percent(ERROR)} error.",
         f"after {_millions([sent[graph]['tracking'] for graph in histories])} numbers on complete, Watts-Strogatz and "
         f"grid, the next after {_millions(next_best)}{'; ' * bool(ends_at)}{ends_at}",
         all(first),

@@ -20,6 +20,7 @@ from gosta.experiments.study import Job
 from gosta.runtime.arrays import Floats
 from gosta.simulation.simulate import Spacing
 from gosta.statistics import find as find_statistic
+from gosta.views.numbers import percent
 
 GRAPHS = {"complete": "complete graph", "watts-strogatz": "Watts–Strogatz", "torus": "two-dimensional grid"}
 ITERATIONS = 200_000
@@ -141,7 +142,7 @@ class ErrorHistory(NamedTuple):
 
     def final(self) -> str:
         """Return the last error and its spread as text."""
-        return f"{100 * self.error[-1]:.2f} % ± {100 * self.spread[-1]:.2f} %"
+        return f"{percent(self.error[-1], '.2f')} ± {percent(self.spread[-1], '.2f')}"
 
     def as_json(self) -> dict[str, list[float]]:
         """Return the columns as lists."""

@@ -10,6 +10,7 @@ from gosta import graphs
 from gosta.experiments.paper.model import GRAPHS, Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.runtime import progress
 from gosta.theory import spectral_gap
+from gosta.views.numbers import percent
 
 GAPS_OF_THE_PAPER = {
     1599: {"complete": 6.26e-4, "watts-strogatz": 2.72e-5, "torus": 3.66e-6},
@@ -45,8 +46,8 @@ def _gap_claim(name: str, n: int, paper: float, gaps: list[float]) -> Claim:
     low, high = np.quantile(gaps, [0.005, 0.995])
     return Claim(
         f"A Watts-Strogatz graph of {n:,} nodes has a gap of {paper:.2e}.",
-        f"{min(gaps):.2e} to {max(gaps):.2e} ({len(gaps)} graphs); {100 * rank:.0f} % of them are below the paper's "
-        "(required: within their central 99 %)",
+        f"{min(gaps):.2e} to {max(gaps):.2e} ({len(gaps)} graphs); {percent(rank, '.0f')} of them are below "
+        "the paper's (required: within their central 99 %)",
         bool(low <= paper <= high),
         "The paper shows one draw of a random graph, at the edge of the range of draws here.",
     )
