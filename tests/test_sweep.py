@@ -1,4 +1,4 @@
-"""Sweeps: reading studies, doing their jobs anywhere, going on after whatever happened."""
+"""Sweeps: reading studies, running their jobs on any backend, continuing after interruptions and crashes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ import pytest
 
 import gosta
 from gosta.cli.options import find_statistic as from_file
+from gosta.errors import ClusterError, GostaError, InputError, MissingExtraError
 from gosta.experiments import backends, summary
-from gosta.experiments.backends import Lost, Task
-from gosta.experiments.results import Results
+from gosta.experiments.backends import Failure, Task
+from gosta.experiments.results import ResultFolder
 from gosta.experiments.study import Study, read
-from gosta.experiments.sweep import Sweep, sweep
+from gosta.experiments.sweep import SweepOutcome, sweep
 from gosta.runtime import machine
 
 GRID = """
@@ -42,9 +44,9 @@ def written(folder: Path, text: str = GRID, name: str = "study.toml") -> Study:
     return read(folder / name, find=from_file)
 
 
-def numbers(study: Study, went: Sweep) -> pd.DataFrame:
-    assert not went.interrupted
-    return went.results.frame(study.jobs)
+def numbers(study: Study, outcome: SweepOutcome) -> pd.DataFrame:
+    assert not outcome.interrupted
+    return outcome.results.frame(study.jobs)
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +55,12 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 @pytest.fixture(scope="module")
-def whole(grid: Study) -> pd.DataFrame:
-    """The numbers of a sweep in this process, one job after the other."""
-    return numbers(grid, sweep(grid, grid.path.parent / "whole", workers=1))
+def expected(grid: Study) -> pd.DataFrame:
+    """Return the numbers of a sweep in this process, one job after the other."""
+    return numbers(grid, sweep(grid, grid.path.parent / "expected", workers=1))
 
 
-def test_every_combination_is_a_job_and_its_numbers_are_those_of_simulate(grid: Study, whole: pd.DataFrame) -> None:
+def test_every_combination_is_a_job_with_the_numbers_of_simulate(grid: Study, expected: pd.DataFrame) -> None:
     assert len(grid.jobs) == 2**5
     assert len({job.key for job in grid.jobs}) == 2**5
     job = grid.jobs[-1]
@@ -66,7 +68,7 @@ def test_every_combination_is_a_job_and_its_numbers_are_those_of_simulate(grid: 
         gosta.datasets.load("iris", n=80), "mean-pairwise-distance",
         graph="cycle", protocol="u2", seed=1, runs=2, checkpoints=5, iterations=1600,
     )  # fmt: skip
-    rows = whole[whole["job"] == job.key]
+    rows = expected[expected["job"] == job.key]
     assert rows["iteration"].tolist() == trace.iterations.tolist()
     assert rows["error"].tolist() == trace.error()["mean"].values.tolist()
     assert rows["spread"].tolist() == trace.error()["spread"].values.tolist()
@@ -78,49 +80,49 @@ def test_every_combination_is_a_job_and_its_numbers_are_those_of_simulate(grid: 
     }
 
 
-def test_the_folder_is_one_data_set(grid: Study, whole: pd.DataFrame) -> None:
-    folder = grid.path.parent / "whole"
+def test_result_folder_is_one_data_set(grid: Study, expected: pd.DataFrame) -> None:
+    folder = grid.path.parent / "expected"
     assert len(list(folder.iterdir())) == len(grid.jobs)
     read_back = pd.read_parquet(folder)
     keys = ["job", "iteration"]
     pd.testing.assert_frame_equal(
-        read_back.sort_values(keys, ignore_index=True), whole.sort_values(keys, ignore_index=True)
+        read_back.sort_values(keys, ignore_index=True), expected.sort_values(keys, ignore_index=True)
     )
 
 
-def test_two_workers_give_the_numbers_of_one(grid: Study, whole: pd.DataFrame, tmp_path: Path) -> None:
-    pd.testing.assert_frame_equal(numbers(grid, sweep(grid, tmp_path, workers=2)), whole)
+def test_two_workers_give_the_same_numbers_as_one(grid: Study, expected: pd.DataFrame, tmp_path: Path) -> None:
+    pd.testing.assert_frame_equal(numbers(grid, sweep(grid, tmp_path, workers=2)), expected)
 
 
-def test_finished_jobs_are_left_alone_and_damaged_ones_done_again(grid: Study, tmp_path: Path) -> None:
-    few = Study(grid.path, grid.jobs[:4], grid.own)
+def test_finished_jobs_are_kept_and_damaged_ones_run_again(grid: Study, tmp_path: Path) -> None:
+    few = Study(grid.path, grid.jobs[:4], grid.loaded)
     first = sweep(few, tmp_path, workers=1)
     before = numbers(few, first)
-    files = [first.results.file(job) for job in few.jobs]
+    files = [first.results.path(job) for job in few.jobs]
     untouched = files[0].stat().st_ino
     files[1].write_bytes(files[1].read_bytes()[:-100])
     files[2].write_bytes(b"")
     pd.DataFrame({"a": [1]}).to_parquet(files[3])
     again = sweep(few, tmp_path, workers=1)
-    assert again.before == 1
+    assert again.finished_before == 1
     assert files[0].stat().st_ino == untouched
     pd.testing.assert_frame_equal(numbers(few, again), before)
 
 
-def test_what_another_machine_finished_meanwhile_is_left_out(
+def test_jobs_finished_by_another_machine_are_skipped(
     grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = Study(grid.path, grid.jobs[:3], grid.own)
+    few = Study(grid.path, grid.jobs[:3], grid.loaded)
     done: list[str] = []
-    write = Results.write
+    write = ResultFolder.write
 
-    def write_all(self: Results, job: Any, curve: Any) -> None:
-        """As if others had done all the rest by now."""
+    def write_all(self: ResultFolder, job: Any, result: Any) -> None:
+        """Write all results, as if other machines had finished the other jobs."""
         done.append(job.key)
         for other in few.jobs:
-            write(self, other, curve)
+            write(self, other, result)
 
-    monkeypatch.setattr(Results, "write", write_all)
+    monkeypatch.setattr(ResultFolder, "write", write_all)
     sweep(few, tmp_path, workers=1)
     assert len(done) == 1
     assert len(list(tmp_path.iterdir())) == 3
@@ -128,7 +130,7 @@ def test_what_another_machine_finished_meanwhile_is_left_out(
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Two workers, processes of this machine that talk over loopback."""
+    """Start two workers, processes of this machine that communicate over loopback."""
     distributed = pytest.importorskip("distributed")
     import dask
 
@@ -141,52 +143,53 @@ def cluster() -> Iterator[Any]:
         yield started
 
 
-def test_a_killed_worker_of_a_cluster_changes_nothing(
-    grid: Study, whole: pd.DataFrame, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_killed_worker_of_a_cluster_changes_no_numbers(
+    grid: Study, expected: pd.DataFrame, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victims = [nanny.process.pid for nanny in cluster.workers.values()][:1]
-    write = Results.write
+    write = ResultFolder.write
 
-    def kill_then_write(self: Results, job: Any, curve: Any) -> None:
+    def kill_then_write(self: ResultFolder, job: Any, result: Any) -> None:
         while victims:
             os.kill(victims.pop(), signal.SIGKILL)
-        write(self, job, curve)
+        write(self, job, result)
 
-    monkeypatch.setattr(Results, "write", kill_then_write)
-    went = sweep(grid, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
+    monkeypatch.setattr(ResultFolder, "write", kill_then_write)
+    outcome = sweep(grid, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
     assert not victims
-    assert not went.failed
-    pd.testing.assert_frame_equal(numbers(grid, went), whole)
+    assert not outcome.failed
+    pd.testing.assert_frame_equal(numbers(grid, outcome), expected)
 
 
-def test_a_job_that_no_worker_survives_is_reported_and_ends_nothing(cluster: Any) -> None:
-    tasks = [Task(0, os._exit, (1,)), *(Task(k, int, (k,)) for k in range(1, 6))]
-    found = dict(backends.dask(iter(tasks), cluster.scheduler_address))
-    assert isinstance(found.pop(0), Lost)
+def test_job_that_kills_every_worker_fails_alone(cluster: Any) -> None:
+    tasks: list[Task[int]] = [Task(0, partial(os._exit, 1)), *(Task(k, partial(int, k)) for k in range(1, 6))]
+    remaining = iter(tasks)
+    found = dict(backends.run_on_dask(remaining, cluster.scheduler_address))
+    assert isinstance(found.pop(0), Failure)
     assert found == {k: k for k in range(1, 6)}
 
 
-def test_workers_without_the_package_are_told(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_without_the_package_are_rejected(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "PACKAGE", "no-such-package")
-    with pytest.raises(gosta.InputError, match=r"workers cannot do the jobs .* install the same gosta there"):
-        list(backends.dask(iter([]), cluster.scheduler_address))
+    with pytest.raises(ClusterError, match=r"workers cannot run the jobs .* install the same gosta there"):
+        list(backends.run_on_dask(iter([]), cluster.scheduler_address))
 
 
-def test_a_cluster_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_without_workers_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(backends, "PATIENCE", 0.2)
+    monkeypatch.setattr(backends, "WORKER_TIMEOUT_SECONDS", 0.2)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1") as empty,
-        pytest.raises(gosta.InputError, match=r"no worker was there within .* start some: dask worker tcp://"),
+        pytest.raises(ClusterError, match=r"no worker started within .* start some: dask worker tcp://"),
     ):
-        list(backends.dask(iter([]), empty.scheduler_address))
+        list(backends.run_on_dask(iter([]), empty.scheduler_address))
 
 
-def test_ray_gives_the_same_numbers(grid: Study, whole: pd.DataFrame, tmp_path: Path) -> None:
+def test_ray_gives_the_same_numbers(grid: Study, expected: pd.DataFrame, tmp_path: Path) -> None:
     pytest.importorskip("ray")
     done = command("sweep", grid.path, "--backend", "ray", "--out", "results", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    pd.testing.assert_frame_equal(Results(tmp_path / "results").frame(grid.jobs), whole)
+    pd.testing.assert_frame_equal(ResultFolder(tmp_path / "results").frame(grid.jobs), expected)
 
 
 def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -195,8 +198,8 @@ def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str
     )
 
 
-def test_control_c_keeps_finished_jobs_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    """A signal to the command and its workers alike, as a terminal sends it."""
+def test_interrupt_keeps_finished_jobs_and_the_same_command_continues(tmp_path: Path) -> None:
+    """Send the signal to the command and its workers alike, as a terminal does."""
     study = written(
         tmp_path,
         'data = "iris"\nstatistic = "variance"\nprotocol = "u2"\nseeds = 40\nruns = 1\niterations = 2_000_000\n',
@@ -219,12 +222,12 @@ def test_control_c_keeps_finished_jobs_and_the_same_command_goes_on(tmp_path: Pa
     assert len(list(kept.iterdir())) == finished
     done = command("sweep", "study.toml", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    uninterrupted = numbers(study, sweep(study, tmp_path / "whole", workers=1))
-    pd.testing.assert_frame_equal(Results(kept).frame(study.jobs), uninterrupted)
+    uninterrupted = numbers(study, sweep(study, tmp_path / "expected", workers=1))
+    pd.testing.assert_frame_equal(ResultFolder(kept).frame(study.jobs), uninterrupted)
     assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == list(range(40))
 
 
-def test_what_cannot_work_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_failing_jobs_are_reported_and_the_others_run(tmp_path: Path) -> None:
     study = written(
         tmp_path,
         'data = "iris"\nstatistic = ["variance", "spearman-rho"]\ngraph = ["complete", "torus"]\nn = [100, 101]\n'
@@ -239,18 +242,18 @@ def test_what_cannot_work_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert "torus: 101 rows make no rectangle" in done.stdout
     assert "spearman-rho is a function of each row's own mean" in done.stdout
     assert (tmp_path / "study-results.png").stat().st_size > 10_000
-    went = sweep(study, tmp_path / "study-results", workers=1)
-    assert (went.before, len(went.failed)) == (3, 5)
-    records = summary.records(study.jobs, went.results.frame(study.jobs), went.failed)
-    assert ["failed" in record for record in records] == [job.key in went.failed for job in study.jobs]
+    outcome = sweep(study, tmp_path / "study-results", workers=1)
+    assert (outcome.finished_before, len(outcome.failed)) == (3, 5)
+    records = summary.records(study.jobs, outcome.results.frame(study.jobs), outcome.failed)
+    assert ["failed" in record for record in records] == [job.key in outcome.failed for job in study.jobs]
     written(tmp_path, 'data = "iris"\nstatistic = "spearman-rho"\nprotocol = "u2"\n', "none.toml")
     none = command("sweep", "none.toml", folder=tmp_path)
     assert none.returncode == 2
     assert none.stderr == "gosta: none.toml: none of its 1 jobs could be computed; see the reasons above\n"
 
 
-def test_files_of_ones_own_travel_with_the_jobs(tmp_path: Path) -> None:
-    """Data, edges and a statistic from files beside the study; other content makes other jobs."""
+def test_files_of_the_user_are_sent_with_the_jobs(tmp_path: Path) -> None:
+    """Read data, edges and a statistic from files beside the study; changed content makes other jobs."""
     (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{k % 7},{k * k % 11}\n" for k in range(20)))
     (tmp_path / "ring.edges").write_text("".join(f"{k} {(k + 1) % 20}\n" for k in range(20)))
     own = """import gosta
@@ -262,9 +265,9 @@ def f(x, y): return abs(x[0] - y[0])
         'data = "x.csv"\nstatistic = "own.py:sweep-gap"\ngraph = ["ring.edges", "complete"]\ncolumns = "a"\nruns = 1\n'
     )
     study = written(tmp_path, text + "checkpoints = 3\n")
-    went = sweep(study, tmp_path / "out", workers=2)
-    assert not went.failed
-    frame = numbers(study, went)
+    outcome = sweep(study, tmp_path / "out", workers=2)
+    assert not outcome.failed
+    frame = numbers(study, outcome)
     assert set(frame["graph"]) == {"ring.edges", "complete"}
     assert frame["component"].tolist() == [0, 1] * 6
     a = [k % 7 for k in range(20)]
@@ -291,15 +294,15 @@ BASE = 'data = "iris"\nstatistic = "variance"\n'
         (BASE + "n = [10, true]", "study.toml: n = true must be a whole number of rows"),
         (BASE + "n = []", "study.toml: n = [] is empty; give a whole number of rows"),
         (BASE + "seed = -1", "study.toml: seed = -1 must be a whole number, not negative"),
-        (BASE + "seeds = [1, 2]", "study.toml: seeds = [1, 2] must be how many seeds"),
-        (BASE + "seeds = 2\nseed = 1", "study.toml: seed and seeds say the same thing twice"),
-        (BASE + "iterations = 5\niterations_per_node = 5", "study.toml: iterations and iterations_per_node say"),
+        (BASE + "seeds = [1, 2]", "study.toml: seeds = [1, 2] must be a number of seeds"),
+        (BASE + "seeds = 2\nseed = 1", "study.toml: seed and seeds exclude each other"),
+        (BASE + "iterations = 5\niterations_per_node = 5", "study.toml: iterations and iterations_per_node exclude"),
         (BASE + "iterations = 0", "study.toml: iterations = 0 must be a whole number, 1 or more"),
         (BASE + "runs = 1e3", "study.toml: runs = 1000.0 must be a whole number"),
         (BASE + 'spacing = "cubic"', "study.toml: spacing = 'cubic' must be \"linear\" or \"log\""),
         (BASE + "spacing = []", "study.toml: spacing = [] must be"),
         (BASE + 'drop_missing = "yes"', "study.toml: drop_missing = 'yes' must be true or false"),
-        (BASE + "options = 3", "study.toml: options = 3 must be a table of options"),
+        (BASE + "options = 3", "study.toml: options = 3 must be options of the statistics"),
         (BASE + "[options]\nvariant = 'b'", "study.toml: options: unknown option 'variant'"),
         (BASE + "graph = [['torus']]", "study.toml: graph = ['torus'] must be a family of graphs"),
         (BASE + "protocol = 'gosta'", "study.toml: protocol: unknown protocol 'gosta'; did you mean"),
@@ -315,41 +318,41 @@ BASE = 'data = "iris"\nstatistic = "variance"\n'
         ("a = " + "[" * 5000, "study.toml is not TOML"),
     ],
 )  # fmt: skip
-def test_mistakes_in_a_study(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_studies_are_rejected(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("study.toml").write_text(text)
-    with pytest.raises(gosta.InputError) as caught:
+    with pytest.raises(InputError) as caught:
         read("study.toml", find=from_file)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_more_mistakes(grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(message: str, **settings: Any) -> None:
-        with pytest.raises(gosta.InputError, match=message):
+def test_invalid_arguments_of_sweep_are_rejected(grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rejected(kind: type[GostaError], message: str, **settings: Any) -> None:
+        with pytest.raises(kind, match=message):
             sweep(grid, tmp_path / "out", **settings)
 
-    refused("backend = 'slurm' must be local or dask or ray", backend="slurm")
-    refused("needs the address of a scheduler", backend="dask")
-    refused("goes with a cluster", scheduler="tcp://head:8786")
-    refused("workers = 0 must be 1 or more", workers=0)
-    refused("workers = 2 goes with this machine only", backend="ray", workers=2)
-    monkeypatch.setattr(backends, "CONNECT", 0.2)
-    refused("no Dask scheduler answers there", backend="dask", scheduler="tcp://127.0.0.1:9")
-    refused("no Dask scheduler answers there", backend="dask", scheduler="head")
+    rejected(InputError, "backend = 'slurm' must be local or dask or ray", backend="slurm")
+    rejected(InputError, "requires the address of a scheduler", backend="dask")
+    rejected(InputError, "requires a cluster", scheduler="tcp://head:8786")
+    rejected(InputError, "workers = 0 must be 1 or more", workers=0)
+    rejected(InputError, "workers = 2 requires --backend local", backend="ray", workers=2)
+    monkeypatch.setattr(backends, "CONNECT_TIMEOUT_SECONDS", 0.2)
+    rejected(ClusterError, "no Dask scheduler answers there", backend="dask", scheduler="tcp://127.0.0.1:9")
+    rejected(ClusterError, "no Dask scheduler answers there", backend="dask", scheduler="head")
     for package, backend in (("distributed", "dask"), ("ray", "ray")):
         monkeypatch.setitem(sys.modules, package, None)
-        refused(rf"pip install 'gosta\[{backend}\]'", backend=backend, scheduler="tcp://head:1")
+        rejected(MissingExtraError, rf"pip install 'gosta\[{backend}\]'", backend=backend, scheduler="tcp://head:1")
     (tmp_path / "file").write_text("")
-    with pytest.raises(gosta.InputError, match=r"cannot write into the folder .*file"):
+    with pytest.raises(InputError, match=r"cannot write into the folder .*file"):
         sweep(grid, tmp_path / "file")
     (tmp_path / "latin.toml").write_bytes(b"data = '\xe9'")
     for name, message in (("latin.toml", "not text in UTF-8"), ("none.toml", "no such file"), (".", "is not a file")):
-        with pytest.raises(gosta.InputError, match=message):
+        with pytest.raises(InputError, match=message):
             read(tmp_path / name)
 
 
-def test_command_line_mistakes(tmp_path: Path) -> None:
+def test_invalid_command_lines_are_rejected(tmp_path: Path) -> None:
     written(tmp_path, BASE)
     for arguments, message in [
         (("none.toml",), "no such file: none.toml"),
@@ -364,22 +367,22 @@ def test_command_line_mistakes(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
 
 
-def test_many_jobs_are_summed_up_over_seeds(grid: Study, whole: pd.DataFrame) -> None:
-    records = summary.records(grid.jobs, whole, {})
-    table = summary.summary(records)
+def test_table_of_many_jobs_averages_seeds(grid: Study, expected: pd.DataFrame) -> None:
+    records = summary.records(grid.jobs, expected, {})
+    table = summary.as_text(records)
     assert "means over 2 seeds" in table
     assert len(table.splitlines()) == 1 + 1 + 16 + 1
-    few = summary.summary(records[:2])
+    few = summary.as_text(records[:2])
     assert "data iris, statistic variance, graph complete, protocol gosta-async, n 50" in few
     assert [line.split()[0] for line in few.splitlines()[1:4]] == ["seed", "0", "1"]
 
 
-def test_the_picture_has_a_panel_for_each_statistic_and_graph(whole: pd.DataFrame) -> None:
-    figure = summary.draw(whole, "grid")
+def test_plot_has_a_panel_for_each_statistic_and_graph(expected: pd.DataFrame) -> None:
+    figure = summary.draw(expected, "grid")
     assert [ax.get_title() for ax in figure.axes] == ["complete", "cycle", "", ""]
     assert [len(ax.lines) for ax in figure.axes] == [4] * 4
     assert [text.get_text() for text in figure.legends[0].texts] == ["gosta-async", "u2", "n = 50", "n = 80"]
-    alone = whole[(whole["n"] == 50) & (whole["graph"] == "cycle")].assign(error=0.0, spacing="log")
+    alone = expected[(expected["n"] == 50) & (expected["graph"] == "cycle")].assign(error=0.0, spacing="log")
     assert len(summary.draw(alone, "zero").axes) == 2
 
 

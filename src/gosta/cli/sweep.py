@@ -68,16 +68,16 @@ def sweep(
     from gosta.views import plots
 
     chosen = read(study, find=options.find_statistic)
-    went = run(chosen, folder, **vars(cluster))
+    outcome = run(chosen, folder, **vars(cluster))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off the report
-    frame = went.results.frame(chosen.jobs)
-    found = summary.records(chosen.jobs, frame, went.failed)
+    frame = outcome.results.frame(chosen.jobs)
+    records = summary.records(chosen.jobs, frame, outcome.failed)
     if as_json:
-        print("\n".join(map(json.dumps, found)), flush=True)
-    elif found:
-        print(summary.summary(found), flush=True)
-    done, jobs = len(found) - len(went.failed), len(chosen.jobs)
-    if went.interrupted:
+        print("\n".join(map(json.dumps, records)), flush=True)
+    elif records:
+        print(summary.as_text(records), flush=True)
+    done, jobs = len(records) - len(outcome.failed), len(chosen.jobs)
+    if outcome.interrupted:
         kept = f"{done} of {jobs} jobs are finished and kept in {folder}"
         print(f"gosta: interrupted; {kept}; run the same command again to continue", file=sys.stderr)
         raise typer.Exit(130)
@@ -85,7 +85,7 @@ def sweep(
         raise InputError(f"{study}: none of its {jobs} jobs could be computed; see the reasons above")
     plots.save(summary.draw(frame, study.stem), picture)
     if not as_json:
-        before = f" ({went.before} of them earlier)" if went.before else ""
+        before = f" ({outcome.finished_before} of them earlier)" if outcome.finished_before else ""
         print(f"{done} of {jobs} jobs finished{before}: {folder}; plot: {picture}")
-    if went.failed:
+    if outcome.failed:
         raise typer.Exit(1)

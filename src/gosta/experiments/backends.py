@@ -1,8 +1,8 @@
-"""Where jobs are done: processes of this machine, a Dask cluster, a Ray cluster.
+"""Backends that compute tasks: processes of this machine, a Dask cluster, a Ray cluster.
 
-Each backend is a generator: from tasks, taken as there is room for them, to what they gave, as they finish. On the
-clusters the libraries' own futures are used, not joblib's ways to them: those wait for ever for a task whose workers
-die of it or cannot import it, and do the work in this process where a cluster has one core.
+Each backend is a generator that takes tasks as it has room for them and yields their results as they finish. On the
+clusters it uses the libraries' own futures instead of joblib's adapters: those wait forever for a task that kills its
+workers or that workers cannot import, and compute in this process where a cluster has one core.
 """
 
 from __future__ import annotations
@@ -16,73 +16,75 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from gosta.errors import InputError
+from gosta.errors import ClusterError
+from gosta.runtime.extras import require
 
 PACKAGE = "gosta"
-CONNECT = 10  # seconds for finding a scheduler
-PATIENCE = 60  # seconds for the first worker to be there
+CONNECT_TIMEOUT_SECONDS = 10  # for finding a scheduler
+WORKER_TIMEOUT_SECONDS = 60  # for the first worker to start: some clusters start workers on demand
+MAX_RETRIES = 3  # of a task whose worker died, on Ray
 CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
-GO_ON = "what is finished is kept, and the same command goes on"
+CONTINUE = "finished jobs are kept; run the same command again to continue"
+
+Result = TypeVar("Result")
 
 
-class Task(NamedTuple):
-    """A function to call with some arguments, and a number to know it by."""
+class Task(NamedTuple, Generic[Result]):
+    """A function to call, which can be pickled, and a number that identifies it."""
 
     number: int
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
+    work: Callable[[], Result]
 
 
-class Lost(NamedTuple):
-    """In place of a result: why there will be none."""
+class Failure(NamedTuple):
+    """The reason why a task has no result."""
 
     reason: str
 
 
-DIED = Lost("every worker that tried it died, most likely for want of memory")
-Done = Iterator[tuple[int, Any]]
+WORKER_DIED = Failure("every worker that tried it died, most likely for lack of memory")
+Results = Iterator[tuple[int, Result | Failure]]
 
 
-def local(tasks: Iterator[Task], workers: int) -> Done:
-    """Do tasks in processes of this machine; with one worker, in this one."""
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    parallel = Parallel(
+def run_local(tasks: Iterator[Task[Result]], workers: int) -> Results[Result]:
+    """Compute tasks in processes of this machine; with one worker, in this process."""
+    joblib = require("joblib", "sim", "running many simulations")
+    loky = require("joblib.externals.loky.process_executor", "sim", "running many simulations")
+    parallel = joblib.Parallel(
         n_jobs=workers,
         backend="loky",
         return_as="generator_unordered",
-        batch_size=1,  # each result comes as soon as there is one
-        initializer=_leave_interrupts_to_the_parent,
+        batch_size=1,  # so that each result is returned as soon as it exists
+        initializer=_ignore_interrupts,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about tasks given up after an interruption, and workers that had a rest
+        warnings.simplefilter("ignore")  # about tasks abandoned after an interruption, and idle workers
         with _children_without_interrupts():
-            done = parallel(delayed(_numbered)(task) for task in tasks)
+            results = parallel(joblib.delayed(_compute_numbered)(task) for task in tasks)
         try:
-            yield from done
-        except TerminatedWorkerError:
-            raise InputError(
-                f"a worker process died, most likely for want of memory; {GO_ON}, with less at a time: --workers 1"
+            yield from results
+        except loky.TerminatedWorkerError:
+            raise ClusterError(
+                f"a worker process died, most likely for lack of memory; {CONTINUE}, with fewer at once: --workers 1"
             ) from None
         finally:
-            done.close()
+            results.close()
 
 
-def _numbered(task: Task) -> tuple[int, Any]:
-    return task.number, _result(task)
+def _compute_numbered(task: Task[Result]) -> tuple[int, Result]:
+    return task.number, task.work()
 
 
-def _result(task: Task) -> Any:
-    return task.function(*task.arguments)
+def _compute(task: Task[Result]) -> Result:
+    return task.work()
 
 
 @contextlib.contextmanager
 def _children_without_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back while processes start: they inherit that, and are quiet even before they run code of ours."""
-    if not hasattr(signal, "pthread_sigmask"):  # as on Windows
+    """Block Ctrl-C while processes start: they inherit that, so that it does not interrupt their imports."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -92,133 +94,122 @@ def _children_without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def dask(tasks: Iterator[Task], scheduler: str) -> Done:
-    """Do tasks on a Dask cluster; those of a worker that dies are done again by others."""
+def run_on_dask(tasks: Iterator[Task[Result]], scheduler: str) -> Results[Result]:
+    """Compute tasks on a Dask cluster; tasks of a worker that dies are computed by others."""
+    distributed = require("distributed", "dask", "backend = 'dask'")
     try:
-        from distributed import Client, KilledWorker, as_completed
-    except ImportError:
-        raise _missing("dask") from None
-    try:
-        client = Client(scheduler, timeout=CONNECT, set_as_default=False)
+        client = distributed.Client(scheduler, timeout=CONNECT_TIMEOUT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"scheduler = {scheduler!r}: no Dask scheduler answers there ({_line(error)})") from None
+        raise ClusterError(f"scheduler = {scheduler!r}: no Dask scheduler answers there ({_line(error)})") from None
     for name in ("distributed.client", "distributed.batched"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told in one line
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported in one line instead
     with client:
         _check_workers(client, scheduler)
-        under_way: dict[Any, Task] = {}
-        finished = as_completed(loop=client.loop)
+        pending: dict[Any, Task[Result]] = {}
+        finished = distributed.as_completed(loop=client.loop)
 
-        def submit(task: Task) -> None:
-            future = client.submit(_result, task, pure=False)
-            under_way[future] = task
+        def submit(task: Task[Result]) -> None:
+            future = client.submit(_compute, task, pure=False)
+            pending[future] = task
             finished.add(future)
 
-        def collect() -> tuple[Task, Any]:
+        def collect() -> tuple[Task[Result], Result | Failure]:
             future = next(finished)
-            task = under_way.pop(future)
+            task = pending.pop(future)
             try:
-                return task, future.result()  # where its worker died since, this waits until it is done again
-            except KilledWorker:
-                return task, DIED
+                return task, future.result()  # where its worker died since, this waits until it is computed again
+            except distributed.KilledWorker:
+                return task, WORKER_DIED
             except CANCELLED:
-                gone = "the cluster gave up or went away"
-                raise InputError(f"scheduler = {scheduler!r}: {gone}; {GO_ON}") from None
-            except Exception as error:  # not the job's own: those come as results
-                raise _unable("Dask", error) from None
+                raise ClusterError(f"scheduler = {scheduler!r}: the connection was lost; {CONTINUE}") from None
+            except Exception as error:  # not the task's own: those are returned as failures
+                raise _unusable("Dask", error) from None
 
         yield from _keep_busy(tasks, submit, collect, lambda: sum(client.nthreads().values()))
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
-    """See that there are workers, and that they can do the jobs: one that cannot read a job ends, without a word."""
+    """Check that there are workers with the same gosta: one that cannot unpickle a task dies without a message."""
     try:
-        theirs = client.submit(version, PACKAGE, pure=False).result(PATIENCE)  # some clusters start workers on demand
+        theirs = client.submit(version, PACKAGE, pure=False).result(WORKER_TIMEOUT_SECONDS)
     except TimeoutError:
-        there = f"no worker was there within {PATIENCE} seconds"
-        raise InputError(f"scheduler = {scheduler!r}: {there}; start some: dask worker {scheduler}") from None
+        missing = f"no worker started within {WORKER_TIMEOUT_SECONDS} seconds"
+        raise ClusterError(f"scheduler = {scheduler!r}: {missing}; start some: dask worker {scheduler}") from None
     except PackageNotFoundError as error:
-        raise _unable("Dask", error) from None
+        raise _unusable("Dask", error) from None
     if theirs != version(PACKAGE):
-        raise InputError(
-            f"the Dask workers have {PACKAGE} {theirs}, here is {version(PACKAGE)}; install the same there"
+        raise ClusterError(
+            f"the Dask workers have {PACKAGE} {theirs}, here is {version(PACKAGE)}; install the same version there"
         )
 
 
-def ray(tasks: Iterator[Task], address: str | None) -> Done:
-    """Do tasks on a Ray cluster, or on one of this machine's cores; those of a worker that dies are done again."""
-    try:
-        import ray
-    except ImportError:
-        raise _missing("ray") from None
+def run_on_ray(tasks: Iterator[Task[Result]], address: str | None) -> Results[Result]:
+    """Compute tasks on a Ray cluster, or on one of this machine's cores; tasks of a worker that dies are retried."""
+    ray = require("ray", "ray", "backend = 'ray'")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ray.init(address, log_to_driver=False, logging_level="error")
     except (ConnectionError, ValueError, OSError, RuntimeError) as error:
-        raise InputError(f"scheduler = {address!r}: no Ray cluster answers there ({_line(error)})") from None
+        raise ClusterError(f"scheduler = {address!r}: no Ray cluster answers there ({_line(error)})") from None
     try:
-        under_way: dict[Any, Task] = {}
-        remote = ray.remote(max_retries=3)(_result)
+        pending: dict[Any, Task[Result]] = {}
+        remote = ray.remote(max_retries=MAX_RETRIES)(_compute)
 
-        def submit(task: Task) -> None:
-            under_way[remote.remote(task)] = task
+        def submit(task: Task[Result]) -> None:
+            pending[remote.remote(task)] = task
 
-        def collect() -> tuple[Task, Any]:
-            (future,), _ = ray.wait(list(under_way), num_returns=1)
-            task = under_way.pop(future)
+        def collect() -> tuple[Task[Result], Result | Failure]:
+            (future,), _ = ray.wait(list(pending), num_returns=1)
+            task = pending.pop(future)
             try:
                 return task, ray.get(future)
             except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
-                return task, DIED
+                return task, WORKER_DIED
             except ray.exceptions.RayError as error:
-                raise _unable("Ray", error) from None
+                raise _unusable("Ray", error) from None
 
         yield from _keep_busy(tasks, submit, collect, lambda: int(ray.cluster_resources().get("CPU", 1)))
     finally:
-        with contextlib.suppress(Exception):  # a cluster that is gone needs no farewell
+        with contextlib.suppress(Exception):  # the cluster can be gone
             ray.shutdown()
 
 
 def _keep_busy(
-    tasks: Iterator[Task],
-    submit: Callable[[Task], None],
-    collect: Callable[[], tuple[Task, Any]],
+    tasks: Iterator[Task[Result]],
+    submit: Callable[[Task[Result]], None],
+    collect: Callable[[], tuple[Task[Result], Result | Failure]],
     slots: Callable[[], int],
-) -> Done:
-    """Keep twice as many tasks under way as a cluster can do at a time, however it grows or shrinks.
+) -> Results[Result]:
+    """Keep twice as many tasks pending as a cluster can compute at once, however it grows or shrinks.
 
-    Where a task brings down worker after worker, those that waited behind it are suspected along with it. So suspects
+    Where a task kills worker after worker, those that waited behind it are reported dead along with it. So such tasks
     are tried once more, each alone.
     """
-    suspects, under_way = [], 0
+    suspects, pending = [], 0
     while True:
-        for task in itertools.islice(tasks, max(0, 2 * max(1, slots()) - under_way)):
+        for task in itertools.islice(tasks, max(0, 2 * max(1, slots()) - pending)):
             submit(task)
-            under_way += 1
-        if not under_way:
+            pending += 1
+        if not pending:
             break
-        task, found = collect()
-        under_way -= 1
-        if found is DIED:
+        task, result = collect()
+        pending -= 1
+        if result is WORKER_DIED:
             suspects.append(task)
         else:
-            yield task.number, found
+            yield task.number, result
     for task in suspects:
         submit(task)
         yield task.number, collect()[1]
 
 
-def _missing(extra: str) -> InputError:
-    return InputError(f"backend = {extra!r} needs a package that is not installed; pip install 'gosta[{extra}]'")
-
-
-def _unable(cluster: str, error: BaseException) -> InputError:
-    return InputError(f"the {cluster} workers cannot do the jobs ({_line(error)}); install the same gosta there")
+def _unusable(cluster: str, error: BaseException) -> ClusterError:
+    return ClusterError(f"the {cluster} workers cannot run the jobs ({_line(error)}); install the same gosta there")
 
 
 def _line(error: BaseException) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
-import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gosta.errors import InputError
 from gosta.experiments.study import FORMAT, Job
+from gosta.runtime.extras import require
+from gosta.runtime.files import write_atomically
 from gosta.simulation.trace import Trace
 
 if TYPE_CHECKING:
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """What a job found: at each checkpoint, means over the runs. Small, because it travels.
+class JobResult:
+    """Result of a job: at each checkpoint, means over the runs. Small, because workers send it.
 
     Attributes
     ----------
@@ -40,35 +42,35 @@ class Curve:
     n: int
     edges: int
     relative: bool
-    columns: dict[str, Any]
+    columns: Mapping[str, NDArray[Any]]
 
     @classmethod
-    def of(cls, trace: Trace) -> Curve:
-        """The curve of a trace."""
+    def from_trace(cls, trace: Trace) -> JobResult:
+        """Return the means over the runs of a trace."""
         data, error = trace.data, trace.error()
         target = data["target"].mean("node") if "node" in data["target"].dims else data["target"]
         exact = np.atleast_1d(target.values)
-        count, values = len(trace.iterations), len(exact)
+        checkpoints, components = len(trace.iterations), len(exact)
 
-        def at_each(checkpoint: Any) -> Any:
-            return np.repeat(checkpoint, values)
+        def at_each(values: NDArray[Any]) -> NDArray[Any]:
+            return np.repeat(values, components)
 
         columns = {
             "iteration": at_each(trace.iterations),
-            "component": np.tile(np.arange(values), count),
+            "component": np.tile(np.arange(components), checkpoints),
             "error": at_each(error["mean"].values),
             "spread": at_each(error["spread"].values),
             "units": at_each(trace.units),
             "estimate": data["estimate"].mean("run").values.reshape(-1),
-            "exact": np.tile(exact, count),
+            "exact": np.tile(exact, checkpoints),
         }
         return cls(trace.about["n"], trace.about["edges"], trace.about["relative"], columns)
 
 
-class Results:
-    """A folder that may be shared: files appear whole, under names that follow from the settings of their jobs.
+class ResultFolder:
+    """A folder that machines can share: files are complete, and their names follow from the settings of their jobs.
 
-    Whoever does a job a second time writes the same numbers again, so machines need not know of each other.
+    Two machines that run the same job write the same numbers, so they need no coordination.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,82 +82,68 @@ class Results:
         except OSError as error:
             raise InputError(f"cannot write into the folder {folder}: {error.strerror or error}") from error
 
-    def file(self, job: Job) -> Path:
-        """Where the numbers of a job are kept."""
+    def path(self, job: Job) -> Path:
+        """Return the file of a job."""
         return self.folder / f"{job.key}.parquet"
 
     def has(self, job: Job) -> bool:
-        """Whether there are numbers of a job, without reading them."""
-        return self.file(job).exists()
+        """Return whether a job has a file, without reading it."""
+        return self.path(job).exists()
 
     def read(self, job: Job) -> pa.Table | None:
-        """The numbers of a job; None where there are none, or none that can be read."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
+        """Return the rows of a job; None where its file is missing or damaged."""
+        parquet = _pyarrow(".parquet")
         try:
-            table = pq.ParquetFile(self.file(job)).read()
-        except (OSError, pa.ArrowException, ValueError):
+            rows = parquet.ParquetFile(self.path(job)).read()
+        except (OSError, _pyarrow().ArrowException, ValueError):
             return None
-        return table if table.schema.equals(schema()) and len(table) > 0 else None
+        return rows if rows.schema.equals(schema()) and len(rows) > 0 else None
 
-    def forget(self, job: Job) -> None:
-        """Remove a damaged file, which would spoil the data set."""
+    def remove(self, job: Job) -> None:
+        """Remove the file of a job, if any: a damaged one would make the data set unreadable."""
         with contextlib.suppress(OSError):
-            self.file(job).unlink(missing_ok=True)
+            self.path(job).unlink(missing_ok=True)
 
-    def write(self, job: Job, curve: Curve) -> None:
-        """Keep the numbers of a job, whole or not at all."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        content = pa.BufferOutputStream()
-        pq.write_table(_table(job, curve), content)
-        # A name that begins with a dot is no part of the data set for those who read it meanwhile.
-        draft = self.folder / f".{job.key}.{uuid.uuid4().hex}.part"
-        try:
-            draft.write_bytes(content.getvalue())
-            draft.replace(self.file(job))
-        except OSError as error:
-            raise InputError(f"cannot write into the folder {self.folder}: {error.strerror or error}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
+    def write(self, job: Job, result: JobResult) -> None:
+        """Write the file of a job."""
+        content = _pyarrow().BufferOutputStream()
+        _pyarrow(".parquet").write_table(_rows(job, result), content)
+        write_atomically(self.path(job), content.getvalue().to_pybytes())
 
     def frame(self, jobs: Iterable[Job]) -> pd.DataFrame:
-        """The numbers of all jobs that have some, in the order of the jobs."""
-        import pyarrow as pa
+        """Return the rows of all jobs that have a file, in the order of the jobs."""
+        found = [rows for job in jobs if (rows := self.read(job)) is not None]
+        return _pyarrow().concat_tables(found or [schema().empty_table()]).to_pandas()
 
-        tables = [table for job in jobs if (table := self.read(job)) is not None]
-        return pa.concat_tables(tables or [schema().empty_table()]).to_pandas()
+
+def _pyarrow(module: str = "") -> Any:
+    return require(f"pyarrow{module}", "data", "results of sweeps")
 
 
 def schema() -> pa.Schema:
-    """The columns of the data set: settings of the job, then one row a checkpoint."""
-    import pyarrow as pa
-
-    text, whole, number, yes = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+    """Return the columns of the data set: settings of the job, then those that vary with the checkpoint."""
+    pa = _pyarrow()
+    text, integer, number, boolean = pa.string(), pa.int64(), pa.float64(), pa.bool_()
     settings = {"job": text, "data": text, "statistic": text, "options": text, "columns": text, "label": text}
-    settings |= {"score": text, "drop_missing": yes, "graph": text, "protocol": text, "n": whole, "edges": whole}
-    settings |= {"seed": whole, "runs": whole, "iterations": whole, "checkpoints": whole, "spacing": text}
-    rows = {"iteration": whole, "component": whole, "error": number, "spread": number, "units": whole}
-    rows |= {"estimate": number, "exact": number, "relative": yes}
+    settings |= {"score": text, "drop_missing": boolean, "graph": text, "protocol": text, "n": integer}
+    settings |= {"edges": integer, "seed": integer, "runs": integer, "iterations": integer, "checkpoints": integer}
+    settings |= {"spacing": text}
+    rows = {"iteration": integer, "component": integer, "error": number, "spread": number, "units": integer}
+    rows |= {"estimate": number, "exact": number, "relative": boolean}
     return pa.schema([*settings.items(), *rows.items()], metadata={"gosta": FORMAT})
 
 
-def _table(job: Job, curve: Curve) -> pa.Table:
-    import pyarrow as pa
-
-    count = len(curve.columns["iteration"])
-    same = {
+def _rows(job: Job, result: JobResult) -> pa.Table:
+    count = len(result.columns["iteration"])
+    constant = {
         **vars(job),
         "job": job.key,
         "options": json.dumps(job.options, sort_keys=True, default=str),
         "columns": None if job.columns is None else ", ".join(job.columns),
-        "n": curve.n,
-        "edges": curve.edges,
-        "relative": curve.relative,
-        "iterations": int(curve.columns["iteration"][-1]),
+        "n": result.n,
+        "edges": result.edges,
+        "relative": result.relative,
+        "iterations": int(result.columns["iteration"][-1]),
     }
-    values = {name: curve.columns.get(name, [same.get(name)] * count) for name in schema().names}
-    return pa.table(values, schema=schema())
+    values = {name: result.columns.get(name, [constant.get(name)] * count) for name in schema().names}
+    return _pyarrow().table(values, schema=schema())

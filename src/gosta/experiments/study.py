@@ -1,4 +1,4 @@
-"""A study: a TOML file of lists, and the jobs that follow from it, one for every combination."""
+"""Studies: a TOML file of lists, and one job for every combination of their values."""
 
 from __future__ import annotations
 
@@ -8,35 +8,39 @@ import itertools
 import json
 import math
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gosta import datasets, graphs, protocols, statistics
+from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
+from gosta.graphs import Graph
+from gosta.simulation.simulate import Spacing
 from gosta.statistics import Statistic
 
-FORMAT = "gosta sweep 1"  # another one where the same settings give other numbers or other columns
-MOST_JOBS = 1_000_000
-LARGEST = 2**53
+FORMAT = "gosta sweep 1"  # changes when the same settings give other numbers or other columns
+MAX_JOBS = 1_000_000
+LARGEST = 2**53  # integers up to here are exact as floats
 
 
 @dataclass(frozen=True)
 class Job:
-    """One combination: all that its numbers follow from.
+    """One combination of settings, from which its numbers follow.
 
     Attributes
     ----------
     data, statistic, graph, protocol
-        As the study names them.
+        Names in the study.
     n
-        Rows asked for; None means all.
+        Number of rows; None means all.
     iterations, iterations_per_node
         At most one of them; without both, 100 a node.
     content
-        For what lies in files of the user, their digests: when a file changes, the job is another one.
+        Digests of the user's files: when a file changes, its jobs are run again.
     """
 
     data: str
@@ -49,7 +53,7 @@ class Job:
     iterations_per_node: int | None
     runs: int
     checkpoints: int
-    spacing: str
+    spacing: Spacing
     columns: tuple[str, ...] | None
     label: str | None
     score: str | None
@@ -59,7 +63,7 @@ class Job:
 
     @cached_property
     def key(self) -> str:
-        """A name for the settings, the same on every machine."""
+        """Digest of the settings, which is the same on every machine."""
         text = json.dumps([FORMAT, dataclasses.asdict(self)], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -68,35 +72,52 @@ class Job:
         return f"{self.statistic} of {self.data}, {self.protocol} on {self.graph}{size}, seed {self.seed}"
 
 
+class JobInputs(NamedTuple):
+    """Data, statistic and graph of a job: built-in names, or values read from the user's files."""
+
+    data: str | Data
+    statistic: str | Statistic
+    graph: str | Graph
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Values read from the user's files, by the names in the study."""
+
+    data: Mapping[str, Data] = field(default_factory=dict)
+    statistic: Mapping[str, Statistic] = field(default_factory=dict)
+    graph: Mapping[str, Graph] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Study:
-    """The jobs of a file, and what they need of the user's other files.
-
-    Workers may have no access to those files, so data, graphs and statistics read from them are kept in `own`, by axis
-    and name, and travel with the job.
-    """
+    """The jobs of a file, and the values they need from other files, which workers possibly cannot read."""
 
     path: Path
     jobs: list[Job]
-    own: Mapping[tuple[str, str], Any]
+    loaded: Loaded
 
-    def subject(self, job: Job) -> tuple[Any, Any, Any]:
-        """Data, statistic and graph of a job: names, or what was read from files."""
-        named = {"data": job.data, "statistic": job.statistic, "graph": job.graph}
-        data, statistic, graph = (self.own.get(item, item[1]) for item in named.items())
-        return data, statistic, graph
+    def inputs(self, job: Job) -> JobInputs:
+        """Return the inputs of a job, as they are sent to a worker."""
+        loaded = self.loaded
+        return JobInputs(
+            loaded.data.get(job.data, job.data),
+            loaded.statistic.get(job.statistic, job.statistic),
+            loaded.graph.get(job.graph, job.graph),
+        )
 
 
 class Key(NamedTuple):
-    """What may stand behind a key of the file."""
+    """Definition of a key of the file."""
 
-    fits: Callable[[Any], bool]
-    words: str
-    several: bool = False
+    is_valid: Callable[[Any], bool]
+    description: str
+    is_list: bool = False
+    """Whether a list of values is allowed, too."""
 
 
-def _whole(least: int, most: int = LARGEST) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+def _integer(least: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST
 
 
 def _text(value: Any) -> bool:
@@ -108,19 +129,19 @@ KEYS = {
     "statistic": Key(_text, "a name from 'gosta statistics' or FILE.py:NAME", True),
     "graph": Key(_text, "a family of graphs or an edge-list file", True),
     "protocol": Key(_text, "a name from 'gosta protocols'", True),
-    "n": Key(_whole(2), "a whole number of rows, 2 or more", True),
-    "seed": Key(_whole(0), "a whole number, not negative", True),
-    "seeds": Key(_whole(1), "how many seeds: a whole number, 1 or more"),
-    "iterations": Key(_whole(1), "a whole number, 1 or more"),
-    "iterations_per_node": Key(_whole(1), "a whole number, 1 or more"),
-    "runs": Key(_whole(1), "a whole number, 1 or more"),
-    "checkpoints": Key(_whole(1), "a whole number, 1 or more"),
+    "n": Key(_integer(2), "a whole number of rows, 2 or more", True),
+    "seed": Key(_integer(0), "a whole number, not negative", True),
+    "seeds": Key(_integer(1), "a number of seeds: a whole number, 1 or more"),
+    "iterations": Key(_integer(1), "a whole number, 1 or more"),
+    "iterations_per_node": Key(_integer(1), "a whole number, 1 or more"),
+    "runs": Key(_integer(1), "a whole number, 1 or more"),
+    "checkpoints": Key(_integer(1), "a whole number, 1 or more"),
     "spacing": Key(lambda value: value in ("linear", "log"), '"linear" or "log"'),
     "columns": Key(_text, "the name of a column", True),
     "label": Key(_text, "the name of a column"),
     "score": Key(_text, "the name of a column"),
     "drop_missing": Key(lambda value: isinstance(value, bool), "true or false"),
-    "options": Key(lambda value: isinstance(value, dict), "a table of options of the statistics: [options]"),
+    "options": Key(lambda value: isinstance(value, dict), "options of the statistics, in a section [options]"),
 }
 DEFAULTS: dict[str, Any] = {
     "graph": ["watts-strogatz"],
@@ -133,39 +154,61 @@ DEFAULTS: dict[str, Any] = {
     "drop_missing": False,
     "options": {},
 }
-NEITHER = [("iterations", "iterations_per_node"), ("seed", "seeds")]
+EXCLUSIVE = [("iterations", "iterations_per_node"), ("seed", "seeds")]
+AXES = ("data", "statistic", "graph", "protocol", "n", "seed")
 
 
 def read(path: str | Path, find: Callable[[str], Statistic] = statistics.find) -> Study:
-    """Read a study and check every name in it, before any work is done.
+    """Read a study and check every name in it.
 
     Parameters
     ----------
     path
-        A TOML file; files that it names are looked for beside it.
+        A TOML file; files that it names are relative to its folder.
     find
-        How a statistic is had from what the study calls it.
+        Function that returns a statistic for its name in the study.
     """
     path = Path(path)
-    given = _checked(path, _parsed(path))
-    axes: dict[str, Any] = {name: given[name] for name in ("data", "statistic", "graph", "protocol", "n", "seed")}
-    if (count := math.prod(map(len, axes.values()))) > MOST_JOBS:
-        raise InputError(f"{path}: {count:,} jobs are more than {MOST_JOBS:,}; split the study into several files")
-    own, digests = _subjects(path, axes, find)
+    settings = _validate(path, _parse(path))
+    axes: dict[str, Any] = {name: settings[name] for name in AXES}
+    if (count := math.prod(map(len, axes.values()))) > MAX_JOBS:
+        raise InputError(f"{path}: {count:,} jobs are more than {MAX_JOBS:,}; split the study into several files")
+    files: dict[tuple[str, str], Path] = {}
+    data: dict[str, Data] = {}
+    chosen: dict[str, Statistic] = {}
+    networks: dict[str, Graph] = {}
+    for name in axes["data"]:
+        with _errors_name(path, "data"):
+            if file := _file(path.parent, name, "data set", datasets.DATASETS):
+                files["data", name], data[name] = file, datasets.load(file)
+    for name in axes["graph"]:
+        with _errors_name(path, "graph"):
+            if file := _file(path.parent, name, "graph", graphs.GRAPHS):
+                files["graph", name], networks[name] = file, graphs.load(file)
+    for name in axes["statistic"]:
+        with _errors_name(path, "statistic"):
+            file_name, _, inside = name.rpartition(":")
+            if file_name.endswith(".py"):
+                files["statistic", name] = path.parent / file_name
+                chosen[name] = find(f"{path.parent / file_name}:{inside}")
+            else:
+                find(name)
     for name in axes["protocol"]:
-        _blame(path, "protocol", partial(protocols.find, name))
-    options = _options(path, given["options"], {name: own.get(("statistic", name)) for name in axes["statistic"]})
-    rest = {field.name: given.get(field.name) for field in dataclasses.fields(Job) if field.name not in axes}
+        with _errors_name(path, "protocol"):
+            protocols.find(name)
+    digests = {key: hashlib.sha256(file.read_bytes()).hexdigest() for key, file in files.items()}
+    options = _options(path, settings["options"], {name: chosen.get(name) for name in axes["statistic"]})
+    rest = {field.name: settings.get(field.name) for field in dataclasses.fields(Job) if field.name not in axes}
     rest["columns"] = tuple(rest["columns"]) if rest["columns"] else None
     jobs = []
     for values in itertools.product(*axes.values()):
         at = dict(zip(axes, values, strict=True))
         content = {name: digests[name, at[name]] for name in at if (name, at[name]) in digests}
         jobs.append(Job(**{**rest, **at, "options": options[at["statistic"]], "content": content}))
-    return Study(path, jobs, own)
+    return Study(path, jobs, Loaded(data, chosen, networks))
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parse(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"no such file: {path}")
     try:
@@ -178,92 +221,58 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise InputError(f'{path} is not TOML: {error}; a line is like graph = ["torus", "complete"]') from error
 
 
-def _checked(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """What the file says, each thing of its kind, with defaults; lists where there may be several."""
+def _validate(path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """Check the value of every key, add defaults, and put single values of keys that allow lists into lists."""
     for name, value in given.items():
         if name not in KEYS:
             raise InputError(f"{path}: {unknown('key', name, KEYS)}")
         key = KEYS[name]
-        values = value if key.several and isinstance(value, list) else [value]
+        values = value if key.is_list and isinstance(value, list) else [value]
         for one in values:
-            if not key.fits(one):
-                more = ", or a list of such" if key.several else ""
-                raise InputError(f"{path}: {name} = {_shown(one)} must be {key.words}{more}")
+            if not key.is_valid(one):
+                more = ", or a list of such" if key.is_list else ""
+                raise InputError(f"{path}: {name} = {_toml(one)} must be {key.description}{more}")
         if not values:
-            raise InputError(f"{path}: {name} = [] is empty; give {key.words}")
-        given[name] = list(dict.fromkeys(values)) if key.several else value
-    for one, other in NEITHER:
+            raise InputError(f"{path}: {name} = [] is empty; give {key.description}")
+        given[name] = list(dict.fromkeys(values)) if key.is_list else value
+    for one, other in EXCLUSIVE:
         if one in given and other in given:
-            raise InputError(f"{path}: {one} and {other} say the same thing twice; give one of them")
+            raise InputError(f"{path}: {one} and {other} exclude each other; give one of them")
     for name in ("data", "statistic"):
         if name not in given:
-            raise InputError(f"{path}: {name} is missing; give {KEYS[name].words}")
+            raise InputError(f"{path}: {name} is missing; give {KEYS[name].description}")
     if "seeds" in given:
         given["seed"] = range(given.pop("seeds"))
     return DEFAULTS | given
 
 
-def _shown(value: Any) -> str:
+def _toml(value: Any) -> str:
     return "true" if value is True else "false" if value is False else repr(value)
 
 
-def _blame(path: Path, key: str, work: Callable[[], Any]) -> Any:
-    """Do something with a value of the file; what is wrong with it is wrong in that file."""
+@contextmanager
+def _errors_name(path: Path, key: str) -> Iterator[None]:
+    """Add the file and the key to the message of an error."""
     try:
-        return work()
+        yield
     except InputError as error:
         raise InputError(f"{path}: {key}: {error}") from None
 
 
-def _subjects(
-    path: Path, axes: Mapping[str, Any], find: Callable[[str], Statistic]
-) -> tuple[dict[tuple[str, str], Any], dict[tuple[str, str], str]]:
-    """What has no built-in name, read from files beside the study, and the digests of those files."""
-    own: dict[tuple[str, str], Any] = {}
-    digests: dict[tuple[str, str], str] = {}
-    for axis, load in (("data", _data), ("graph", _graph), ("statistic", _statistic(find))):
-        for name in axes[axis]:
-            found = _blame(path, axis, partial(load, path.parent, name))
-            if found is not None:
-                file, own[axis, name] = found
-                with file.open("rb") as content:
-                    digests[axis, name] = hashlib.file_digest(content, "sha256").hexdigest()
-    return own, digests
-
-
-def _data(folder: Path, name: str) -> tuple[Path, Any] | None:
-    if name in datasets.DATASETS:
+def _file(folder: Path, name: str, kind: str, registry: Collection[str]) -> Path | None:
+    """Return the file that a name refers to; None if it is a built-in name."""
+    if name in registry:
         return None
     file = folder / name
-    if not file.suffix and not file.exists():
-        raise unknown("data set or file", name, datasets.DATASETS)
-    return file, datasets.load(file)
-
-
-def _graph(folder: Path, name: str) -> tuple[Path, Any] | None:
-    if name in graphs.GRAPHS:
-        return None
-    file = folder / name
-    if not file.is_file() and not file.suffix:
-        raise unknown("graph or file", name, graphs.GRAPHS)
-    return file, graphs.load(file)
-
-
-def _statistic(find: Callable[[str], Statistic]) -> Callable[[Path, str], tuple[Path, Any] | None]:
-    def load(folder: Path, name: str) -> tuple[Path, Any] | None:
-        file, _, inside = name.rpartition(":")
-        if not file.endswith(".py"):
-            find(name)
-            return None
-        return folder / file, find(f"{folder / file}:{inside}")
-
-    return load
+    if not file.suffix and not file.is_file():
+        raise unknown(f"{kind} or file", name, registry)
+    return file
 
 
 def _options(path: Path, given: dict[str, Any], chosen: Mapping[str, Statistic | None]) -> dict[str, dict[str, Any]]:
-    """The options of each statistic: those that it has; each must be one of some statistic's."""
+    """Return the options of each statistic; reject an option that no statistic has."""
     known = {name: (own or statistics.find(name)).options for name, own in chosen.items()}
     for option in given:
-        if not any(option in has for has in known.values()):
+        if not any(option in names for names in known.values()):
             raise InputError(f"{path}: options: {unknown('option', option, sorted(set().union(*known.values())))}")
-    return {name: {k: v for k, v in given.items() if k in has} for name, has in known.items()}
+    return {name: {k: v for k, v in given.items() if k in names} for name, names in known.items()}

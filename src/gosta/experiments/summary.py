@@ -1,112 +1,109 @@
-"""What a sweep found: records, a table for a person, a picture."""
+"""Summary of a sweep: records, a table of text, a plot."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gosta.experiments.study import Job
+from gosta.experiments.study import AXES, Job
+from gosta.runtime.extras import require
 from gosta.views import numbers, terminal
 from gosta.views.plots import COLOURS, ErrorCurve, draw_curve, matplotlib, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
 
-AXES = ["data", "statistic", "graph", "protocol", "n", "seed"]
-MOST_LINES = 30  # jobs that have a line each; of more, seeds are averaged
-MOST_PANELS = 150
+MAX_LINES = 30  # of the table; with more jobs, seeds are averaged
+MAX_PANELS = 150  # of the plot
+TEXT_AXES = ("data", "statistic", "graph", "protocol")
 
 
 def records(jobs: Sequence[Job], frame: pd.DataFrame, failed: Mapping[str, str]) -> list[dict[str, Any]]:
-    """One record for each job that is done or failed: its settings and the numbers at its last checkpoint."""
-    found = dict(list(frame.groupby("job", sort=False)))
+    """Return a record for each job that finished or failed: its settings and the numbers at its last checkpoint."""
+    by_job = dict(list(frame.groupby("job", sort=False)))
     out: list[dict[str, Any]] = []
     for job in jobs:
-        about: dict[str, Any] = {name: getattr(job, name) for name in AXES}
+        settings: dict[str, Any] = {name: getattr(job, name) for name in AXES}
         if job.key in failed:
-            out.append({**about, "failed": failed[job.key]})
-        elif job.key in found:
-            rows = found[job.key]
+            out.append({**settings, "failed": failed[job.key]})
+        elif job.key in by_job:
+            rows = by_job[job.key]
             rows = rows[rows["iteration"] == rows["iteration"].iloc[-1]]
-            one = rows.iloc[0]
+            first = rows.iloc[0]
             values = {name: rows[name].tolist() for name in ("exact", "estimate")}
             out.append(
                 {
-                    **about,
-                    "n": int(one["n"]),
-                    "edges": int(one["edges"]),
+                    **settings,
+                    "n": int(first["n"]),
+                    "edges": int(first["edges"]),
                     "options": dict(job.options),
                     "runs": job.runs,
-                    "iterations": int(one["iteration"]),
+                    "iterations": int(first["iteration"]),
                     **{name: value[0] if len(value) == 1 else value for name, value in values.items()},
-                    "error": float(one["error"]),
-                    "spread": float(one["spread"]),
-                    "relative": bool(one["relative"]),
-                    "units": int(one["units"]),
+                    "error": float(first["error"]),
+                    "spread": float(first["spread"]),
+                    "relative": bool(first["relative"]),
+                    "units": int(first["units"]),
                 }
             )
     return out
 
 
-def summary(found: Sequence[Mapping[str, Any]]) -> str:
-    """The numbers at the end of each job, in a table; what all jobs share stands above it."""
-    import pandas as pd
-
-    done = pd.DataFrame([record for record in found if "failed" not in record])
-    failed = [record for record in found if "failed" in record]
-    lines = [] if done.empty else _table(done)
-    reasons = dict.fromkeys(record["failed"] for record in failed)
+def as_text(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return the last numbers of each job as a table, below the settings that all jobs share, and all failures."""
+    pandas = require("pandas", "sim", "summaries of sweeps")
+    finished = pandas.DataFrame([record for record in records if "failed" not in record])
+    failed = [record for record in records if "failed" in record]
+    lines = [] if finished.empty else _table(finished)
     if failed:
         lines.append(f"{numbers.count(len(failed), 'job')} failed:")
-    for reason in reasons:
-        those = [record for record in failed if record["failed"] == reason]
-        more = f" and {len(those) - 1} more" if len(those) > 1 else ""
-        lines += [f"  {_named(those[0])}{more}:", f"    {reason}"]
+    for reason in dict.fromkeys(record["failed"] for record in failed):
+        alike = [record for record in failed if record["failed"] == reason]
+        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+        lines += [f"  {_describe(alike[0])}{more}:", f"    {reason}"]
     return "\n".join(lines)
 
 
-def _table(done: pd.DataFrame) -> list[str]:
-    varied = [name for name in AXES if done[name].nunique() > 1]
-    shared = [f"{name} {_shown(done[name].iloc[0])}" for name in AXES if name not in varied]
-    shared += [f"{name} {_shown(done[name].iloc[0])}" for name in ("runs", "iterations") if done[name].nunique() == 1]
-    if "seed" in varied and len(done) > MOST_LINES:
+def _table(finished: pd.DataFrame) -> list[str]:
+    varied = [name for name in AXES if finished[name].nunique() > 1]
+    constant = [name for name in AXES if name not in varied]
+    constant += [name for name in ("runs", "iterations") if finished[name].nunique() == 1]
+    shared = [f"{name} {_value(finished[name].iloc[0])}" for name in constant]
+    if "seed" in varied and len(finished) > MAX_LINES:
         varied.remove("seed")
-        shared.append(f"means over {done['seed'].nunique()} seeds")
-    groups = done.groupby(varied, sort=False) if varied else [((), done)]
-    rows = []
-    for names, group in groups:
+        shared.append(f"means over {finished['seed'].nunique()} seeds")
+    rows = [[*varied, "error", "spread", "numbers sent"]]
+    for names, group in finished.groupby(varied, sort=False) if varied else [((), finished)]:
         error, spread, units = (float(group[name].mean()) for name in ("error", "spread", "units"))
         relative = bool(group["relative"].all())
-        rows.append(
-            [*map(_shown, names), numbers.error(error, relative), numbers.error(spread, relative), f"{units:,.0f}"]
-        )
-    head = [*varied, "error", "spread", "numbers sent"]
-    right = [k for k, name in enumerate(head) if name not in ("data", "statistic", "graph", "protocol")]
-    lines = [", ".join(shared), terminal.columns([head, *rows], right)]
+        errors = [numbers.error(value, relative) for value in (error, spread)]
+        rows.append([*map(_value, names), *errors, numbers.count(units)])
+    right = [k for k, name in enumerate(rows[0]) if name not in TEXT_AXES]
     kinds = {True: "relative error", False: "absolute error where the exact value is 0"}
-    kind = ", ".join(kinds[relative] for relative in sorted(done["relative"].unique(), reverse=True))
-    return [*lines, f"error: {kind}, mean over nodes; spread: its standard deviation over nodes"]
+    kind = ", ".join(kinds[relative] for relative in sorted(finished["relative"].unique(), reverse=True))
+    explanation = f"error: {kind}, mean over nodes; spread: its standard deviation over nodes"
+    return [", ".join(shared), terminal.columns(rows, right), explanation]
 
 
-def _named(record: Mapping[str, Any]) -> str:
+def _describe(record: Mapping[str, Any]) -> str:
     size = "" if record["n"] is None else f", n = {record['n']:,}"
     subject = f"{record['statistic']} of {record['data']}, {record['protocol']} on {record['graph']}"
     return f"{subject}{size}, seed {record['seed']}"
 
 
-def _shown(value: Any) -> str:
+def _value(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:,}"
 
 
 def draw(frame: pd.DataFrame, title: str) -> Any:
-    """Error curves, a panel for each statistic and graph: protocols by colour, sizes by shade, means over seeds."""
+    """Draw error curves by statistic and graph: protocols by colour, sizes by shade, means over seeds."""
     line_2d = matplotlib("lines").Line2D
     frame = frame[frame["component"] == 0]
     sizes = sorted(frame["n"].unique()) if frame.groupby("data")["n"].nunique().max() > 1 else []
     rows = list(dict.fromkeys(zip(frame["data"], frame["statistic"], strict=True)))
     columns = list(dict.fromkeys(frame["graph"]))
-    if left_out := max(0, len(rows) - max(1, MOST_PANELS // len(columns))):
-        rows = rows[:-left_out]
+    omitted = max(0, len(rows) - max(1, MAX_PANELS // len(columns)))
+    rows = rows[: len(rows) - omitted]
     colours = _colours(list(dict.fromkeys(frame["protocol"])))
     width, height = max(5.2, 1.0 + 3.0 * len(columns)), 1.3 + 2.2 * len(rows)
     figure = new_figure(width, height)
@@ -117,8 +114,8 @@ def draw(frame: pd.DataFrame, title: str) -> Any:
             here = subject[subject["graph"] == graph]
             for (protocol, n), curves in here.groupby(["protocol", "n"], sort=True):
                 shade = _shade(colours[protocol], sizes.index(n), len(sizes)) if sizes else colours[protocol]
-                _curve(ax, curves, n if sizes else 1, shade, band=not sizes)
-            _dress(ax, here)
+                _draw_mean(ax, curves, n if sizes else 1, shade, band=not sizes)
+            _set_scales(ax, here)
         kind = "relative" if subject["relative"].all() else "absolute"
         line[0].set_ylabel(f"{statistic}\n{data}\n{kind} error", fontsize=8)
         line[0].set_ylim(bottom=_floor(subject))
@@ -132,12 +129,12 @@ def draw(frame: pd.DataFrame, title: str) -> Any:
     ]
     ncols = min(len(keys), int(width / 1.1))
     figure.legend(handles=keys, loc="outside lower center", ncols=ncols, frameon=False, fontsize=8)
-    figure.suptitle(f"{title}: {_caption(frame, not sizes, left_out)}", fontsize=9)
+    figure.suptitle(f"{title}: {_caption(frame, not sizes, omitted)}", fontsize=9)
     return figure
 
 
 def _floor(subject: pd.DataFrame) -> float | None:
-    """Where the axis ends: what is a thousand times better than most, as averaging is, must not flatten the others."""
+    """Return the lower end of the axis: errors a thousand times below most, as of averaging, are cut off."""
     errors = subject.loc[subject["error"] > 0]
     if errors.empty:
         return None
@@ -145,20 +142,20 @@ def _floor(subject: pd.DataFrame) -> float | None:
     return float(max(errors["error"].min() / 2.5, usual / 1000))
 
 
-def _caption(frame: pd.DataFrame, bands: bool, left_out: int) -> str:
+def _caption(frame: pd.DataFrame, bands: bool, omitted: int) -> str:
     runs, seeds = int(frame["runs"].max()), frame["seed"].nunique()
     parts = [f"mean of {numbers.count(runs, 'run')}" + (f" for each of {seeds} seeds" if seeds > 1 else "")]
-    parts += ["bands: spread over nodes"] * bands + [f"{left_out} more rows have no room here"] * bool(left_out)
+    parts += ["bands: spread over nodes"] * bands + [f"{omitted} more rows are not shown"] * bool(omitted)
     return "; ".join(parts)
 
 
-def _curve(ax: Any, curves: pd.DataFrame, scale: int, colour: Any, band: bool) -> None:
+def _draw_mean(ax: Any, curves: pd.DataFrame, scale: int, colour: Any, band: bool) -> None:
     mean = curves.groupby("iteration")[["error", "spread"]].mean()
     curve = ErrorCurve("", mean.index.to_numpy() / scale, mean["error"].to_numpy(), mean["spread"].to_numpy())
     draw_curve(ax, curve, colour=colour, linewidth=1.4, band_opacity=0.13 * band)
 
 
-def _dress(ax: Any, here: pd.DataFrame) -> None:
+def _set_scales(ax: Any, here: pd.DataFrame) -> None:
     if (here["error"] > 0).any():
         ax.set_yscale("log")
     if len(here) and (here["spacing"] == "log").all():
@@ -177,6 +174,6 @@ def _colours(protocols: Sequence[str]) -> dict[str, str]:
 
 
 def _shade(colour: str, place: int, count: int) -> Any:
-    """The colour itself for the largest, paler for the smaller ones."""
+    """Return the colour itself for the largest size, a paler one for smaller sizes."""
     strength = 1.0 if count == 1 else 0.35 + 0.65 * place / (count - 1)
     return tuple(1 - strength * (1 - part) for part in matplotlib("colors").to_rgb(colour))

@@ -1,46 +1,48 @@
-"""Doing the jobs of a study: those that are not done yet, wherever there are cores, keeping each as it finishes."""
+"""Running the jobs of a study: those without results, on all available cores, storing each result as it finishes."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import gosta
 from gosta import datasets, statistics
-from gosta.errors import InputError
+from gosta.errors import GostaError, InputError
 from gosta.experiments import backends
-from gosta.experiments.backends import Lost, Task
-from gosta.experiments.results import Curve, Results
-from gosta.experiments.study import Job, Study
+from gosta.experiments.backends import Failure, Task
+from gosta.experiments.results import JobResult, ResultFolder
+from gosta.experiments.study import Job, JobInputs, Study
 from gosta.runtime import machine, progress
+from gosta.runtime.extras import require
 from gosta.simulation.simulate import simulate
 
 Backend = Literal["local", "dask", "ray"]
 
 
-@dataclass
-class Sweep:
-    """How a sweep went.
+@dataclass(frozen=True)
+class SweepOutcome:
+    """Outcome of a sweep.
 
     Attributes
     ----------
     results
-        The folder of all numbers.
-    before
-        How many jobs were done already.
+        The folder of results.
+    finished_before
+        Number of jobs that had results already.
     failed
-        Why jobs could not be done, by the job's key.
+        Reasons why jobs have no result, by the job's key.
     interrupted
-        Whether Ctrl-C ended it early.
+        Whether Ctrl-C ended the sweep.
     """
 
-    results: Results
-    before: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    interrupted: bool = False
+    results: ResultFolder
+    finished_before: int
+    failed: Mapping[str, str]
+    interrupted: bool
 
 
 def sweep(
@@ -50,107 +52,110 @@ def sweep(
     backend: Backend = "local",
     scheduler: str | None = None,
     workers: int | None = None,
-) -> Sweep:
-    """Do all jobs of a study that are not done yet.
+) -> SweepOutcome:
+    """Run all jobs of a study that have no results yet.
 
     Parameters
     ----------
     study
-        As `gosta.experiments.study.read` gives it.
+        Returned by `gosta.experiments.study.read`.
     folder
-        Where results are kept, one Parquet file a job. Jobs that have one are not done again.
+        Folder of the results, one Parquet file for each job. Jobs that have one are not run again.
     backend
-        "local" for processes of this machine, "dask" or "ray" for a cluster. The numbers are the same.
+        "local" for processes of this machine, "dask" or "ray" for a cluster. The numbers do not depend on it.
     scheduler
-        The cluster's address; needed for Dask. Without one, Ray starts on this machine.
+        Address of the cluster; required for Dask. Without one, Ray starts on this machine.
     workers
-        How many processes on this machine; by default as many as there are cores.
+        Number of processes on this machine; by default one for each core.
     """
-    import pandas  # noqa: F401  (now: Ctrl-C in the middle of an import would leave half a module behind)
-
     _check(backend, scheduler, workers)
-    went = Sweep(Results(Path(folder)))
-    todo = [job for job in study.jobs if went.results.read(job) is None]
-    went.before = len(study.jobs) - len(todo)
-    for job in todo:
-        went.results.forget(job)
-    random.shuffle(todo)  # so that machines that share the folder share the work, too
-    if not todo:
-        return went
-    at_once = min(workers or machine.available_cores(), len(todo))
-    threads = max(1, machine.available_cores() // at_once) if backend == "local" else 1
-    title = f"{len(todo)} job{'s' * (len(todo) > 1)}"
-    with progress.bar(title, len(todo), patience=0) as advance:
-        tasks = _tasks(study, todo, threads, went.results, advance)
+    require("pandas", "sim", "sweeps")  # now: Ctrl-C during the import would leave half a module behind
+    results = ResultFolder(Path(folder))
+    missing = [job for job in study.jobs if results.read(job) is None]
+    for job in missing:
+        results.remove(job)
+    random.shuffle(missing)  # so that machines that share the folder share the work, too
+    finished_before, failed, interrupted = len(study.jobs) - len(missing), dict[str, str](), False
+    if not missing:
+        return SweepOutcome(results, finished_before, failed, interrupted)
+    processes = min(workers or machine.available_cores(), len(missing))
+    threads = max(1, machine.available_cores() // processes) if backend == "local" else 1
+    title = f"{len(missing)} job{'s' * (len(missing) > 1)}"
+    with progress.bar(title, len(missing), patience=0) as advance:
+        tasks = _tasks(study, missing, threads, results, advance)
         try:
-            for number, found in _started(backend, tasks, scheduler, at_once):
-                if isinstance(found, Lost):
-                    went.failed[todo[number].key] = found.reason
+            for number, result in _start(backend, tasks, scheduler, processes):
+                if isinstance(result, Failure):
+                    failed[missing[number].key] = result.reason
                 else:
-                    went.results.write(todo[number], found)
+                    results.write(missing[number], result)
                 advance(1)
         except KeyboardInterrupt:
-            went.interrupted = True
-    return went
+            interrupted = True
+    return SweepOutcome(results, finished_before, failed, interrupted)
 
 
 def _check(backend: str, scheduler: str | None, workers: int | None) -> None:
     if backend not in get_args(Backend):
         raise InputError(f"backend = {backend!r} must be {' or '.join(get_args(Backend))}")
     if backend == "dask" and scheduler is None:
-        raise InputError("backend = 'dask' needs the address of a scheduler: --scheduler tcp://HOST:8786")
+        raise InputError("backend = 'dask' requires the address of a scheduler: --scheduler tcp://HOST:8786")
     if backend == "local" and scheduler is not None:
-        raise InputError(f"scheduler = {scheduler!r} goes with a cluster: --backend dask or --backend ray")
+        raise InputError(f"scheduler = {scheduler!r} requires a cluster: --backend dask or --backend ray")
     if workers is not None and backend != "local":
-        raise InputError(f"workers = {workers} goes with this machine only; a cluster has the workers that it has")
+        raise InputError(f"workers = {workers} requires --backend local; a cluster has its own workers")
     if workers is not None and workers < 1:
         raise InputError(f"workers = {workers} must be 1 or more")
 
 
-def _started(backend: Backend, tasks: Iterator[Task], scheduler: str | None, workers: int) -> backends.Done:
+def _start(
+    backend: Backend, tasks: Iterator[Task[JobResult | Failure]], scheduler: str | None, processes: int
+) -> backends.Results[JobResult | Failure]:
     if backend == "dask":
         assert scheduler is not None
-        return backends.dask(tasks, scheduler)
-    return backends.ray(tasks, scheduler) if backend == "ray" else backends.local(tasks, workers)
+        return backends.run_on_dask(tasks, scheduler)
+    return backends.run_on_ray(tasks, scheduler) if backend == "ray" else backends.run_local(tasks, processes)
 
 
-def _tasks(study: Study, todo: Sequence[Job], threads: int, results: Results, advance: Any) -> Iterator[Task]:
-    for number, job in enumerate(todo):
-        if results.has(job):  # another machine has done it meanwhile
+def _tasks(
+    study: Study, jobs: Sequence[Job], threads: int, results: ResultFolder, advance: Callable[[float], None]
+) -> Iterator[Task[JobResult | Failure]]:
+    for number, job in enumerate(jobs):
+        if results.has(job):  # another machine finished it meanwhile
             advance(1)
         else:
-            yield Task(number, perform, (job, *study.subject(job), threads, gosta.__version__))
+            yield Task(number, partial(run_job, job, study.inputs(job), threads, gosta.__version__))
 
 
-def perform(job: Job, data: Any, statistic: Any, graph: Any, threads: int, version: str) -> Curve | Lost:
-    """Do one job, or say in one line why it cannot be done."""
+def run_job(job: Job, inputs: JobInputs, threads: int, version: str) -> JobResult | Failure:
+    """Run one job on a worker; return the reason in one line if it fails."""
+    if gosta.__version__ != version:
+        return Failure(f"a worker has gosta {gosta.__version__}, not {version}; install the same version everywhere")
     try:
-        if gosta.__version__ != version:
-            raise InputError(f"a worker has gosta {gosta.__version__}, not {version}; install the same everywhere")
         with machine.limit_cores(threads), progress.silent():
-            table = datasets.load(data, n=job.n).select(job.columns, job.label, job.score, job.drop_missing)
+            data = datasets.load(inputs.data, n=job.n).select(job.columns, job.label, job.score, job.drop_missing)
             iterations = job.iterations
             if job.iterations_per_node is not None:
-                nodes = len(statistics.find(statistic).encode_rows(table, job.options))
+                nodes = len(statistics.find(inputs.statistic).encode_rows(data, job.options))
                 iterations = job.iterations_per_node * nodes
             trace = simulate(
-                table,
-                statistic,
-                graph=graph,
+                data,
+                inputs.statistic,
+                graph=inputs.graph,
                 protocol=job.protocol,
                 iterations=iterations,
                 runs=job.runs,
                 seed=job.seed,
                 checkpoints=job.checkpoints,
-                spacing=job.spacing,  # type: ignore[arg-type]
+                spacing=job.spacing,
                 **job.options,
             )
-    except InputError as error:
-        return Lost(str(error))
+    except GostaError as error:
+        return Failure(str(error))
     except MemoryError:
-        return Lost("not enough memory; take fewer rows or runs")
-    except Exception as error:  # one job that goes wrong in a way nobody thought of must not end a night's work
-        return Lost(" ".join(f"{type(error).__name__}: {error}".split()))
+        return Failure("not enough memory; take fewer rows or runs")
+    except Exception as error:  # an unforeseen error in one job must not end the others
+        return Failure(" ".join(f"{type(error).__name__}: {error}".split()))
     if not trace.complete:
         raise KeyboardInterrupt
-    return Curve.of(trace)
+    return JobResult.from_trace(trace)

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from gosta.datasets.data import Data
-from gosta.experiments.study import Job
+from gosta.experiments.study import Job, Loaded
 from gosta.runtime.arrays import Floats
 from gosta.simulation.simulate import Spacing
 from gosta.statistics import find as find_statistic
@@ -73,9 +73,9 @@ class Plan:
         return self.scatter.data == self.auc.data
 
     @property
-    def loaded(self) -> dict[tuple[str, str], Data]:
+    def loaded(self) -> Loaded:
         """Data that jobs refer to by name, with rows in the order of this plan."""
-        return {("data", subject.data): subject.rows for subject in (self.scatter, self.auc)}
+        return Loaded(data={subject.data: subject.rows for subject in (self.scatter, self.auc)})
 
     def job(
         self,
