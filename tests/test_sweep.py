@@ -163,8 +163,8 @@ def test_killed_worker_of_a_cluster_changes_no_numbers(
 
 def test_job_that_kills_every_worker_fails_alone(cluster: Any) -> None:
     tasks: list[Task[int]] = [Task(0, partial(os._exit, 1)), *(Task(k, partial(int, k)) for k in range(1, 6))]
-    remaining = iter(tasks)
-    found = dict(backends.run_on_dask(remaining, cluster.scheduler_address))
+    results = backends.run_on_dask(iter(tasks), cluster.scheduler_address)
+    found = dict(results)
     assert isinstance(found.pop(0), Failure)
     assert found == {k: k for k in range(1, 6)}
 
