@@ -17,7 +17,7 @@ import numpy as np
 from virtual_network import Fault, VirtualNetwork
 
 from gosta import graphs
-from gosta.estimation.problem import settle
+from gosta.estimation.setting import make_setting
 from gosta.runtime.arrays import Floats
 
 NODES, DOWN_SECONDS, LOSS = 16, 3.0, 0.2
@@ -38,21 +38,21 @@ class Curves(NamedTuple):
 
 def run(faulty: bool, seed: int, seconds: int) -> Curves:
     """Run a network and check its journals at the end."""
-    problem = settle("tracking", "breast-cancer", "auc", "watts-strogatz", 0, {}, nodes=NODES, by=BY).problem
+    setting = make_setting("tracking", "breast-cancer", "auc", "watts-strogatz", 0, {}, nodes=NODES, by=BY)
     edges = graphs.make("watts-strogatz", NODES, seed=0).edges
     assert edges is not None
     turns = int(seconds / DOWN_SECONDS) if faulty else 0
     faults = [Fault("crash", k * DOWN_SECONDS, f"node-{k % NODES}", DOWN_SECONDS) for k in range(turns)]
-    parts = np.split(problem.x, np.cumsum(problem.rows)[:-1])
+    parts = setting.placement.split(setting.estimand.x)
     pairs = [(int(i), int(j)) for i, j in edges]
     network = VirtualNetwork(parts, pairs, faults, seed, "auc", loss=LOSS if faulty else 0.0)
-    exact, errors, exchanges = float(problem.means[0, 0] / problem.means[0, 1]), [], []
+    exact, errors, exchanges = float(setting.target[0, 0]), [], []
     for second in range(1, seconds + 1):
         network.clock.run(second)
         peers = list(network.peers.values())
         values = [0.0 if report is None else report.value[0] for report in (peer.report() for peer in peers)]
         errors.append(np.abs(np.array(values) / exact - 1).mean())
-        exchanges.append(sum(peer.site.meetings for peer in peers) / 2)
+        exchanges.append(sum(peer.estimator.exchanges for peer in peers) / 2)
     network.check()
     return Curves(np.array(errors), np.array(exchanges))
 

@@ -188,7 +188,7 @@ def parts(folder: Path, message: bytes, calls: int) -> dict[str, float]:
     peer, _ = offer_of(folder / "node-1")
     offer = wire.decode(message)
     assert isinstance(offer, wire.Offer)
-    met = ExchangeCompleted("node-0", 1, 1, False, offer.side, message)
+    met = ExchangeCompleted("node-0", 1, 1, False, offer.contribution, message)
     found = {}
     for durable in (False, True):
         with tempfile.TemporaryDirectory() as place:

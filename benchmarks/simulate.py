@@ -18,10 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta import graphs
-from gosta.estimation.problem import Problem
-from gosta.protocols import Protocol, find
+from gosta.estimation.estimand import Estimand
+from gosta.estimation.placement import Placement
+from gosta.estimation.setting import Setting
+from gosta.protocols import find
 from gosta.runtime.arrays import Floats
-from gosta.simulation.engines.compiled import Compiled
+from gosta.schedule import FixedSchedule
+from gosta.simulation.engines.compiled.one_row import OneRowEngine
 from gosta.statistics import find as find_statistic
 
 Edges = NDArray[np.int32]
@@ -55,29 +58,30 @@ C_FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 class GostaRun:
     """One run of the compiled engine on edges drawn beforehand: the only part that knows the engine's interface."""
 
-    def __init__(self, problem: Problem, protocol: str) -> None:
-        rule = find(protocol)
-        assert isinstance(rule, Protocol)
-        self.engine = Compiled(problem, rule)
+    def __init__(self, estimand: Estimand, protocol: str) -> None:
+        n = estimand.n
+        self.engine = OneRowEngine(Setting(find(protocol), estimand, Placement(n), graphs.complete(n)), seed=0)
         self.restart()
 
     def restart(self) -> None:
-        self.arrays, self.now = self.engine.start(), 0
+        self.batch = self.engine.start([0])
 
     def advance(self, edges: Edges) -> None:
-        self.engine.advance(self.arrays, edges, self.now)
-        self.now += len(edges)
+        first, last = self.batch.iteration, self.batch.iteration + len(edges)
+        schedule = FixedSchedule(self.engine.setting.graph, edges, start=first)
+        self.engine.advance_run(self.batch, 0, schedule, first, last)
+        self.batch.iteration = last
 
     def estimates(self) -> Floats:
-        return self.engine.means(self.arrays, self.now)[:, 0]
+        return self.engine.estimates(self.batch)[0, :, 0]
 
     def visitors(self) -> NDArray[np.int64]:
-        return np.asarray(self.engine.visitors(self.arrays)[:, 0])
+        return self.engine.visitors(self.batch)[0, :, 0]
 
     @property
     def bytes_per_node(self) -> float | None:
         """How much memory that belongs together a node takes; None where visitors are found by index."""
-        return float(self.arrays["table"].shape[1] * 8) if self.engine.layout.carried else None
+        return float(self.engine.size * 8) if self.engine.is_carried else None
 
 
 class CRun:
@@ -95,11 +99,11 @@ class CRun:
         self.loop.gosta_async(x, width, *pointers, ctypes.c_long(len(edges)))
 
 
-def scatter_problem(n: int, d: int) -> Problem:
+def scatter_estimand(n: int, d: int) -> Estimand:
     """Return the within-cluster scatter over n points in d dimensions and 6 cells."""
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.normal(size=(n, d)), rng.integers(0, 6, n)])
-    return Problem(find_statistic("within-cluster-scatter"), x)
+    return Estimand(find_statistic("within-cluster-scatter"), x)
 
 
 def draw(n: int, count: int) -> Edges:
@@ -120,18 +124,18 @@ def numpy_sync(x: Floats, edges: Edges) -> Floats:
 
 
 def sync_against_numpy(n: int, d: int, few: int, many: int, required: float | None) -> None:
-    problem, edges = scatter_problem(n, d), draw(n, many)
-    run = GostaRun(problem, "gosta-sync")
+    estimand, edges = scatter_estimand(n, d), draw(n, many)
+    run = GostaRun(estimand, "gosta-sync")
     run.advance(edges[:few])
-    np.testing.assert_allclose(run.estimates(), numpy_sync(problem.x, edges[:few]), rtol=1e-12)
+    np.testing.assert_allclose(run.estimates(), numpy_sync(estimand.x, edges[:few]), rtol=1e-12)
     run.restart()
-    ours, theirs = common.best_side_by_side(lambda: run.advance(edges), lambda: numpy_sync(problem.x, edges[:few]))
+    ours, theirs = common.best_side_by_side(lambda: run.advance(edges), lambda: numpy_sync(estimand.x, edges[:few]))
     common.print_ratio(f"gosta-sync, n = {n:,}, d = {d}, against all-nodes numpy", ours / many, theirs / few, required)
 
 
 def async_against_c(loop: ctypes.CDLL, n: int, d: int, count: int, required: float | None) -> None:
-    problem, edges = scatter_problem(n, d), draw(n, count)
-    ours, theirs = GostaRun(problem, "gosta-async"), CRun(loop, problem.x)
+    estimand, edges = scatter_estimand(n, d), draw(n, count)
+    ours, theirs = GostaRun(estimand, "gosta-async"), CRun(loop, estimand.x)
     ours.advance(edges)
     theirs.advance(edges)
     np.testing.assert_array_equal(ours.estimates(), theirs.z)

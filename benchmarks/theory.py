@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 import gosta
 from gosta import theory
-from gosta.estimation.problem import settle
+from gosta.estimation.setting import make_setting
 from gosta.graphs import Graph, make
 from gosta.theory import prediction, spectrum
 
@@ -96,7 +96,7 @@ def compare_predictions(subjects: list[tuple[str, str, str | None]], networks: l
                 checkpoints=200,
             )  # fmt: skip
             at, error = trace.iterations, trace.error()["mean"].values
-            predicted = prediction.predicted_errors(settle(PROTOCOL, rows, statistic, name, 0, {}, columns), at)
+            predicted = prediction.predicted_errors(make_setting(PROTOCOL, rows, statistic, name, 0, {}, columns), at)
             ratios = (predicted / error)[error < 0.2]
             worst = max(worst, *ratios, *(1 / ratios))
             late = np.flatnonzero(error > TARGET)

@@ -8,7 +8,6 @@ Run with: python benchmarks/tracking.py [--variants | --smoke]
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +15,13 @@ import common
 import numpy as np
 
 import gosta
+from gosta.estimation import exchange
 from gosta.protocols import Protocol, tracking
+from gosta.simulation.engines.compiled import one_row
 
 RUNS = 20
 COMPARED = ("gosta-async", "tracking", "averaging")
+BUILT_IN_HOMES, RECENT_HOMES = exchange.RECENT_HOMES_PER_ROW, (1, 2, 16, 64)
 
 
 class Case(NamedTuple):
@@ -94,38 +96,37 @@ def compare(networks: list[Network]) -> None:
             )
 
 
-def variant(*changes: tuple[str, str], **fields: Any) -> Protocol:
-    """Return the protocol's own file with some of its text replaced, or with other fields."""
+def variant(*changes: tuple[str, str]) -> Protocol:
+    """Return the protocol of `protocols/tracking.py` with some of its text replaced."""
     text = Path(tracking.__file__).read_text(encoding="utf-8")
     for old, new in changes:
         assert text.count(old) == 1, f"protocols/tracking.py no longer contains {old!r} once: adapt this variant"
         text = text.replace(old, new)
     names: dict[str, Any] = {"__name__": "variant"}
     exec(compile(text, "variant", "exec"), names)
-    made: Protocol = replace(names["protocol"], **fields)
+    made: Protocol = names["protocol"]
     return made
 
 
 def variants() -> dict[str, Protocol]:
     """Return the protocol as it is, first, and with one thing changed each."""
-    fixed = ("max(5.0, meetings / 4.0)", "20.0")
+    fixed = ("max(5.0, exchanges / 4.0)", "20.0")
     return {
         "as it is": variant(),
         "no momentum": variant(("PUSH = 0.4", "PUSH = 0.0")),
         "memory of 20 exchanges, ramp of 80": variant(fixed, ("RAMP = 40.0", "RAMP = 80.0")),
-        "memory of half of all exchanges": variant(("meetings / 4.0", "meetings / 2.0")),
-        "memory of all exchanges": variant(("meetings / 4.0", "meetings / 1.0")),
+        "memory of half of all exchanges": variant(("exchanges / 4.0", "exchanges / 2.0")),
+        "memory of all exchanges": variant(("exchanges / 4.0", "exchanges / 1.0")),
         "push 0.2": variant(("PUSH = 0.4", "PUSH = 0.2")),
         "push 0.6": variant(("PUSH = 0.4", "PUSH = 0.6")),
         "no ramp": variant(("RAMP = 40.0", "RAMP = 1.0")),
         "changes seen at once": variant(("return State(z, ahead + change", "return State(z + change, ahead + change")),
         "smoothed for ever": variant(("SMOOTH = 0.02", "SMOOTH = 0.0")),
-        "own mean not smoothed": variant(("max(SMOOTH, 2.0 / (meetings + 3.0))", "1.0")),
-        "own mean smoothed once": variant(("2.0 / (meetings + 3.0)", "1.0 / (meetings + 2.0)")),
-        "own mean smoothed thrice": variant(("2.0 / (meetings + 3.0)", "3.0 / (meetings + 4.0)")),
-        "all edges pushed alike": variant(("SELDOM = 4.0", "SELDOM = 1e9")),
-        "no visitor x visitor": variant(cross=0.0),
-        "visitor x visitor half": variant(cross=0.5),
+        "own mean not smoothed": variant(("max(SMOOTH, 2.0 / (exchanges + 3.0))", "1.0")),
+        "own mean smoothed once": variant(("2.0 / (exchanges + 3.0)", "1.0 / (exchanges + 2.0)")),
+        "own mean smoothed thrice": variant(("2.0 / (exchanges + 3.0)", "3.0 / (exchanges + 4.0)")),
+        "all edges pushed alike": variant(("RARE = 4.0", "RARE = 1e9")),
+        **{f"{count} homes kept apart for each row": variant() for count in RECENT_HOMES},
     }
 
 
@@ -136,6 +137,8 @@ def compare_variants(networks: list[Network], **settings: Any) -> None:
     print("| --- |" + " --- |" * len(places))
     first: list[float] = []
     for name, protocol in variants().items():
+        for module in (exchange, one_row):
+            vars(module)["RECENT_HOMES_PER_ROW"] = int(name.split()[0]) if "homes" in name else BUILT_IN_HOMES
         found = [exchanges_to(network, case, protocol, **settings) for network, case in places]
         shown = [f"{a / b:.2f}" for a, b in zip(found, first, strict=True)] if first else [f"{a:,.0f}" for a in found]
         first = first or found

@@ -248,13 +248,13 @@ def test_run_with_several_rows_per_node_intervals_and_stopping(run, tmp_path: Pa
         (["--nodes", "1"], "nodes = 1 must be a whole number from 2 to the number of rows, 569"),
         (["--nodes", "600"], "nodes = 600 must be"),
         (["--nodes", "20", "--deal", "poisson"], "deal"),
-        (["--nodes", "20", "-p", "u2"], "u2 goes with one row a node"),
+        (["--nodes", "20", "-p", "u2"], "u2 supports one row per node"),
         (["--by", "mean radius"], "give nodes=... (--nodes)"),
         (["--by", "hospital"], "hospital"),
         (["--until", "0%"], "until = '0%' must be an error such as 1% or 0.01"),
         (["--until", "much"], "until = 'much'"),
         (["--interval", "100%"], "interval = '100%' must be a level"),
-        (["--interval", "95%", "-p", "gosta-async"], "an interval needs each row's own mean"),
+        (["--interval", "95%", "-p", "gosta-async"], "an interval requires each row's own mean"),
     ],
 )
 def test_run_rejects_input_in_one_line(run, arguments: list[str], words: str) -> None:  # type: ignore[no-untyped-def]

@@ -112,9 +112,9 @@ def test_a_node_with_another_statistic_does_not_block_the_others() -> None:
     network.fingerprint = "another"
     network.crash("node-4", 0.5)
     network.clock.run(15.0)
-    before = {name: node.peer.site.meetings for name, node in network.nodes.items()}
+    before = {name: node.peer.estimator.exchanges for name, node in network.nodes.items()}
     network.clock.run(25.0)
-    exchanges = [node.peer.site.meetings - before[name] for name, node in network.nodes.items()]
+    exchanges = [node.peer.estimator.exchanges - before[name] for name, node in network.nodes.items()]
     assert min(exchanges[:4]) > 10
     assert exchanges[4] == 0
     assert network.nodes["node-0"].counters["declined: statistic"] > 0
@@ -129,7 +129,7 @@ def test_a_node_that_leaves_for_good() -> None:
     network.remove("node-1")
     assert settle(network) < 0.02
     assert network.peers["node-0"].epoch >= 2
-    assert all("node-1" not in peer.site.homes for peer in network.peers.values())
+    assert all("node-1" not in peer.estimator.homes for peer in network.peers.values())
 
 
 def test_epochs_of_fixed_length() -> None:
@@ -141,7 +141,7 @@ def test_epochs_of_fixed_length() -> None:
     assert network.peers["node-1"].epoch == 4  # not before epoch_seconds have passed
     network.clock.run(75.0)
     network.check()
-    assert network.peers["node-1"].site.table.x[0, 0] == 3.0 * PARTS[1][0, 0]
+    assert network.peers["node-1"].estimator.rows.estimand.x[0, 0] == 3.0 * PARTS[1][0, 0]
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -51,11 +51,11 @@ def run_schedule(graph: str, faults: list[Fault], seed: int) -> VirtualNetwork:
         network.clock.run(second)
         network.check()
     network.end_faults()
-    before = {name: peer.site.meetings for name, peer in network.peers.items()}
+    before = {name: peer.estimator.exchanges for name, peer in network.peers.items()}
     network.clock.run(FAULT_SECONDS + QUIET_SECONDS)
     network.check()
     assert sorted(network.nodes) == network.names
-    assert all(node.peer.site.meetings > before[name] for name, node in network.nodes.items()), "a node is stuck"
+    assert all(node.peer.estimator.exchanges > before[name] for name, node in network.nodes.items()), "a node is stuck"
     assert {peer.epoch for peer in network.peers.values()} == {1}
     check_replay(network)
     return network

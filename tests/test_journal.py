@@ -65,12 +65,12 @@ def test_a_full_disk_changes_nothing_and_writing_works_again_later(tmp_path: Pat
 
 def test_a_snapshot_keeps_the_exchanges_of_the_epoch_only(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.sqlite")
-    side = (
+    contribution = (
         Source("node-1", Task("0" * 16, "auc", encoded_columns=2), np.array([[1.0, 1.0]]), [], tmp_path)
-        .site()
-        .side(1.0)
+        .estimator()
+        .contribution(1.0)
     )
-    completed = ExchangeCompleted("node-1", 1, 1, False, side, b"reply")
+    completed = ExchangeCompleted("node-1", 1, 1, False, contribution, b"reply")
     journal.append([EpochStarted(1, "", "", 1, None), completed, OfferSent(1, "node-1"), OfferWithdrawn(1)])
     journal.append([EpochStarted(2, "", "", 1, None), completed, OfferSent(2, "node-1")])
     journal.save_snapshot(b"all")
@@ -154,6 +154,6 @@ def test_a_restored_peer_equals_the_original(tmp_path: Path) -> None:
             journals[k].save_snapshot(both[k].snapshot())
         for one in range(2):
             assert peer(one).snapshot() == both[one].snapshot()
-    assert both[0].site.meetings == 60
+    assert both[0].estimator.exchanges == 60
     for journal in journals:
         journal.close()

@@ -17,7 +17,7 @@ from commands import command
 
 import gosta
 from gosta.errors import InputError, NetworkError
-from gosta.estimation.problem import settle
+from gosta.estimation.setting import make_setting
 from gosta.net.config import NetworkConfig, read_node
 from gosta.net.deploy import certificates, folders, plan
 from gosta.net.node import lock
@@ -63,10 +63,10 @@ def test_init_writes_rows_bit_for_bit(gosta_: Any, tmp_path: Path, port: int) ->
     assert "569: node-0" in out
     assert f"gosta network up {folder}" in out
     network = folders.load_network(folder)
-    setting = settle("tracking", "breast-cancer", "auc", "watts-strogatz", 0, {}, nodes=6)
+    setting = make_setting("tracking", "breast-cancer", "auc", "watts-strogatz", 0, {}, nodes=6)
     files = [read_node(folder / name / "node.toml") for name in network.nodes]
     x = np.concatenate([read_rows(f.network, folder / f.node.name / f.node.data) for f in files])
-    np.testing.assert_array_equal(x, setting.problem.x)
+    np.testing.assert_array_equal(x, setting.estimand.x)
     assert all(f.network == network.network for f in files)
     assert (network.network.encoded_columns, network.network.confidence_level) == (2, 0.95)
     for a, b in network.edges:

@@ -11,7 +11,8 @@ from test_faults import check_replay
 from virtual_network import Fault, VirtualNetwork
 
 import gosta
-from gosta.estimation.problem import Problem, settle
+from gosta.estimation.estimand import Estimand
+from gosta.estimation.setting import make_setting
 
 RNG = np.random.default_rng(3)
 N = 60
@@ -34,18 +35,18 @@ CASES: dict[str, dict[str, Any]] = {
 EDGES = [(0, 1), (1, 2), (2, 3), (3, 0), (1, 3)]
 
 
-def make_network(statistic: str, protocol: str = "tracking", **more: Any) -> tuple[VirtualNetwork, Problem]:
+def make_network(statistic: str, protocol: str = "tracking", **more: Any) -> tuple[VirtualNetwork, Estimand]:
     interval = more.pop("interval", None)
-    problem = settle(protocol, PATIENTS, statistic, "complete", 0, {}, nodes=4, interval=interval, **more).problem
-    parts = np.split(problem.x, np.cumsum(problem.rows)[:-1])
+    setting = make_setting(protocol, PATIENTS, statistic, "complete", 0, {}, nodes=4, interval=interval, **more)
+    parts = setting.placement.split(setting.estimand.x)
     return VirtualNetwork(
         parts, EDGES, statistic=statistic, protocol=protocol, confidence_level=interval, exchanges_per_second=20.0
-    ), problem
+    ), setting.estimand
 
 
 @pytest.mark.parametrize("statistic", CASES)
 def test_all_nodes_find_the_exact_value(statistic: str) -> None:
-    network, problem = make_network(statistic, **CASES[statistic])
+    network, estimand = make_network(statistic, **CASES[statistic])
     network.clock.run(60.0)
     network.check()
     check_replay(network)
@@ -55,8 +56,8 @@ def test_all_nodes_find_the_exact_value(statistic: str) -> None:
     assert all(report is not None and report.expected_error is not None for report in reports)
     if "interval" in CASES[statistic]:
         ends = np.array([(report.low, report.high) for report in reports if report is not None])
-        np.testing.assert_allclose(ends, np.tile(problem.pooled_interval(), (4, 1)), rtol=0.05)
-    assert {peer.site.rows_met for peer in network.peers.values()} == {N}
+        np.testing.assert_allclose(ends, np.tile(estimand.pooled_interval(), (4, 1)), rtol=0.05)
+    assert {peer.estimator.rows_met for peer in network.peers.values()} == {N}
 
 
 @pytest.mark.parametrize("statistic", ["auc", "gini-mean-difference"])
@@ -88,7 +89,7 @@ def test_errors_after_faults_equal_those_of_a_simulation() -> None:
         network.clock.run(40.0)
         network.check()
         errors.append(np.abs(network.estimates() / exact - 1.0).mean())
-        exchanges.append(sum(peer.site.meetings for peer in network.peers.values()) // 2)
+        exchanges.append(sum(peer.estimator.exchanges for peer in network.peers.values()) // 2)
     site = np.repeat(np.arange(5), sizes)
     trace = gosta.simulate(
         rows,
@@ -109,6 +110,6 @@ def test_max_exchanges_per_second_is_a_limit() -> None:
         node.config = msgspec.structs.replace(node.config, node=settings)
     network.clock.run(100.0)
     network.check()
-    exchanges = [node.peer.site.meetings for node in network.nodes.values()]
+    exchanges = [node.peer.estimator.exchanges for node in network.nodes.values()]
     assert 200 < max(exchanges) <= 510  # five at the start, and then five per second
     assert sum(node.counters["busy"] for node in network.nodes.values()) > 100

@@ -6,17 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_runs import advance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gosta
 from gosta import graphs
-from gosta.estimation.problem import Problem
-from gosta.protocols import PROTOCOLS, Collecting, Protocol
+from gosta.estimation.estimand import Estimand
+from gosta.estimation.placement import Placement
+from gosta.estimation.setting import Setting
+from gosta.protocols import PROTOCOLS, CollectingProtocol, Protocol
 from gosta.runtime.arrays import Floats
 from gosta.schedule import BLOCK, Schedule
-from gosta.simulation.engines.compiled import Compiled
-from gosta.simulation.engines.reference import Reference
+from gosta.simulation.engines.compiled.one_row import OneRowEngine
+from gosta.simulation.engines.reference import ReferenceEngine
+from gosta.simulation.trace import SNAPSHOT
 from gosta.statistics import find
 from gosta.statistics import statistic as make_statistic
 
@@ -26,7 +30,7 @@ GRAPHS = ["complete", "cycle", "star", "watts-strogatz"]
 every_rule = pytest.mark.parametrize("protocol", RULES, ids=lambda p: p.name)
 
 
-def problem(name: str, n: int = 24) -> Problem:
+def estimand_of(name: str, n: int = 24) -> Estimand:
     rng = np.random.default_rng(n)
     table = {"first": rng.normal(size=n), "second": np.round(rng.normal(size=n), 1), "label": np.arange(n) % 2}
     table |= {"value": rng.gamma(2, 1, n), "time": rng.exponential(size=n), "event": rng.integers(0, 2, n)}
@@ -35,7 +39,11 @@ def problem(name: str, n: int = 24) -> Problem:
     data = gosta.datasets.load(table)
     if name in ("within-cluster-scatter", "mmd"):
         data = data.select(["first", "second", "value"])
-    return Problem(found, found.encode_rows(data, {}))
+    return Estimand(found, found.encode_rows(data, {}))
+
+
+def setting_of(name: str, protocol: Protocol, graph: str = "complete", n: int = 24) -> Setting:
+    return Setting(protocol, estimand_of(name, n), Placement(n), graphs.make(graph, n))
 
 
 def edges_of(graph: str, n: int, count: int, seed: int = 0) -> Any:
@@ -45,18 +53,21 @@ def edges_of(graph: str, n: int, count: int, seed: int = 0) -> Any:
 @every_rule
 @pytest.mark.parametrize("name", STATISTICS)
 def test_engines_agree_to_the_last_bit(protocol: Protocol, name: str) -> None:
-    task = problem(name)
     for graph in GRAPHS:
-        edges = edges_of(graph, task.n, 600)
-        states = []
-        for engine in (Reference(task, protocol), Compiled(task, protocol, False), Compiled(task, protocol, True)):
-            arrays = engine.start()
-            engine.advance(arrays, edges[:202], 0)
-            engine.advance(arrays, edges[202:], 202 // protocol.draws)
-            states.append((engine.means(arrays, 600 // protocol.draws), engine.visitors(arrays)))
-        for means, visitors in states[1:]:
-            np.testing.assert_array_equal(means, states[0][0])
-            np.testing.assert_array_equal(visitors, states[0][1])
+        setting = setting_of(name, protocol, graph)
+        edges = edges_of(graph, 24, 600)
+        reference = ReferenceEngine(setting, 0)
+        expected = reference.start([0])
+        advance(reference, expected, edges)
+        homes = [[int(visitor.home) for visitor in node.visitors] for node in expected.state[0]]
+        for is_carried in (False, True):
+            engine = OneRowEngine(setting, 0, is_carried)
+            batch = engine.start([0])
+            advance(engine, batch, edges[:202])
+            advance(engine, batch, edges[202:])
+            np.testing.assert_array_equal(engine.estimates(batch), reference.estimates(expected))
+            if protocol.visitors:
+                np.testing.assert_array_equal(engine.visitors(batch)[0], homes)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -72,9 +83,9 @@ def test_whole_simulations_agree_to_the_last_bit(protocol: str) -> None:
     np.testing.assert_array_equal(traces[0].units, traces[1].units)
 
 
-def kernel_matrix(task: Problem) -> Floats:
-    rows = task.x.tolist()
-    return np.array([[float(task.statistic.kernel(a, b)) for b in rows] for a in rows])
+def kernel_matrix(estimand: Estimand) -> Floats:
+    rows = estimand.x.tolist()
+    return np.array([[float(estimand.statistic.kernel(a, b)) for b in rows] for a in rows])
 
 
 def pseudo_code(name: str, h: Floats, edges: Any) -> Floats:
@@ -107,15 +118,15 @@ def pseudo_code(name: str, h: Floats, edges: Any) -> Floats:
 
 @pytest.mark.parametrize("name", ["u1", "u2", "gosta-sync", "gosta-async"])
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_lazy_sums_are_the_eager_pseudo_code(name: str, graph: str) -> None:
-    task, protocol = problem("gini-mean-difference"), PROTOCOLS[name]
+def test_lazy_sums_equal_the_eager_pseudo_code(name: str, graph: str) -> None:
+    protocol = PROTOCOLS[name]
     assert isinstance(protocol, Protocol)
-    edges = edges_of(graph, task.n, 3000)
-    engine = Compiled(task, protocol)
-    arrays = engine.start()
-    engine.advance(arrays, edges, 0)
-    wanted = pseudo_code(name, kernel_matrix(task), edges)
-    np.testing.assert_allclose(engine.means(arrays, 3000 // protocol.draws)[:, 0], wanted, rtol=1e-12)
+    setting, edges = setting_of("gini-mean-difference", protocol, graph), edges_of(graph, 24, 3000)
+    engine = OneRowEngine(setting, 0)
+    batch = engine.start([0])
+    advance(engine, batch, edges)
+    expected = pseudo_code(name, kernel_matrix(setting.estimand), edges)
+    np.testing.assert_allclose(engine.estimates(batch)[0, :, 0], expected, rtol=1e-12)
 
 
 @every_rule
@@ -124,13 +135,13 @@ def test_lazy_sums_are_the_eager_pseudo_code(name: str, graph: str) -> None:
 def test_visitors_stay_a_permutation_of_the_data(protocol: Protocol, seed: int, count: int) -> None:
     if not protocol.visitors:
         return
-    task = problem("gini-mean-difference")
-    for carried in (False, True):
-        engine = Compiled(task, protocol, carried)
-        arrays = engine.start()
-        engine.advance(arrays, edges_of("watts-strogatz", task.n, count * protocol.draws, seed), 0)
+    setting = setting_of("gini-mean-difference", protocol)
+    for is_carried in (False, True):
+        engine = OneRowEngine(setting, 0, is_carried)
+        batch = engine.start([0])
+        advance(engine, batch, edges_of("watts-strogatz", 24, count * protocol.draws, seed))
         for slot in range(protocol.visitors):
-            assert sorted(engine.visitors(arrays)[:, slot]) == list(range(task.n))
+            assert sorted(engine.visitors(batch)[0, :, slot]) == list(range(24))
 
 
 def test_averaging_keeps_its_sum_and_finds_the_value() -> None:
@@ -155,19 +166,19 @@ def test_gosta_beats_u2_as_in_the_paper(graph: str) -> None:
     assert (errors["gosta-sync"]["spread"] < errors["u2"]["spread"])[3:].all()
 
 
-def test_collecting_estimates_are_exact_over_what_is_held() -> None:
+def test_collecting_estimates_are_exact_over_the_observations_held() -> None:
     n, steps = 12, 25
-    task = problem("gini-mean-difference", n)
+    x = estimand_of("gini-mean-difference", n).x
     for name in ("flooding", "master-node"):
-        trace = gosta.simulate(task.x, "gini-mean-difference", graph="cycle", protocol=name, iterations=steps, runs=1)
-        arrays = {k.partition("@")[0]: v for k, v in trace.rest.items()}
+        trace = gosta.simulate(x, "gini-mean-difference", graph="cycle", protocol=name, iterations=steps, runs=1)
+        arrays = {k.removeprefix(SNAPSHOT): v[0] for k, v in trace.resume_data.items() if k.startswith(SNAPSHOT)}
         for node in range(n):
             if name == "flooding":
                 held = arrays["held"][node, : arrays["size"][node]]
                 assert set(held) == set(np.flatnonzero(arrays["has"][node]))
             else:
                 held = np.union1d(np.flatnonzero(arrays["sent"]), [node])
-            mean = np.abs(task.x[held] - task.x[held].T).mean()
+            mean = np.abs(x[held] - x[held].T).mean()
             assert float(trace.estimates[0, -1, node]) == pytest.approx(mean * n / (n - 1), rel=1e-12)
 
 
@@ -186,8 +197,8 @@ def test_units_are_those_of_the_paper() -> None:
         assert isinstance(protocol, Protocol)
         assert protocol.units(d, 1) == units
     flooding, master = PROTOCOLS["flooding"], PROTOCOLS["master-node"]
-    assert isinstance(flooding, Collecting)
-    assert isinstance(master, Collecting)
+    assert isinstance(flooding, CollectingProtocol)
+    assert isinstance(master, CollectingProtocol)
     assert flooding.sent(10, 100, d) == 10 * 2 * (d + 1)
     assert [master.sent(t, 100, d) for t in (1, 3, 100, 200)] == [100 * d * k for k in (2, 4, 101, 101)]
 
@@ -204,14 +215,15 @@ def test_schedule_is_a_function_of_seed_run_and_block() -> None:
     assert child.spawn_key == (1,)
     assert one.edges(0, BLOCK).shape == (BLOCK, 2)
     # Poisson clocks: BLOCK gaps of mean 1/m; the mean lies within 5 standard errors but for one seed in a million.
-    assert one.gaps(0, BLOCK).mean() * graph.m == pytest.approx(1, abs=5 / np.sqrt(BLOCK))
+    assert one.time(BLOCK) / BLOCK * graph.m == pytest.approx(1, abs=5 / np.sqrt(BLOCK))
+    assert one.time(BLOCK + 5) > one.time(BLOCK) == same.time(BLOCK)
 
 
-def test_estimates_do_not_depend_on_how_the_work_is_cut() -> None:
+def test_estimates_do_not_depend_on_checkpoints_or_number_of_runs() -> None:
     few = gosta.simulate("iris", "variance", graph="torus", iterations=200_000, runs=1, checkpoints=2)
     many = gosta.simulate("iris", "variance", graph="torus", iterations=200_000, runs=4, checkpoints=50, clocks=True)
     np.testing.assert_array_equal(few.estimates[0, -1], many.estimates[0, -1])
-    assert many.data["time"].values[:, -1] == pytest.approx(200_000 / many.about["edges"], rel=0.02)
+    assert many.data["time"].values[:, -1] == pytest.approx(200_000 / many.info.edges, rel=0.02)
 
 
 def test_weighted_edges_and_own_graphs() -> None:

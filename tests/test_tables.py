@@ -1,4 +1,4 @@
-"""Tables at the nodes: dealing, engines that agree, estimates that are right."""
+"""Several rows per node: placement, engines that agree, estimates without bias."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_runs import advance
 
 import gosta
 from gosta import graphs
-from gosta.estimation import placement as deal
-from gosta.estimation.problem import SAMPLE, settle
-from gosta.protocols import Protocol
-from gosta.simulation.engines.sites import Sites
-from gosta.simulation.engines.tables import Tables
+from gosta.estimation import placement
+from gosta.estimation.exchange import MAX_SAMPLE_ROWS
+from gosta.estimation.setting import make_setting
+from gosta.simulation import engines
+from gosta.simulation.engines.compiled.tables import TableEngine
+from gosta.simulation.engines.reference import ReferenceEngine
 
 RNG = np.random.default_rng(7)
 N = 120
@@ -37,26 +39,26 @@ DEALS: list[dict[str, Any]] = [{"nodes": 12}, {"nodes": 12, "deal": "even"}, {"b
 DEALS.append({"by": "second", "nodes": 12})
 
 
-def test_dealing_loses_and_invents_no_row() -> None:
+def test_random_placement_uses_every_row_once() -> None:
     for rows, nodes in ((569, 20), (7, 7), (10, 3), (2, 2), (1000, 999)):
-        for how in deal.TABLE:
-            order, sizes = deal.by_chance(rows, nodes, how, 3)
+        for deal in placement.DEALS:
+            order, placed = placement.assign_at_random(rows, nodes, deal, 3)
             assert sorted(order) == list(range(rows))
-            assert sizes.sum() == rows
-            assert (len(sizes), sizes.min() >= 1) == (nodes, True)
-    assert np.ptp(deal.even(569, 20)) == 1
-    assert deal.zipf(569, 20)[[0, 1, -1]].tolist() == [154, 77, 9]
+            assert placed.rows.sum() == rows
+            assert (placed.nodes, placed.rows.min() >= 1) == (nodes, True)
+    assert np.ptp(placement.even(569, 20)) == 1
+    assert placement.zipf(569, 20)[[0, 1, -1]].tolist() == [154, 77, 9]
 
 
-def test_dealing_by_a_column() -> None:
+def test_placement_by_column() -> None:
     data = gosta.datasets.load(PATIENTS).with_sites("hospital", exclude=True)
     kept = np.ones(N, dtype=bool)
-    order, sizes = deal.by_column(data, kept, None, 0)
-    names = PATIENTS["hospital"][order]
-    assert [len(set(part)) for part in np.split(names, np.cumsum(sizes)[:-1])] == [1] * 4
-    order, sizes = deal.by_column(gosta.datasets.load(PATIENTS).with_sites("second", exclude=False), kept, 6, 0)
-    parts = np.split(PATIENTS["second"][order], np.cumsum(sizes)[:-1])
-    assert sizes.tolist() == [20] * 6
+    order, placed = placement.assign_by_column(data, kept, None, 0)
+    assert [len(set(part)) for part in placed.split(PATIENTS["hospital"][order])] == [1] * 4
+    numeric = gosta.datasets.load(PATIENTS).with_sites("second", exclude=False)
+    order, placed = placement.assign_by_column(numeric, kept, 6, 0)
+    parts = placed.split(PATIENTS["second"][order])
+    assert placed.counts == (20,) * 6
     assert all(a.max() <= b.min() for a, b in pairwise(parts))
 
 
@@ -64,31 +66,46 @@ def test_dealing_by_a_column() -> None:
 @pytest.mark.parametrize("protocol", ["tracking", "gosta-async", "averaging"])
 @pytest.mark.parametrize("nodes", [None, 9])
 def test_engines_agree_to_the_last_bit(name: str, protocol: str, nodes: int | None) -> None:
-    """Without tables, only statistics with a `local` part go this way."""
+    """With one row per node, only statistics with a `local` part use this engine."""
     data = {key: column[:40] for key, column in PATIENTS.items()} if nodes is None else PATIENTS
     more = {"nodes": nodes, "columns": COLUMNS[name]}
     if protocol != "tracking" and name in ("spearman-rho", "distance-correlation"):
-        with pytest.raises(gosta.InputError, match="tracking can"):
-            settle(protocol, data, name, "cycle", 0, {}, **more)
+        with pytest.raises(gosta.InputError, match="use tracking"):
+            make_setting(protocol, data, name, "cycle", 0, {}, **more)
         return
-    setting = settle(protocol, data, name, "cycle", 0, {}, **more)
-    if not setting.problem.tables:
+    setting = make_setting(protocol, data, name, "cycle", 0, {}, **more)
+    if not setting.placement.has_tables and setting.estimand.tracked.local is None:
         return
-    assert isinstance(setting.protocol, Protocol)
-    edges = graphs.make("watts-strogatz", setting.problem.nodes).draw(np.random.default_rng(1), 300)
-    means = []
-    for engine in (Sites(setting.problem, setting.protocol), Tables(setting.problem, setting.protocol)):
-        arrays = engine.start()
-        engine.advance(arrays, edges[:100], 0)
-        engine.advance(arrays, edges[100:], 100)
-        means.append(engine.means(arrays, 300))
-    np.testing.assert_array_equal(means[0], means[1])
+    edges = graphs.make("watts-strogatz", setting.placement.nodes).draw(np.random.default_rng(1), 300)
+    estimates = []
+    for engine in (ReferenceEngine(setting, 0), TableEngine(setting, 0)):
+        batch: Any = engine.start([0])
+        advance(engine, batch, edges[:100])
+        advance(engine, batch, edges[100:])
+        estimates.append(engine.estimates(batch))
+    np.testing.assert_array_equal(estimates[0], estimates[1])
+
+
+def test_small_nodes_forget_old_homes_alike_in_both_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("estimation.exchange", "simulation.engines.compiled.tables", "simulation.engines.compiled.one_row"):
+        monkeypatch.setattr(f"gosta.{module}.RECENT_HOMES_PER_ROW", 1)
+    values = np.random.default_rng(2).gamma(2, 1, 60)
+    for nodes in (None, 20):
+        setting = make_setting("tracking", values, "gini-mean-difference", "complete", 0, {}, nodes=nodes)
+        estimates = []
+        for name in ("reference", "compiled"):
+            engine = engines.find(name)(setting, 0)
+            batch = engine.start([0])
+            engine.advance(batch, 1500)
+            estimates.append(engine.estimates(batch))
+            engine.close()
+        np.testing.assert_array_equal(estimates[0], estimates[1])
 
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("how", DEALS, ids=str)
-def test_estimates_find_the_value_over_all_rows(name: str, how: dict[str, Any]) -> None:
-    """However uneven and unlike the nodes: no bias beyond what 60 000 exchanges leave."""
+def test_estimates_converge_to_the_value_over_all_rows(name: str, how: dict[str, Any]) -> None:
+    """However uneven and different the nodes are: no bias is left after 60 000 exchanges."""
     columns = COLUMNS[name]
     trace = gosta.simulate(
         PATIENTS, name, columns=columns, graph="complete", iterations=60_000, runs=4, checkpoints=3, **how
@@ -99,7 +116,7 @@ def test_estimates_find_the_value_over_all_rows(name: str, how: dict[str, Any]) 
 
 def test_a_sample_of_large_tables_is_right_on_average() -> None:
     """Rows sorted by their value and nodes far larger than samples: the mean over runs finds the exact value."""
-    data = np.sort(np.random.default_rng(1).gamma(2, 1, 40 * SAMPLE))
+    data = np.sort(np.random.default_rng(1).gamma(2, 1, 40 * MAX_SAMPLE_ROWS))
     trace = gosta.simulate(
         data, "gini-mean-difference", nodes=5, graph="cycle", iterations=20_000, runs=8, checkpoints=2
     )
@@ -131,20 +148,21 @@ def test_columns_that_were_chosen_stay_chosen() -> None:
     assert all_columns.target == pytest.approx(gosta.exact("breast-cancer", "auc"), rel=1e-12)
     names = np.arange(569) % 7
     apart = gosta.simulate("breast-cancer", "auc", by=names, iterations=10, runs=1)
-    assert (apart.about["n"], apart.target) == (7, pytest.approx(gosta.exact("breast-cancer", "auc"), rel=1e-12))
+    assert apart.info.nodes == 7
+    assert apart.target == pytest.approx(gosta.exact("breast-cancer", "auc"), rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"deal": "even"}, "goes with nodes"),
-        ({"by": "hospital", "deal": "even"}, "goes with nodes"),
+        ({"deal": "even"}, "requires nodes"),
+        ({"by": "hospital", "deal": "even"}, "requires nodes"),
         ({"nodes": 4, "deal": 3}, "deal"),
         ({"by": "hospital", "nodes": 3}, "holds text"),
         ({"nodes": 3, "graph": "watts-strogatz"}, "another family such as complete"),
     ],
     ids=str,
 )
-def test_mistakes_in_dealing(how: dict[str, Any], message: str) -> None:
+def test_invalid_placements(how: dict[str, Any], message: str) -> None:
     with pytest.raises(gosta.InputError, match=message):
         gosta.simulate(PATIENTS, "auc", **{"graph": "complete", "iterations": 10, "runs": 1, **how})

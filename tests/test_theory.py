@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 import gosta
 from gosta import graphs, theory
 from gosta.errors import InputError, NumericalError
-from gosta.estimation.problem import settle
+from gosta.estimation.setting import make_setting
 from gosta.graphs import Graph
 from gosta.protocols import PROTOCOLS, Protocol
 from gosta.runtime.arrays import Floats
-from gosta.simulation.engines.compiled import Compiled
+from gosta.schedule import FixedSchedule
+from gosta.simulation.engines.compiled.one_row import OneRowEngine
 from gosta.theory import prediction, spectrum
 from gosta.theory.expectations import EXPECTATIONS
 
@@ -216,15 +217,13 @@ def test_expectations_equal_the_recursion(name: str, seed: int, weighted: bool) 
 def test_expectations_stay_below_their_bounds_and_fall_like_one_over_t(name: str, seed: int, weighted: bool) -> None:
     graph = random_graph(seed, weighted=weighted)
     x, times = some_data(seed, graph.n), np.array([1, 2, 3, 5, 8, 13, 30, 100, 1000, 10**6])
-    setting = settle(name, x, GINI, graph, 0, {})
-    far = np.linalg.norm(
-        theory.expectation(name, x, GINI, graph, times) - setting.problem.targets(PROTOCOLS[name]), axis=0
-    )
+    setting = make_setting(name, x, GINI, graph, 0, {})
+    far = np.linalg.norm(theory.expectation(name, x, GINI, graph, times) - setting.target, axis=0)
     bound = theory.bound(name, x, GINI, graph, times)
     slack = 1e-11 * np.abs(x).max() * graph.n  # bounds can be smaller than rounding errors
     assert (far <= bound * (1 + 1e-9) + slack).all()
     if graph.n > 2:  # the visitors of two nodes swap back and forth forever
-        last = theory.expectation(name, x, GINI, graph, [10**12]) - setting.problem.targets(PROTOCOLS[name])
+        last = theory.expectation(name, x, GINI, graph, [10**12]) - setting.target
         assert np.linalg.norm(last) <= bound[-1] * 1e-6 * (1 + 1e-6) + slack
 
 
@@ -252,21 +251,19 @@ def test_means_over_runs_agree_with_the_expectation(name: str, seed: int) -> Non
     graph = random_graph(seed, weighted=seed % 3 == 0)
     x, runs, times, protocol = some_data(seed, graph.n), 4000, (5, 40), PROTOCOLS[name]
     assert isinstance(protocol, Protocol)
-    engine = Compiled(settle(name, x, GINI, graph, 0, {}).problem, protocol)
-    problem = engine.problem
+    setting = make_setting(name, x, GINI, graph, 0, {})
+    engine = OneRowEngine(setting, 0)
     drawn = graph.draw(np.random.default_rng(seed), runs * times[1] * protocol.draws).reshape(runs, -1, 2)
-    start, results = engine.start(), np.empty((runs, graph.n, 2))
-    for r in range(runs):
-        arrays: Any = {k: v.copy() for k, v in start.items()}
-        now = 0
-        for c, t in enumerate(times):
-            engine.advance(arrays, drawn[r, now * protocol.draws : t * protocol.draws], now)
-            results[r, :, c] = problem.values(engine.means(arrays, t), protocol)[:, 0]
-            now = t
+    batch, results = engine.start(range(runs)), np.empty((runs, graph.n, 2))
+    for c, t in enumerate(times):
+        for r in range(runs):
+            engine.advance_run(batch, r, FixedSchedule(graph, drawn[r]), batch.iteration, t)
+        batch.iteration = t
+        results[:, :, c] = setting.values(engine.estimates(batch))[..., 0]
     error = results.std(axis=0, ddof=1) / np.sqrt(runs)
     allowed = 6 * error + 1e-12 * np.abs(x).max()
     if name == "gosta-async":
-        allowed += 0.15 * problem.targets(protocol)[0, 0]
+        allowed += 0.15 * setting.target[0, 0]
     assert (np.abs(results.mean(axis=0) - theory.expectation(name, x, GINI, graph, times)) <= allowed).all()
 
 
@@ -319,7 +316,7 @@ def test_predicted_errors_of_all_protocols(name: str) -> None:
     """Within a factor of 1.6 of the simulated error (5 runs), while that is above 0.1 %, on unlike graphs."""
     for graph in ("complete", "watts-strogatz", "geometric"):
         trace = gosta.simulate("two-gaussians", GINI, columns="x", graph=graph, protocol=name, runs=5, checkpoints=8)
-        setting = settle(name, "two-gaussians", GINI, graph, 0, {}, columns="x")
+        setting = make_setting(name, "two-gaussians", GINI, graph, 0, {}, columns="x")
         got, measured = prediction.predicted_errors(setting, trace.iterations), trace.error()["mean"].values
         seen = measured > 1e-3
         assert (np.abs(np.log(got[seen] / measured[seen])) < np.log(1.6)).all()

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_runs import advance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gosta
 from gosta import graphs
 from gosta.estimation import stopping
-from gosta.estimation.problem import Setting, settle
+from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs import GRAPHS as FAMILIES
 from gosta.graphs.graph import Graph
 from gosta.protocols import Protocol
-from gosta.simulation.engines.compiled import Compiled
-from gosta.simulation.engines.tables import Tables
-from gosta.simulation.runner import Simulation
+from gosta.simulation.engines import compiled
+from gosta.simulation.runner import Interrupted, Runner
 
 WINE: dict[str, Any] = {"data": "wine-quality-red", "statistic": "within-cluster-scatter", "centroids": "class-means"}
 
@@ -38,29 +38,27 @@ def setting_of(seed: int, statistic: str) -> tuple[Setting, np.random.Generator]
     graph = small_graph(rng, weighted=bool(seed % 3))
     nodes = graph.n if seed % 2 else None
     rows = rng.normal(size=graph.n if nodes is None else graph.n * int(rng.integers(1, 20)))
-    return settle("tracking", rows, statistic, graph, seed, {}, nodes=nodes), rng
-
-
-def engine_of(setting: Setting) -> Any:
-    assert isinstance(setting.protocol, Protocol)
-    return (Tables if setting.problem.tables else Compiled)(setting.problem, setting.protocol)
+    return make_setting("tracking", rows, statistic, graph, seed, {}, nodes=nodes), rng
 
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 3000))
 @pytest.mark.parametrize("statistic", ["gini-mean-difference", "variance"])
 def test_sums_are_conserved(statistic: str, seed: int, count: int) -> None:
-    """Over nodes, by their rows: where estimates are going and what they are owed is what nodes know of their own."""
+    """Summed over nodes by rows, `ahead` + `owed` equals the smoothed mean of the nodes' own kernel values."""
     setting, rng = setting_of(seed, statistic)
     assert isinstance(setting.protocol, Protocol)
-    problem, engine = setting.problem, engine_of(setting)
-    arrays = engine.start()
+    engine: Any = compiled.make(setting, 0)
+    batch = engine.start([0])
     edges, chosen = setting.graph.draw_with_numbers(rng, count)
-    engine.advance(arrays, edges, 0, setting.graph.edge_shares_of(chosen))
-    for k in range(problem.estimated(setting.protocol)):
-        fields = arrays["table"][:, k * setting.protocol.fields :]
-        own = problem.by_node("moments")[:, k] if statistic == "variance" else fields[:, 3]
-        left, right = (fields[:, 1] + fields[:, 2]) @ problem.rows, own @ problem.rows
+    advance(engine, batch, edges, setting.graph.edge_shares_of(chosen))
+    engine.close()
+    rows = setting.placement.rows
+    for k in range(setting.mean_count):
+        fields = batch.state["nodes"][0][:, k * setting.protocol.fields :]
+        moments = statistic == "variance"
+        own = setting.placement.node_means(setting.estimand.moments)[:, k] if moments else fields[:, 3]
+        left, right = (fields[:, 1] + fields[:, 2]) @ rows, own @ rows
         assert left == pytest.approx(right, rel=1e-9, abs=1e-9 * np.abs(fields).sum())
 
 
@@ -69,20 +67,21 @@ def test_no_divergence_on_a_thousand_small_graphs() -> None:
     left = []
     for seed in range(1000):
         setting, rng = setting_of(seed, "variance")
-        engine, problem = engine_of(setting), setting.problem
-        arrays = engine.start()
-        exact = problem.moments.mean(axis=0)
-        first = np.abs(engine.means(arrays, 0) - exact).max()
+        engine: Any = compiled.make(setting, 0)
+        batch = engine.start([0])
+        exact = setting.estimand.moments.mean(axis=0)
+        first = np.abs(engine.estimates(batch) - exact).max()
         edges, chosen = setting.graph.draw_with_numbers(rng, 1000 * setting.graph.n)
-        engine.advance(arrays, edges, 0, setting.graph.edge_shares_of(chosen))
-        left.append(np.abs(engine.means(arrays, len(edges)) - exact).max() / first if first > 0 else 0.0)
+        advance(engine, batch, edges, setting.graph.edge_shares_of(chosen))
+        left.append(np.abs(engine.estimates(batch) - exact).max() / first if first > 0 else 0.0)
+        engine.close()
     assert max(left) <= 1
     assert np.median(left) < 1e-4
 
 
 @pytest.mark.parametrize("graph", FAMILIES)
 def test_momentum_dies_away_on_every_family(graph: str) -> None:
-    """After 10 000 meetings a node, its memory of 2500: larger pushes swing up on tori by then."""
+    """After 10 000 exchanges a node its memory is 2500 exchanges: larger pushes diverge on tori by then."""
     trace = gosta.simulate(
         np.random.default_rng(1).normal(size=64), "variance", graph=graph, iterations=64 * 5000, runs=2, checkpoints=2
     )
@@ -115,20 +114,20 @@ def test_not_worse_than_gosta_anywhere(graph: str) -> None:
 
 
 def test_pairs_of_a_row_with_itself_are_counted_right() -> None:
-    """Kernels that are not 0 there, few nodes, many meetings: the value counts all pairs, what nodes see does not."""
+    """Kernels that are not 0 there, few nodes, many exchanges: the value counts all pairs, visitors do not."""
     trace = gosta.simulate([1.0, 2.0, 4.0, 9.0], "gini-index", graph="cycle", iterations=400_000, runs=4)
     assert float(trace.error()["mean"][-1]) < 0.01
 
 
 def test_functions_of_means_need_no_visitors() -> None:
     trace = gosta.simulate("iris", "variance", columns="petal length", graph="complete", iterations=8000, runs=3)
-    assert trace.about["moments"]
+    assert trace.info.averages_moments
     assert float(trace.error()["mean"][-1]) < 1e-6
     assert trace.units[-1] == 8000 * 2 * (2 + 2)  # two moments, a count and a share each way
     uneven = gosta.simulate("iris", "covariance", columns=[0, 2], nodes=7, graph="cycle", iterations=3000, runs=2)
     assert float(uneven.error()["mean"][-1]) < 1e-6
     pairs = gosta.simulate("iris", "variance", columns="petal length", protocol="gosta-async", iterations=6000, runs=1)
-    assert not pairs.about["moments"]
+    assert not pairs.info.averages_moments
 
 
 @pytest.mark.parametrize("nodes", [None, 12])
@@ -144,32 +143,32 @@ def test_intervals_of_nodes_are_those_of_all_rows(statistic: str, nodes: int | N
     width = wanted.high - wanted.low
     assert float(abs(low - wanted.low).max()) < 0.15 * width
     assert float(abs(high - wanted.high).max()) < 0.15 * width
-    assert trace.about["pooled"] == pytest.approx([wanted.low, wanted.high], abs=0.02 * width)
+    assert trace.info.pooled_interval == pytest.approx([wanted.low, wanted.high], abs=0.02 * width)
 
 
-def test_who_can_give_intervals() -> None:
+def test_statistics_and_protocols_without_intervals() -> None:
     for statistic, protocol, message in (
-        ("auc", "gosta-async", "an interval needs each row's own mean"),
+        ("auc", "gosta-async", "an interval requires each row's own mean"),
         ("mann-whitney", "tracking", "a count"),
         ("spearman-rho", "tracking", "nodes cannot tell its interval"),
     ):
         with pytest.raises(gosta.InputError, match=message):
             gosta.simulate("two-gaussians", statistic, columns=None if statistic != "spearman-rho" else [0, 1],
                            protocol=protocol, interval=0.95, graph="complete")  # fmt: skip
-    with pytest.raises(gosta.InputError, match="gave no intervals"):
+    with pytest.raises(gosta.InputError, match="has no intervals"):
         gosta.simulate("iris", "variance", graph="complete", iterations=10, runs=1).intervals()
 
 
-def test_what_a_node_takes_for_its_error() -> None:
-    times = stopping.looks(10, 10_000).tolist()
+def test_expected_error_of_a_node() -> None:
+    times = stopping.reading_times(10, 10_000).tolist()
     assert times[0] == 10
     assert times[-1] == 10_000
-    assert times[stopping.PER_DOUBLING] == 20
-    still = [np.ones((3, 1))] * (stopping.PER_DOUBLING + stopping.CHANGES)
-    assert (stopping.remaining(still[1:], times[: len(still) - 1]) == np.inf).all()
-    assert (stopping.remaining(still, times[: len(still)]) == 0).all()
+    assert times[stopping.READINGS_PER_DOUBLING] == 20
+    still = [np.ones((3, 1))] * (stopping.READINGS_PER_DOUBLING + stopping.CHANGES)
+    assert (stopping.expected_errors(still[1:], times[: len(still) - 1]) == np.inf).all()
+    assert (stopping.expected_errors(still, times[: len(still)]) == 0).all()
     moved = [*still[:-1], np.array([[1.0], [1.1], [0.0]])]
-    assert stopping.remaining(moved, times[: len(moved)]) == pytest.approx([0.0, 1.5 * 0.1 / 1.1, np.inf])
+    assert stopping.expected_errors(moved, times[: len(moved)]) == pytest.approx([0.0, 1.5 * 0.1 / 1.1, np.inf])
 
 
 @pytest.mark.parametrize(("statistic", "graph"), [("auc", "torus"), ("gini-mean-difference", "watts-strogatz")])
@@ -178,7 +177,7 @@ def test_nodes_stop_and_keep_their_promise(statistic: str, graph: str) -> None:
     rows = gosta.datasets.load("breast-cancer").shuffle(0).head(196)
     trace = gosta.simulate(rows, statistic, columns=None if statistic == "auc" else 0, graph=graph, until=0.02, runs=40)
     ends = np.isfinite(trace.data["mean"].values).sum(axis=1) - 1
-    assert trace.complete
+    assert trace.is_complete
     assert (trace.data["stopped"].values == trace.iterations[ends]).all()
     assert (trace.data["median"].values[np.arange(40), ends] < 0.02).sum() >= 38
 
@@ -186,24 +185,26 @@ def test_nodes_stop_and_keep_their_promise(statistic: str, graph: str) -> None:
 def test_a_run_that_is_resumed_stops_where_it_would_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     common: dict[str, Any] = {"graph": "complete", "runs": 2, "until": 0.02}
     whole = gosta.simulate("iris", "gini-mean-difference", **common)
-    read = Simulation._read
+    read = Runner._read
 
-    def stop_at_5000(self: Simulation, run: int, c: int, arrays: Any, now: int) -> Any:
-        if now > 5000:
-            self.stopping.set()
-        return read(self, run, c, arrays, now)
+    def interrupt_at_5000(self: Runner, engine: Any, batch: Any, c: int) -> None:
+        read(self, engine, batch, c)
+        if batch.iteration > 5000:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(Simulation, "_read", stop_at_5000)
-    half = gosta.simulate("iris", "gini-mean-difference", **common)
+    monkeypatch.setattr(Runner, "_read", interrupt_at_5000)
+    with pytest.raises(Interrupted) as interrupted:
+        gosta.simulate("iris", "gini-mean-difference", **common)
     monkeypatch.undo()
-    assert not half.complete
+    half = interrupted.value.trace
+    assert not half.is_complete
     half.save(tmp_path / "half.nc")
     again = gosta.resume(tmp_path / "half.nc")
     np.testing.assert_array_equal(again.data["stopped"], whole.data["stopped"])
     np.testing.assert_array_equal(again.data["mean"], whole.data["mean"])
 
 
-def test_going_on_after_the_end_nodes_look_as_often_as_before() -> None:
+def test_resuming_beyond_the_end_keeps_the_ratio_of_reading_times() -> None:
     common: dict[str, Any] = {"columns": "petal length", "graph": "cycle", "runs": 2, "until": 0.05}
     short = gosta.simulate("iris", "gini-mean-difference", iterations=4096, **common)
     longer = gosta.resume(short, iterations=60_000)

@@ -63,7 +63,7 @@ def pair() -> tuple[Peer, wire.Offer]:
 
 
 def state_of(peer: Peer) -> tuple[Any, ...]:
-    return peer.epoch, peer.pending, peer.incarnations, peer.site.memory()
+    return peer.epoch, peer.pending, peer.incarnations, peer.estimator.snapshot()
 
 
 def reply_to(peer: Peer, message: wire.AnyMessage) -> wire.AnyMessage:
@@ -72,8 +72,8 @@ def reply_to(peer: Peer, message: wire.AnyMessage) -> wire.AnyMessage:
     return wire.decode(step.messages[0][1])
 
 
-def changed(offer: wire.Offer, **side: Any) -> wire.Offer:
-    return msgspec.structs.replace(offer, side=offer.side._replace(**side))
+def changed(offer: wire.Offer, **fields: Any) -> wire.Offer:
+    return msgspec.structs.replace(offer, contribution=offer.contribution._replace(**fields))
 
 
 def test_an_offer_is_accepted() -> None:
@@ -101,25 +101,25 @@ def test_offers_of_other_networks_are_declined_with_the_reason(field: str, value
     assert state_of(peer) == before
 
 
-def invalid_sides(offer: wire.Offer) -> list[wire.Offer]:
-    side, visitor = offer.side, offer.side.visitor
+def invalid_contributions(offer: wire.Offer) -> list[wire.Offer]:
+    payload, visitor = offer.contribution.payload, offer.contribution.visitor
     wrong = [
-        changed(offer, told=side.told[:-1]),
-        changed(offer, told=(*side.told, 0.0)),
-        changed(offer, told=(math.nan, 0.0)),
-        changed(offer, told=(math.inf, 0.0)),
-        changed(offer, told=(1e300, 0.0)),
-        changed(offer, meetings=-1),
-        changed(offer, pace=0.0),
-        changed(offer, pace=math.nan),
-        changed(offer, pace=2.0),
+        changed(offer, payload=payload[:-1]),
+        changed(offer, payload=(*payload, 0.0)),
+        changed(offer, payload=(math.nan, 0.0)),
+        changed(offer, payload=(math.inf, 0.0)),
+        changed(offer, payload=(1e300, 0.0)),
+        changed(offer, exchanges=-1),
+        changed(offer, edge_share=0.0),
+        changed(offer, edge_share=math.nan),
+        changed(offer, edge_share=2.0),
         changed(offer, rows=0),
     ]
     parts: dict[str, Any] = {
         "home": "",
         "rows": 0,
         "sample": (*visitor.sample, visitor.sample[0]),
-        "missing": (0.0,),
+        "correction": (0.0,),
         "diagonal": (math.nan, 0.0),
     }
     wrong += [changed(offer, visitor=visitor._replace(**{name: value})) for name, value in parts.items()]
@@ -133,10 +133,10 @@ def invalid_sides(offer: wire.Offer) -> list[wire.Offer]:
 def test_invalid_visitors_and_numbers_are_declined_and_change_nothing() -> None:
     peer, offer = pair()
     before = state_of(peer)
-    for wrong in invalid_sides(offer):
+    for wrong in invalid_contributions(offer):
         for more in ({}, {"epoch": offer.epoch + 1}, {"incarnation": offer.incarnation + 1}):
             reply = reply_to(peer, msgspec.structs.replace(wrong, **more))
-            if more and wrong.side.visitor.home == "node-1":
+            if more and wrong.contribution.visitor.home == "node-1":
                 continue  # in another epoch it can have other rows
             assert isinstance(reply, wire.Decline), wrong
             assert reply.reason == "visitor"
@@ -152,17 +152,17 @@ def test_an_invalid_accept_leaves_the_offer_pending() -> None:
     for record in peer.offer("node-0").records:
         peer.apply(record)
     before = state_of(peer)
-    for wrong in invalid_sides(offer):
+    for wrong in invalid_contributions(offer):
         head = (wrong.version, wrong.network, wrong.fingerprint, wrong.epoch, wrong.incarnation)
         with pytest.raises(wire.Rejected, match="visitor"):
-            list(peer.receive("node-0", wire.encode(wire.Accept(*head, 1, wrong.side))))
+            list(peer.receive("node-0", wire.encode(wire.Accept(*head, 1, wrong.contribution))))
         assert state_of(peer) == before
 
 
 def test_replies_without_a_pending_offer_are_stale() -> None:
     peer, offer = pair()
     head = (offer.version, offer.network, offer.fingerprint, offer.epoch, offer.incarnation)
-    for reply in (wire.Accept(*head, 1, offer.side), wire.Busy(*head, 1), wire.Decline(*head, 1, "no")):
+    for reply in (wire.Accept(*head, 1, offer.contribution), wire.Busy(*head, 1), wire.Decline(*head, 1, "no")):
         with pytest.raises(wire.Rejected, match="stale"):
             list(peer.receive("node-0", wire.encode(reply)))
 
@@ -182,7 +182,7 @@ def test_a_replayed_offer_gets_the_old_reply_or_none() -> None:
     assert isinstance(wire.decode(rejected.messages[0][1]), wire.Busy)
     for record in rejected.records:
         peer.apply(record)
-    for late in (offer, changed(offer, meetings=7), changed(newer, meetings=7)):
+    for late in (offer, changed(offer, exchanges=7), changed(newer, exchanges=7)):
         reply = reply_to(peer, late)
         assert isinstance(reply, wire.Decline)
         assert reply.reason == "stale"
@@ -193,7 +193,7 @@ def test_replies_without_a_pending_offer_start_no_epoch() -> None:
     peer, offer = pair()
     before = state_of(peer)
     head = (offer.version, offer.network, offer.fingerprint, offer.epoch + 5, offer.incarnation + 1)
-    for reply in (wire.Accept(*head, 1, offer.side), wire.Busy(*head, 1), wire.Decline(*head, 1, "epoch")):
+    for reply in (wire.Accept(*head, 1, offer.contribution), wire.Busy(*head, 1), wire.Decline(*head, 1, "epoch")):
         with pytest.raises(wire.Rejected, match="stale"):
             list(peer.receive("node-0", wire.encode(reply)))
     assert state_of(peer) == before
@@ -227,7 +227,7 @@ def test_no_bytes_cause_an_error(data: st.DataObject) -> None:
                 peer.apply(record)
     except wire.Rejected as rejected:
         assert str(rejected) in PAGE
-    assert all(math.isfinite(number) for state in peer.site.states for number in state)
+    assert all(math.isfinite(number) for state in peer.estimator.states for number in state)
 
 
 def test_deeply_nested_arrays_are_malformed() -> None:

@@ -1,7 +1,7 @@
-"""Who meets whom, and when: the only randomness of a run.
+"""Which edges fire, and when: the only randomness of a run.
 
-Everything comes in blocks that follow from (seed, run, block) alone. So every engine sees the same edges, a run can
-go on from anywhere, and runs are independent streams: run r of a seed is child r of its SeedSequence.
+Everything is drawn in blocks that follow from (seed, run, block) alone. So every engine sees the same edges, a run can
+continue from anywhere, and runs are independent streams: run r of a seed is child r of its SeedSequence.
 """
 
 from __future__ import annotations
@@ -13,62 +13,88 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.graphs.graph import Graph
+from gosta.runtime.arrays import Floats, Integers
 
-BLOCK = 1 << 16
+BLOCK = 1 << 16  # draws in a block: half a MiB of edges
 
-EDGES, CHANCES, GAPS, ORDER = range(4)
+EDGES, UNIFORMS, GAPS, ORDER = range(4)  # independent streams of a run
 
 
 class Schedule:
-    """The edges, chances and clocks of one run, from any place to any other within a block."""
+    """The draws of one run. Ranges `first` to `last` lie within one block."""
 
     def __init__(self, graph: Graph, seed: int, run: int) -> None:
         self.graph, self.seed, self.run = graph, seed, run
-        self._last: dict[int, tuple[int, Any]] = {}
+        self._blocks: dict[int, tuple[int, Any]] = {}  # the last block of each stream
+        self._elapsed = 0, 0.0  # number of whole blocks, and the time at their end
 
     def edges(self, first: int, last: int) -> NDArray[np.int32]:
-        """The edges drawn, two node numbers each."""
-        edges: NDArray[np.int32] = self._block(EDGES, first)[0][self._within(first, last)]
+        """Return the edges drawn, two node numbers each."""
+        edges: NDArray[np.int32] = self._block(EDGES, first // BLOCK)[0][_within_block(first, last)]
         return edges
 
-    def paces(self, first: int, last: int) -> NDArray[np.float64]:
-        """Their paces; one number where all edges are alike."""
-        chosen = self._block(EDGES, first)[1]
-        return self.graph.edge_shares_of(None if chosen is None else chosen[self._within(first, last)])
+    def edge_shares(self, first: int, last: int) -> Floats:
+        """Return the share of each drawn edge in the exchanges of its ends; one number where all are equal."""
+        numbers = self._block(EDGES, first // BLOCK)[1]
+        return self.graph.edge_shares_of(None if numbers is None else numbers[_within_block(first, last)])
 
-    def chances(self, first: int, last: int) -> NDArray[np.float64]:
-        """Uniform numbers for choices within a meeting, two each."""
-        chances: NDArray[np.float64] = self._block(CHANCES, first)[self._within(first, last)]
-        return chances
+    def uniforms(self, first: int, last: int) -> Floats:
+        """Return uniform numbers for choices within an exchange, two each."""
+        uniforms: Floats = self._block(UNIFORMS, first // BLOCK)[_within_block(first, last)]
+        return uniforms
 
-    def gaps(self, first: int, last: int) -> NDArray[np.float64]:
-        """Times between meetings, where each edge has a Poisson clock of rate 1, or of its weight."""
-        gaps: NDArray[np.float64] = self._block(GAPS, first)[self._within(first, last)]
-        return gaps
+    def time(self, draws: int) -> float:
+        """Return the time after so many draws, where each edge has a Poisson clock of rate 1, or of its weight."""
+        blocks, elapsed = self._elapsed if self._elapsed[0] <= draws // BLOCK else (0, 0.0)
+        while blocks < draws // BLOCK:
+            elapsed += float(self._block(GAPS, blocks).sum())
+            blocks += 1
+        self._elapsed = blocks, elapsed
+        return elapsed + float(self._block(GAPS, blocks)[: draws % BLOCK].sum())
 
     @cached_property
-    def order(self) -> NDArray[np.int64]:
-        """A random order of the nodes."""
+    def order(self) -> Integers:
+        """Random order of the nodes."""
         return self._rng(ORDER, 0).permutation(self.graph.n)
 
-    def _within(self, first: int, last: int) -> slice:
-        begun = first // BLOCK * BLOCK
-        return slice(first - begun, last - begun)
+    def _block(self, stream: int, block: int) -> Any:
+        if self._blocks.get(stream, (-1,))[0] != block:
+            self._blocks[stream] = block, self._draw(stream, self._rng(stream, block))
+        return self._blocks[stream][1]
 
-    def _block(self, kind: int, first: int) -> Any:
-        block = first // BLOCK
-        if self._last.get(kind, (-1,))[0] != block:
-            self._last[kind] = block, self._drawn(kind, self._rng(kind, block))
-        return self._last[kind][1]
-
-    def _drawn(self, kind: int, rng: np.random.Generator) -> Any:
-        if kind == EDGES:
+    def _draw(self, stream: int, rng: np.random.Generator) -> Any:
+        if stream == EDGES:
             return self.graph.draw_with_numbers(rng, BLOCK)
-        if kind == CHANCES:
+        if stream == UNIFORMS:
             return rng.random((BLOCK, 2))
         rate = self.graph.m if self.graph.weights is None else self.graph.weights.sum()
         return rng.exponential(1.0 / rate, BLOCK)
 
-    def _rng(self, kind: int, block: int) -> np.random.Generator:
-        key = (self.run, kind, block)
+    def _rng(self, stream: int, block: int) -> np.random.Generator:
+        key = (self.run, stream, block)
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key)))
+
+
+def _within_block(first: int, last: int) -> slice:
+    start = first // BLOCK * BLOCK
+    return slice(first - start, last - start)
+
+
+class FixedSchedule(Schedule):
+    """A schedule of given edges, the first of which has a given number."""
+
+    def __init__(
+        self, graph: Graph, edges: NDArray[np.int32], edge_shares: Floats | None = None, start: int = 0
+    ) -> None:
+        super().__init__(graph, 0, 0)
+        self._edges, self._shares, self._start = edges, edge_shares, start
+
+    def edges(self, first: int, last: int) -> NDArray[np.int32]:
+        """Return given edges."""
+        return self._edges[first - self._start : last - self._start]
+
+    def edge_shares(self, first: int, last: int) -> Floats:
+        """Return the given shares; 1 where none are given."""
+        if self._shares is None or len(self._shares) == 1:
+            return np.ones(1) if self._shares is None else self._shares
+        return self._shares[first - self._start : last - self._start]

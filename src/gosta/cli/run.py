@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -88,9 +87,7 @@ def run(
     from gosta.simulation import summary
     from gosta.views import run_summary
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an interruption is reported below
-        traces = _resume(simulation, output.resume) if output.resume else _simulate(data, simulation, placement, rows)
+    traces = _resume(simulation, output.resume) if output.resume else _simulate(data, simulation, placement, rows)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
     records = [summary.record(trace) for trace in traces]
     print("\n".join(map(json.dumps, records)) if output.as_json else run_summary.text(records), flush=True)
@@ -100,8 +97,8 @@ def run(
     _draw(traces, output)
     if not output.as_json:
         print(f"plot: {output.plot}")
-    if not traces[-1].complete:
-        hint = f"; continue with: gosta run --resume {files[-1]}" if files and "now" in traces[-1].rest else ""
+    if not traces[-1].is_complete:
+        hint = f"; continue with: gosta run --resume {files[-1]}" if files and traces[-1].can_resume else ""
         print(f"gosta: interrupted; the numbers are those of the checkpoints reached{hint}", file=sys.stderr)
         raise typer.Exit(130)
 
@@ -121,15 +118,20 @@ def _check(context: typer.Context, output: Output) -> None:
 
 def _resume(simulation: Simulation, file: Path) -> list[Trace]:
     import gosta
+    from gosta.simulation.runner import Interrupted
 
     options.find_statistic(simulation.statistic)  # a file of one's own registers its statistic
-    return [gosta.resume(file, simulation.iterations, patience=0)]
+    try:
+        return [gosta.resume(file, simulation.iterations, patience=0)]
+    except Interrupted as interrupted:
+        return [interrupted.trace]
 
 
 def _simulate(data: str, simulation: Simulation, placement: options.Placement, rows: options.Rows) -> list[Trace]:
     """Simulate one protocol after the other, up to one that is interrupted."""
     import gosta
     from gosta.protocols import find
+    from gosta.simulation.runner import Interrupted
 
     statistic = options.find_statistic(simulation.statistic)
     protocols = [find(name.strip()) for name in dict.fromkeys(simulation.protocol.split(",")) if name.strip()]
@@ -148,14 +150,16 @@ def _simulate(data: str, simulation: Simulation, placement: options.Placement, r
         "nodes": placement.nodes,
         "deal": placement.deal,
         "by": placement.by,
-        **options.statistic_options(simulation.option),
+        "options": options.statistic_options(simulation.option),
     }
     chosen = rows.select(rows.load(data))
     traces: list[Trace] = []
-    for protocol in protocols:
-        traces.append(gosta.simulate(chosen, statistic, protocol=protocol, patience=0, **settings))
-        if not traces[-1].complete:
-            break
+    try:
+        for protocol in protocols:
+            trace = gosta.simulate(chosen, statistic, protocol=protocol, patience=0, **settings)
+            traces.append(trace)
+    except Interrupted as interrupted:
+        traces.append(interrupted.trace)
     return traces
 
 
@@ -164,7 +168,7 @@ def _save(traces: list[Trace], out: Path | None) -> list[Path]:
     if out is None:
         return []
     several = len(traces) > 1
-    files = [out.with_name(f"{out.stem}-{t.about['protocol']}{out.suffix}") if several else out for t in traces]
+    files = [out.with_name(f"{out.stem}-{t.info.protocol}{out.suffix}") if several else out for t in traces]
     for trace, file in zip(traces, files, strict=True):
         trace.save(file)
     return files
@@ -175,7 +179,7 @@ def _draw(traces: list[Trace], output: Output) -> None:
     from gosta.views import plots
 
     against: summary.Axis = "units" if output.against == "units" else "iterations"
-    ax = summary.plot(traces, [trace.about["protocol"] for trace in traces], against)
+    ax = summary.plot(traces, [trace.info.protocol for trace in traces], against)
     for trace in traces if output.bound else ():
         if curves := _theory(trace):
             plots.draw_theory(ax, summary.error_curve(trace, against), curves)
@@ -186,9 +190,9 @@ def _theory(trace: Trace) -> dict[str, Any]:
     from gosta.simulation.simulate import setting_of
     from gosta.theory.curves import error_curves
 
-    several_rows = trace.about["rows"] != trace.about["n"]
+    several_rows = trace.info.has_tables
     found = {} if several_rows else error_curves(setting_of(trace), trace.iterations)
     if not found:
-        case = "nodes with several rows" if several_rows else trace.about["protocol"]
+        case = "nodes with several rows" if several_rows else trace.info.protocol
         print(f"gosta: there is no theory for {case} to draw", file=sys.stderr)
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,7 @@ from gosta.cli import options
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
-    from gosta.estimation.problem import Setting
+    from gosta.estimation.setting import Setting
     from gosta.simulation.trace import Trace
 
 EXAMPLES = """
@@ -68,14 +67,10 @@ def theory(
         "iterations": simulation.iterations,
         "runs": simulation.runs,
         "seed": simulation.seed,
-        **options.statistic_options(simulation.option),
+        "options": options.statistic_options(simulation.option),
     }
     chosen = rows.select(rows.load(data))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an interruption is reported below
-        trace = gosta.simulate(chosen, statistic, protocol=rule, spacing="log", checkpoints=60, **settings)
-    if not trace.complete:
-        raise KeyboardInterrupt
+    trace = gosta.simulate(chosen, statistic, protocol=rule, spacing="log", checkpoints=60, **settings)
     setting = setting_of(trace)
     found = error_curves(setting, trace.iterations)
     record = _record(trace, setting, found)
@@ -92,16 +87,17 @@ def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, 
     from gosta.theory import mixing_time, spectral_gap
     from gosta.theory.bounds import data_terms
 
-    about, error, terms = trace.about, trace.error(), data_terms(setting)
+    info, error, terms = trace.info, trace.error(), data_terms(setting)
     curves = {"simulated": error["mean"].values, "spread": error["spread"].values, **found}
     mixing = mixing_time(setting.graph)
     return {
-        **{key: about[key] for key in ("protocol", "statistic", "data", "graph", "n", "edges", "runs", "seed")},
+        **{key: getattr(info, key) for key in ("protocol", "statistic", "data", "graph", "edges", "runs", "seed")},
+        "n": info.nodes,
         "spectral_gap": spectral_gap(setting.graph),
         "mixing_time": mixing if math.isfinite(mixing) else None,
         "row_term": math.hypot(*(term.rows for term in terms)),
         "pair_term": math.hypot(*(term.pairs for term in terms)),
-        "relative": about["relative"],
+        "relative": info.is_relative,
         "iterations": trace.iterations.tolist(),
         **{name: [float(v) if math.isfinite(v) else None for v in values] for name, values in curves.items()},
     }
@@ -111,7 +107,7 @@ def _limits(setting: Setting) -> str:
     """Return in what respect the expectation of a setting is not exact."""
     from gosta.theory.expectations import APPROXIMATE
 
-    if setting.problem.statistic.final is not None:
+    if setting.estimand.statistic.final is not None:
         return ", of the kernel means; a ratio of means is worse while some nodes have nothing to divide by"
     return " (approximate for this protocol)" * (setting.protocol.name in APPROXIMATE)
 

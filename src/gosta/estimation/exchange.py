@@ -1,312 +1,379 @@
-"""A node that holds a table of rows, and what it does at a meeting: the same in a simulation and on a network.
+"""The exchange: what a node holds, what two nodes send each other, and how each updates its estimate.
 
-A node's visitor is a sample of its rows, all of them if they are few. At a meeting visitors are swapped as ever, and
-each side evaluates the one it got against all its own rows. With it travels what the sample misses: the mean kernel
-value over pairs of all rows at home, less that of the sample with them. Where nodes have similar rows, adding it takes
-away most of the sample's chance; where they have not, it does no harm to the mean. A visitor that is at home when it is
-to leave becomes the next sample.
+This module is the definition. The reference engine and the real node run it as it is; compiled engines are
+specialisations of it that are tested bit for bit. A node with one row is a node with a table of one row.
 
-A node keeps the mean of what came from each home apart, and knows their mean by the rows that homes have: who came
-often does not count for more.
+**Visitors.** A node's visitor is a sample of its rows, all of them if they are few. In an exchange the two nodes swap
+visitors, and each evaluates the one it received against all its own rows. A visitor carries a correction: the mean
+kernel value over pairs of all rows at its home, minus that of the sample with them. Where nodes have similar rows,
+adding it removes most of the sampling error; where they have not, it does not change the mean. A visitor that is at
+its home when it has to leave is replaced by the next sample of the home's rows.
 
-Where a statistic has a `local` part, a node keeps the mean kernel values of each of its rows instead, in two halves, of
-every other pair of meetings (of two nodes, each sees itself and the other by turns). A curved function of a noisy mean
-is off by a multiple of 1/meetings, the same function of half as many meetings by twice that; so twice the whole less
-the mean of the halves is not.
+**Samples.** An exchange yields the kernel value of own rows × visitor before the swap (`held`), after the swap
+(`fresh`), and the node's running mean kernel value (`known`), which consists of two parts:
+
+- the mean over pairs of the node's own rows, which is known exactly and counts for the share of rows that it holds;
+- the mean over rows of other nodes, from visitors. The node keeps apart the means that came from the homes it met
+  last, at most `RECENT_HOMES_PER_ROW` for each row that it holds: a visitor that returns soon refines the mean of its
+  home instead of being counted again. Homes count by their rows.
+
+A visitor at its own home adds nothing to `known`.
+
+**Row means.** Where a statistic has a `local` part, a node keeps the means of each of its rows instead, over visits, in
+two halves (exchanges are assigned to them two by two, because of two nodes each sees itself and the other by turns). A
+curved function of a noisy mean has a bias proportional to 1/visits, and with half as many visits twice that; so twice
+the function of the whole minus the mean over the halves has none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from itertools import repeat
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gosta.errors import InputError
-from gosta.estimation.problem import SAMPLE, Problem
+from gosta.estimation.estimand import MAX_PLAIN_ROWS, Estimand, ValueFunction
 from gosta.protocols import Protocol
-from gosta.runtime import compiler as compiled
+from gosta.protocols.protocol import Start
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
 from gosta.statistics.definition import apply_to_rows, as_floats
 
-PLAIN = 512  # rows up to which compiling takes longer than it saves
-REMEMBERED = 1 << 21  # means of own rows with visitors that are kept, since visitors come again: 16 MiB
-MOST_LEAVING = 256  # samples of its own that are kept for the same reason
+MAX_SAMPLE_ROWS = 8  # rows in a visitor
+RECENT_HOMES_PER_ROW = 8  # homes kept apart for each row of a node; more did not reduce errors (docs/tracking.md)
+MAX_CACHED_NUMBERS = 1 << 21  # kernel means of visitors that are cached, because visitors return: 16 MiB
+MAX_CACHED_VISITORS = 256  # samples of the node's own rows that are cached for the same reason
+
 Sample = tuple[tuple[float, ...], ...]
 
 
 class Visitor(NamedTuple):
-    """A sample of a node's rows on its way."""
+    """A travelling sample of a node's rows."""
 
-    home: str
-    rows: int  # at home
+    home: str  # name of the node whose rows they are
+    rows: int  # number of rows at home
     sample: Sample
-    missing: tuple[float, ...]  # what the sample misses of its home
-    diagonal: tuple[float, ...]  # the mean kernel of rows at home with themselves
+    correction: tuple[float, ...]  # mean over pairs of rows at home, minus that of the sample with rows at home
+    diagonal: tuple[float, ...]  # mean kernel value of rows at home with themselves
 
 
-class Side(NamedTuple):
-    """What a node brings to a meeting."""
+class Contribution(NamedTuple):
+    """What a node sends in an exchange."""
 
-    told: tuple[float, ...]  # by the rule, for each number that is estimated
-    meetings: int  # so far
-    together: int  # of these, those with this neighbour
-    pace: float  # the share that such meetings have of all
-    rows: int
+    payload: tuple[float, ...]  # numbers from the protocol's `tell`, for each mean that is estimated
+    exchanges: int  # number of exchanges of the node so far
+    edge_exchanges: int  # of these, those with this neighbour
+    edge_share: float  # share of this neighbour in the node's exchanges
+    rows: int  # number of rows of the node
     visitor: Visitor
 
 
-class Memory(NamedTuple):
-    """All that a site keeps, as it can be written to a file."""
+class NodeSnapshot(NamedTuple):
+    """Everything that a node holds besides its rows, in a form that can be written to disk."""
 
     states: tuple[tuple[float, ...], ...]
-    meetings: int
-    upcoming: int
-    visitor: Visitor
-    totals: tuple[float, float]
-    known: tuple[float, ...]
-    met: dict[str, tuple[float, ...]]
+    exchanges: int
+    position: int
+    visitors: tuple[Visitor, ...]
+    weights: tuple[float, float]
+    others: tuple[float, ...]
+    recent: dict[str, tuple[float, ...]]
     halves: bytes
     homes: dict[str, tuple[int, tuple[float, ...]]]
 
 
-class Table:
+class LocalRows:
     """A node's own rows, and the kernel between them and visitors."""
 
-    def __init__(self, own: Problem) -> None:
-        self.own, self.x, self.count = own, own.x, own.n
-        self.options = own.parts["kernel"]
-        self.lists: list[list[float]] = own.x.tolist()
-        self.diagonal = self._diagonal()
-        self.width = self.diagonal.shape[1]
-        self.mean_diagonal = _tuple(_total(self.diagonal) / self.count)
-        self.sample = min(self.count, SAMPLE)
-        self.mean = own.row_means.mean(axis=0) if self.count > SAMPLE else np.zeros(self.width)
-        self._seen: dict[Sample, Floats] = {}
-        self._leaving: dict[int, Visitor] = {}
+    def __init__(self, estimand: Estimand) -> None:
+        self.estimand, self.count, self.width = estimand, estimand.n, estimand.width
+        self.rows: list[list[float]] = estimand.x.tolist()
+        self.sample_size = min(self.count, MAX_SAMPLE_ROWS)
+        self.own_mean = _tuple(estimand.own_mean)
+        self.mean_diagonal = _tuple(_total(estimand.diagonal) / self.count)
+        self._kernel_means: dict[Sample, Floats] = {}
+        self._visitors: dict[int, Visitor] = {}
 
-    def _diagonal(self) -> Floats:
-        kernel = self.own.statistic.kernel
-        try:
-            values = np.array([as_floats(kernel(row, row, **self.options)) for row in self.lists])
-        except Exception as error:  # whatever a user's function may do
-            raise InputError(
-                f"{self.own.statistic.name}: the kernel of a row with itself fails with {type(error).__name__}: "
-                f"{error}; every node begins with its own row as visitor, so give equal rows a value"
-            ) from error
-        return values
+    def kernel(self, a: list[float] | tuple[float, ...], b: list[float] | tuple[float, ...]) -> tuple[float, ...]:
+        """Evaluate the kernel for two rows."""
+        return as_floats(self.estimand.statistic.kernel(a, b, **self.estimand.kernel_options))
 
-    def seen(self, sample: Sample) -> Floats:
-        """The mean kernel value of each own row with the rows of a sample: rows × k."""
-        found = self._seen.get(sample)
+    def kernel_means(self, sample: Sample) -> Floats:
+        """Return the mean kernel value of each own row with the rows of a sample: rows × k; cached."""
+        found = self._kernel_means.get(sample)
         if found is None:
-            if (len(self._seen) + 1) * self.count * self.width > REMEMBERED:
-                self._seen.clear()
+            if (len(self._kernel_means) + 1) * self.count * self.width > MAX_CACHED_NUMBERS:
+                self._kernel_means.clear()
             found = np.zeros((self.count, self.width))
-            for guest in sample:
-                found += self._evaluated(guest)
+            for row in sample:
+                found += self._kernel_values(row)
             found /= len(sample)
-            self._seen[sample] = found
+            self._kernel_means[sample] = found
         return found
 
-    def _evaluated(self, guest: tuple[float, ...]) -> Floats:
-        """The kernel of each own row with another."""
-        statistic, out = self.own.statistic, np.empty((self.count, self.width))
+    def _kernel_values(self, other: tuple[float, ...]) -> Floats:
+        """Evaluate the kernel of each own row with another row."""
+        name, out = self.estimand.statistic.name, np.empty((self.count, self.width))
         try:
-            if self.count <= PLAIN:
-                out[:] = [as_floats(statistic.kernel(row, guest, **self.options)) for row in self.lists]
+            if self.count <= MAX_PLAIN_ROWS:
+                out[:] = [self.kernel(row, other) for row in self.rows]
             else:
-                self._loop.against(self.x, np.array([guest]), tuple(self.options.values()), out)
-        except Exception as error:  # whatever a user's function may do
-            raise InputError(f"{statistic.name}: the kernel fails with {type(error).__name__}: {error}") from error
+                self._compiled(np.array([other]), out)
+        except Exception as error:  # a user's function can raise anything
+            raise InputError(f"{name}: the kernel fails with {type(error).__name__}: {error}") from error
         if not np.isfinite(out).all():
-            raise InputError(f"{statistic.name}: the kernel gives values that are not finite")
+            raise InputError(f"{name}: the kernel returns values that are not finite")
         return out
 
     @cached_property
-    def _loop(self) -> ModuleType:
-        example = self.own.statistic.kernel(self.lists[0], self.lists[0], **self.options)
-        text = f"""
-from gosta.runtime.observation import row
-{pairs.values_text(example)}
-
-def against(x, guest, options, out):
-    for i in range(len(x)):
-        h = values(row(x, i), row(guest, 0), options)
-        for c in range(len(h)):
-            out[i, c] = h[c]
-"""
-        none = np.zeros((0, self.width))
-
-        def trial(module: ModuleType) -> None:
-            module.against(self.x[:0], self.x[:1], tuple(self.options.values()), none)
-
-        return compiled.specialise(text, {"kernel": self.own.statistic.kernel}, trial)
+    def _compiled(self) -> Callable[[Floats, Floats], None]:
+        estimand = self.estimand
+        return pairs.row_loop(estimand.statistic, estimand.x, estimand.kernel_options, estimand.example)
 
     def visit(self, visitor: Visitor) -> Floats:
-        """The mean kernel value of each own row with a visitor, and with what it misses: rows × k."""
-        return self.seen(visitor.sample) + visitor.missing
+        """Return the corrected mean kernel value of each own row with a visitor: rows × k."""
+        return self.kernel_means(visitor.sample) + visitor.correction
 
-    def over(self, visitor: Visitor) -> list[float]:
-        """The mean of that over own rows."""
+    def mean_with(self, visitor: Visitor) -> list[float]:
+        """Return the corrected mean kernel value of all own rows with a visitor."""
         return list(_tuple(_total(self.visit(visitor)) / self.count))
 
-    def leaving(self, home: str, upcoming: int) -> Visitor:
-        """The sample of own rows from a place on."""
-        if upcoming not in self._leaving:
-            sample = tuple(tuple(self.lists[(upcoming + k) % self.count]) for k in range(self.sample))
-            made = Visitor(home, self.count, sample, (0.0,) * self.width, self.mean_diagonal)
-            if self.sample < self.count:
-                made = made._replace(missing=tuple((self.mean - self.over(made)).tolist()))
-            if len(self._leaving) >= MOST_LEAVING:
-                self._leaving.clear()
-            self._leaving[upcoming] = made
-        return self._leaving[upcoming]
+    def visitor(self, home: str, position: int) -> Visitor:
+        """Return the visitor that carries the sample of own rows from a position on; cached."""
+        if position not in self._visitors:
+            made = Visitor(home, self.count, self.sample(position), (0.0,) * self.width, self.mean_diagonal)
+            if self.sample_size < self.count:
+                correction = self.estimand.own_mean - self.mean_with(made)
+                made = made._replace(correction=_tuple(correction))
+            if len(self._visitors) >= MAX_CACHED_VISITORS:
+                self._visitors.clear()
+            self._visitors[position] = made
+        return self._visitors[position]
+
+    def sample(self, position: int) -> Sample:
+        """Return the own rows from a position on, as many as a visitor has."""
+        return tuple(tuple(self.rows[(position + k) % self.count]) for k in range(self.sample_size))
 
 
-class Site:
-    """What a node keeps from meeting to meeting.
+def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
+    """Return the state of a node that does not know the others: means × fields."""
+    match protocol.start:
+        case Start.ZERO:
+            values = np.zeros(rows.estimand.mean_count)
+        case Start.HELD:
+            values = np.array(rows.mean_diagonal)
+        case Start.MOMENTS:
+            values = rows.estimand.moments.mean(axis=0)
+        case Start.ROW_MEAN:
+            raise InputError(f"protocol {protocol.name} requires exact row means, which no node of a network has")
+    return np.stack(protocol.init(values), axis=-1)
 
-    How many rows there are in all (`population`) is known in a simulation; on a network it is what the homes of all
-    visitors met so far have together.
+
+class Estimator:
+    """A node in the exchange: its rows, its visitors, its states.
+
+    Parameters
+    ----------
+    name
+        Name of the node; visitors carry it as their home.
+    protocol, rows
+        The rule, and the node's own rows.
+    states
+        First states: means × fields.
+    population
+        Number of rows at all nodes together, where it is known. On a network it is the number of rows at the homes of
+        all visitors so far.
     """
 
     def __init__(
-        self, name: str, protocol: Protocol, table: Table, first: Floats, population: int | None = None
+        self, name: str, protocol: Protocol, rows: LocalRows, states: Floats, population: int | None = None
     ) -> None:
-        self.name, self.protocol, self.table, self.population = name, protocol, table, population
-        self.local = table.own.statistic.local
-        self.states: list[Any] = [protocol.state(*one) for one in first.tolist()]
-        self.meetings, self.upcoming = 0, 0
-        self.visitor = Visitor(name, table.count, (), (), table.mean_diagonal)
-        self.totals = [0.0, 0.0]
-        self.known = [0.0] * table.width
-        self.met: dict[str, list[float]] = {}
-        self.halves = np.zeros((2, table.count if self.local is not None else 0, table.width))
-        self.homes: dict[str, tuple[int, tuple[float, ...]]] = {name: (table.count, table.mean_diagonal)}
+        self.name, self.protocol, self.rows = name, protocol, rows
+        self.local = rows.estimand.tracked.local
+        self.states: list[Any] = [protocol.state(*one) for one in states.tolist()]
+        self.exchanges, self.position = 0, 0
+        own = Visitor(name, rows.count, (), (), rows.mean_diagonal)
+        if protocol.visitors:
+            own = own._replace(sample=rows.sample(0), correction=(0.0,) * rows.width)
+        self.visitors = [own] * protocol.draws
+        self.weights = [0.0, 0.0]  # rows of the visitors that were folded in; with `local`, for each half
+        self.others = [0.0] * rows.width  # mean kernel value with rows of other nodes
+        self.recent: dict[str, list[float]] = {}  # visits and mean kernel values by home, oldest first
+        self.halves = np.zeros((2, rows.count if self.local is not None else 0, rows.width))
+        self.homes = {name: (rows.count, rows.mean_diagonal)}  # rows and mean diagonal of each home met
+        self._population = population
+
+    @property
+    def population(self) -> int:
+        """Number of rows at all nodes together, or at those that are known so far."""
+        return self.rows_met if self._population is None else self._population
 
     @property
     def rows_met(self) -> int:
-        """How many rows the nodes have whose visitors were here."""
+        """Number of rows at the homes of all visitors so far, own rows included."""
         return sum(rows for rows, _ in self.homes.values())
 
     @property
-    def mean_diagonal(self) -> Floats:
-        """The mean kernel of their rows with themselves."""
-        sums: Floats = np.array([rows * np.array(diagonal) for rows, diagonal in self.homes.values()]).sum(axis=0)
-        return sums / self.rows_met
+    def value_function(self) -> ValueFunction:
+        """Conversion of means to values over the rows that are known so far."""
+        diagonals = [rows * np.array(diagonal) for rows, diagonal in self.homes.values()]
+        mean_diagonal: Floats = np.array(diagonals).sum(axis=0) / self.rows_met
+        estimand = self.rows.estimand
+        return ValueFunction(estimand.tracked, self.rows_met, mean_diagonal, estimand.final_options)
 
-    def side(self, pace: float, now: float = 0.0, together: int = 0) -> Side:
-        """What it brings to a meeting; nothing changes."""
-        told = tuple(number for state in self.states for number in self.protocol.tell(state, now))
-        return Side(told, self.meetings, together, pace, self.table.count, self.departing)
+    def contribution(
+        self, edge_share: float, tick: float = 0.0, edge_exchanges: int = 0, slot: int = 0
+    ) -> Contribution:
+        """Return what the node sends in its next exchange; nothing changes."""
+        payload = tuple(number for state in self.states for number in self.protocol.tell(state, tick))
+        return Contribution(payload, self.exchanges, edge_exchanges, edge_share, self.rows.count, self.departing(slot))
+
+    def departing(self, slot: int = 0) -> Visitor:
+        """Return the visitor that leaves in the next exchange: if it is at home, the next sample."""
+        visitor = self.visitors[slot]
+        if visitor.home != self.name or not self.protocol.visitors:
+            return visitor
+        return self.rows.visitor(self.name, self._next_position)
 
     @property
-    def departing(self) -> Visitor:
-        """The visitor that will go: from home, the next sample."""
-        if self.visitor.home != self.name or not self.protocol.visitors:
-            return self.visitor
-        return self.table.leaving(self.name, self._next)
+    def _next_position(self) -> int:
+        return (self.position + self.rows.sample_size) % self.rows.count
 
-    @property
-    def _next(self) -> int:
-        return (self.upcoming + self.table.sample) % self.table.count
-
-    def meet(self, theirs: Side, pace: float, now: float = 0.0) -> None:
-        """The meeting, as it changes this side."""
-        samples = self.protocol.samples
-        self.meetings += 1
-        given: dict[str, Any] = {
-            "now": now,
-            "meetings": float(self.meetings),
-            "fewest": float(min(self.meetings, theirs.meetings + 1)),
-            "share": theirs.rows / (self.table.count + theirs.rows),
-            "pace": min(pace, theirs.pace),
+    def exchange(self, theirs: Contribution, edge_share: float, tick: float = 0.0, slot: int = 0) -> None:
+        """Carry out this node's side of an exchange, given what the other node sent."""
+        protocol, rows = self.protocol, self.rows
+        self.exchanges += 1
+        inputs: dict[str, Any] = {
+            "tick": tick,
+            "exchanges": float(self.exchanges),
+            "fewer_exchanges": float(min(self.exchanges, theirs.exchanges + 1)),
+            "row_share": theirs.rows / (rows.count + theirs.rows),
+            "edge_share": min(edge_share, theirs.edge_share),
         }
-        going, coming = self.departing, theirs.visitor
-        if self.visitor.home == self.name:
-            self.upcoming = self._next
-        self.visitor = coming
-        self.homes[coming.home] = coming.rows, coming.diagonal
-        if "held" in samples:
-            given["held"], given["weight"] = self.table.over(going), self._weight(going, 0)
-        if "known" in samples:
-            given["known"] = self._rows_known(coming) if self.local is not None else self._known(coming)
-        told, several = len(theirs.told) // len(self.states), len(self.states)
-        values = zip(*(v if isinstance(v, list) else repeat(v, several) for v in map(given.get, samples)), strict=True)
+        if protocol.needs_held:
+            leaving = self.departing(slot)
+            inputs["held"], inputs["weight"] = rows.mean_with(leaving), self._weight(leaving, 0)
+        if self.visitors[slot].home == self.name:
+            self.position = self._next_position
+        arrived = self.visitors[slot] = theirs.visitor
+        self.homes[arrived.home] = arrived.rows, arrived.diagonal
+        if protocol.needs_known:
+            inputs["known"] = self._known(arrived) if self.local is None else self._known_through_local(arrived)
+        elif protocol.needs_fresh:
+            inputs["fresh"] = self._fresh()
+        self._apply(theirs.payload, [inputs[name] for name in protocol.inputs])
+
+    def _apply(self, payload: tuple[float, ...], inputs: list[Any]) -> None:
+        """Apply the rule to each mean that is estimated; inputs are a number for all, or a list with one for each."""
+        count, size = len(self.states), self.protocol.payload_size
+        columns = zip(*(value if isinstance(value, list) else repeat(value, count) for value in inputs), strict=True)
         self.states = [
-            self.protocol.meet(state, theirs.told[c * told : (c + 1) * told], *own)
-            for c, (state, own) in enumerate(zip(self.states, values, strict=True))
+            self.protocol.meet(state, payload[c * size : (c + 1) * size], *values)
+            for c, (state, values) in enumerate(zip(self.states, columns, strict=True))
         ]
 
-    def memory(self) -> Memory:
-        """All that it keeps."""
-        met = {home: tuple(means) for home, means in self.met.items()}
-        states, totals = tuple(tuple(state) for state in self.states), (self.totals[0], self.totals[1])
-        halves, homes = self.halves.tobytes(), dict(self.homes)
-        return Memory(states, self.meetings, self.upcoming, self.visitor, totals, tuple(self.known), met, halves, homes)
+    def estimates(self, tick: float = 0.0) -> list[float]:
+        """Return the means that the node estimates."""
+        return [self.protocol.read(state, tick) for state in self.states]
 
-    def remember(self, kept: Memory) -> None:
-        """Take up what a site kept before."""
-        make: Any = self.protocol.state
-        self.states = [make(*state) for state in kept.states]
-        self.meetings, self.upcoming, self.visitor = kept.meetings, kept.upcoming, kept.visitor
-        self.totals, self.known = list(kept.totals), list(kept.known)
-        self.met = {home: list(means) for home, means in kept.met.items()}
-        self.halves = np.frombuffer(kept.halves).reshape(self.halves.shape).copy()
-        self.homes = dict(kept.homes)
+    def _fresh(self) -> list[float]:
+        """Return own rows × visitor; visitor × visitor where the node holds two, which have one row each."""
+        if self.protocol.visitors == 1:
+            return self.rows.mean_with(self.visitors[0])
+        first, second = self.visitors
+        return list(self.rows.kernel(first.sample[0], second.sample[0]))
 
     def _weight(self, visitor: Visitor, half: int) -> float:
-        """What a visitor weighs among those seen so far."""
-        self.totals[half] += visitor.rows
-        return visitor.rows / self.totals[half]
+        """Return the weight of a visitor among those folded in so far, itself included."""
+        self.weights[half] += visitor.rows
+        return visitor.rows / self.weights[half]
 
     def _known(self, visitor: Visitor) -> list[float]:
-        """Fold a visitor into what is known: the mean over homes, by their rows, of what came from each."""
-        met, known = self.met.setdefault(visitor.home, [0.0] * (1 + self.table.width)), self.known
-        met[0] += 1.0
-        if met[0] == 1.0:
-            self.totals[0] += visitor.rows
-        for c, fresh in enumerate(self.table.over(visitor)):
-            step = fresh - (met[c + 1] if met[0] > 1.0 else known[c])
-            known[c] += visitor.rows / self.totals[0] * step / met[0]
-            met[c + 1] += (fresh - met[c + 1]) / met[0]
-        return known
+        """Fold a visitor into the mean over other nodes' rows, and return the mean over all rows."""
+        if visitor.home != self.name:
+            self._fold(visitor)
+        share = self.rows.count / self.population
+        return [share * own + (1.0 - share) * other for own, other in zip(self.rows.own_mean, self.others, strict=True)]
 
-    def _rows_known(self, visitor: Visitor) -> list[float]:
-        """The same for each row, with `local`: the mean over visitors, in two halves."""
-        half = self.meetings // 2 % 2
-        weight = self._weight(visitor, half)
+    def _fold(self, visitor: Visitor) -> None:
+        fresh, seen = self.rows.mean_with(visitor), self.recent.get(visitor.home)
+        if seen is None:
+            if len(self.recent) == RECENT_HOMES_PER_ROW * self.rows.count:
+                del self.recent[next(iter(self.recent))]
+            self.recent[visitor.home] = [1.0, *fresh]
+            weight = self._weight(visitor, 0)
+            for c, value in enumerate(fresh):
+                self.others[c] += weight * (value - self.others[c])
+            return
+        seen[0] += 1.0
+        weight = visitor.rows / self.weights[0]
+        for c, value in enumerate(fresh):
+            change = (value - seen[c + 1]) / seen[0]
+            seen[c + 1] += change
+            self.others[c] += weight * change
+
+    def _known_through_local(self, visitor: Visitor) -> list[float]:
+        """Fold a visitor into each row's mean over other nodes' rows, and return the mean of `local` of the means."""
+        if visitor.home != self.name:
+            half = self.halves[self.exchanges // 2 % 2]
+            half += self._weight(visitor, self.exchanges // 2 % 2) * (self.rows.visit(visitor) - half)
         first, second = self.halves
-        mine = self.halves[half]
-        mine += weight * (self.table.visit(visitor) - mine)
-        share = self.totals[1] / (self.totals[0] + self.totals[1])
+        share = self.weights[1] / (self.weights[0] + self.weights[1])
         if share > 0.0:
-            a, b, whole = self._local(np.array([first, second, first + share * (second - first)]))
-            found = 2.0 * whole - 0.5 * (a + b)
+            a, b, both = self._local(np.array([first, second, first + share * (second - first)]))
+            found = 2.0 * both - 0.5 * (a + b)
         else:
             (found,) = self._local(self.halves[:1])
-        return list(_tuple(_total(found) / self.table.count))
+        return list(_tuple(_total(found) / self.rows.count))
 
-    def _local(self, means: Floats) -> Floats:
-        """`local` of each row's means, in the textbook's normalisation, once or several times over."""
+    def _local(self, others: Floats) -> Floats:
+        """Apply `local` to each row's mean over all rows in the textbook's normalisation, for several sets of means."""
         assert self.local is not None
-        n = self.rows_met if self.population is None else self.population
-        if self.table.own.statistic.normalisation == "U" and n > 1:
-            means = n / (n - 1) * means - self.table.diagonal / (n - 1)
-        found = apply_to_rows(self.local, means.reshape(-1, self.table.width))
-        return found.reshape(len(means), self.table.count, -1)
+        estimand, n = self.rows.estimand, self.population
+        share = self.rows.count / n
+        means = share * estimand.own_row_means + (1.0 - share) * others
+        if estimand.tracked.normalisation == "U" and n > 1:
+            means = n / (n - 1) * means - estimand.diagonal / (n - 1)
+        found = apply_to_rows(self.local, means.reshape(-1, self.rows.width))
+        return found.reshape(len(others), self.rows.count, -1)
 
-    def estimates(self, now: float = 0.0) -> list[float]:
-        """The means that it estimates."""
-        return [self.protocol.read(state, now) for state in self.states]
+    def snapshot(self) -> NodeSnapshot:
+        """Return everything that the node holds besides its rows."""
+        return NodeSnapshot(
+            tuple(tuple(state) for state in self.states),
+            self.exchanges,
+            self.position,
+            tuple(self.visitors),
+            (self.weights[0], self.weights[1]),
+            tuple(self.others),
+            {home: tuple(seen) for home, seen in self.recent.items()},
+            self.halves.tobytes(),
+            dict(self.homes),
+        )
+
+    def restore(self, saved: NodeSnapshot) -> None:
+        """Set everything that the node holds from a snapshot."""
+        make: Any = self.protocol.state
+        self.states = [make(*state) for state in saved.states]
+        self.exchanges, self.position, self.visitors = saved.exchanges, saved.position, list(saved.visitors)
+        self.weights, self.others = list(saved.weights), list(saved.others)
+        self.recent = {home: list(seen) for home, seen in saved.recent.items()}
+        self.halves = np.frombuffer(saved.halves).reshape(self.halves.shape).copy()
+        self.homes = dict(saved.homes)
+
+
+def exchange(first: Estimator, second: Estimator, edge_share: float, tick: float = 0.0, slot: int = 0) -> None:
+    """Carry out both sides of an exchange of two nodes in the same process."""
+    contributions = [node.contribution(edge_share, tick, slot=slot) for node in (first, second)]
+    first.exchange(contributions[1], edge_share, tick, slot)
+    second.exchange(contributions[0], edge_share, tick, slot)
 
 
 def _total(rows: Floats) -> Floats:
-    """The sum of each column, added up from first to last, as a compiled loop does."""
+    """Return the sum of each column, added from first to last, as a compiled loop adds."""
     total: Floats = np.cumsum(rows, axis=0)[-1] + 0.0
     return total
 

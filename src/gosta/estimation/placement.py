@@ -3,60 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
-from gosta.runtime.arrays import Floats
-
-Counts = NDArray[np.int64]
+from gosta.runtime.arrays import Booleans, Floats, Integers
 
 
-class Deal(NamedTuple):
-    """The rows in the order of their nodes, in random order at each; and how many rows each node has."""
+@dataclass(frozen=True)
+class Placement:
+    """Distribution of rows, which are ordered by node, over nodes.
 
-    order: Counts
-    sizes: Counts
+    Attributes
+    ----------
+    nodes
+        Number of nodes.
+    counts
+        Number of rows at each node; None: one row at each.
+    """
 
-    def dealt(self, x: Floats) -> tuple[Floats, Counts]:
-        """Rows in that order, and how many are at each node."""
-        return x[self.order], self.sizes
+    nodes: int
+    counts: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, counts: Integers) -> Placement:
+        """Return the placement with so many rows at each node."""
+        return cls(len(counts), tuple(counts.tolist()))
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether nodes hold tables of rows, not one row each."""
+        return self.counts is not None
+
+    @cached_property
+    def rows(self) -> Integers:
+        """Number of rows at each node."""
+        return np.ones(self.nodes, dtype=np.int64) if self.counts is None else np.array(self.counts, dtype=np.int64)
+
+    @cached_property
+    def offsets(self) -> Integers:
+        """Position of each node's first row, and the number of rows."""
+        return np.concatenate([[0], np.cumsum(self.rows)])
+
+    def split(self, x: Floats) -> list[Floats]:
+        """Return each node's rows."""
+        return np.split(x, self.offsets[1:-1])
+
+    def node_means(self, values: Floats) -> Floats:
+        """Return the mean of per-row values over each node's rows."""
+        if self.counts is None:
+            return values
+        return np.add.reduceat(values, self.offsets[:-1]) / self.rows[:, None]
 
 
-def even(rows: int, nodes: int) -> Counts:
-    """As many rows at each node, give or take one."""
+def even(rows: int, nodes: int) -> Integers:
+    """Return equal numbers of rows, give or take one."""
     return np.full(nodes, rows // nodes) + (np.arange(nodes) < rows % nodes)
 
 
-def zipf(rows: int, nodes: int) -> Counts:
-    """Numbers of rows in proportion to 1, 1/2, 1/3 and so on, at least one: a few large sites, many small ones."""
+def zipf(rows: int, nodes: int) -> Integers:
+    """Return numbers of rows proportional to 1, 1/2, 1/3, ..., at least one: a few large sites, many small ones."""
     rest = rows - nodes
-    wanted = np.cumsum(rest / np.arange(1, nodes + 1) / (1 / np.arange(1, nodes + 1)).sum())
-    wanted[-1] = rest
-    return 1 + np.diff(np.round(wanted), prepend=0).astype(np.int64)
+    cumulated = np.cumsum(rest / np.arange(1, nodes + 1) / (1 / np.arange(1, nodes + 1)).sum())
+    cumulated[-1] = rest
+    return 1 + np.diff(np.round(cumulated), prepend=0).astype(np.int64)
 
 
-TABLE: dict[str, Callable[[int, int], Counts]] = {"zipf": zipf, "even": even}
+DEALS: dict[str, Callable[[int, int], Integers]] = {"zipf": zipf, "even": even}
 
 
-def by_chance(rows: int, nodes: int, how: str, seed: int) -> Deal:
-    """Rows dealt at random, large and small nodes in random order too."""
-    if how not in TABLE:
-        raise unknown("deal", str(how), TABLE)
+def assign_at_random(rows: int, nodes: int, deal: str, seed: int) -> tuple[Integers, Placement]:
+    """Assign rows to nodes at random: the order of the rows by node, and the placement.
+
+    Which nodes are large is random too.
+    """
+    if deal not in DEALS:
+        raise unknown("deal", str(deal), DEALS)
     _check(nodes, rows)
     rng = np.random.default_rng(seed)
-    return Deal(rng.permutation(rows), rng.permutation(TABLE[how](rows, nodes)))
+    return rng.permutation(rows), Placement.of(rng.permutation(DEALS[deal](rows, nodes)))
 
 
-def by_column(data: Data, kept: NDArray[np.bool_], nodes: int | None, seed: int) -> Deal:
-    """A node for each value of a column, or neighbouring values of it together in so many nodes."""
+def assign_by_column(data: Data, kept: Booleans, nodes: int | None, seed: int) -> tuple[Integers, Placement]:
+    """Assign rows with the same value of a column to one node, or cut its sorted values into `nodes` groups."""
     codes, names = data.site_codes()
     codes = codes[kept]
     if nodes is not None:
-        values = _numbers(data)[kept]
+        values = _numeric_column(data)[kept]
         _check(nodes, len(values))
         ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
         codes = (ranks * nodes // len(values)).astype(np.float64)
@@ -65,21 +101,21 @@ def by_column(data: Data, kept: NDArray[np.bool_], nodes: int | None, seed: int)
             f"by = {data.by!r} has {len(names)} different values in {len(codes)} rows; choose a column that names "
             "sites, or give nodes=... (--nodes) to cut its values into so many groups"
         )
-    mixed = np.random.default_rng(seed).permutation(len(codes))
-    sizes = np.unique(codes, return_counts=True)[1]
-    return Deal(mixed[np.argsort(codes[mixed], kind="stable")], sizes)
+    shuffled = np.random.default_rng(seed).permutation(len(codes))
+    counts = np.unique(codes, return_counts=True)[1]
+    return shuffled[np.argsort(codes[shuffled], kind="stable")], Placement.of(counts)
 
 
-def _numbers(data: Data) -> Floats:
+def _numeric_column(data: Data) -> Floats:
     assert data.by is not None
     try:
         return data.to_floats([data.by])[:, 0]
     except InputError:
         raise InputError(
-            f"by = {data.by!r} holds text, which cannot be cut into nodes; leave nodes out: each value is a node then"
+            f"by = {data.by!r} holds text, which cannot be cut into groups; leave out nodes: each value is a node then"
         ) from None
 
 
-def _check(nodes: Any, rows: int) -> None:
+def _check(nodes: object, rows: int) -> None:
     if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or not 2 <= nodes <= rows:
         raise InputError(f"nodes = {nodes!r} must be a whole number from 2 to the number of rows, {rows}")

@@ -1,35 +1,37 @@
-"""How a node knows, from its own readings alone, that it is close enough.
+"""How a node estimates its own error from its own readings alone.
 
-A node reads its estimate eight times while its meetings double in number. What is wrong with an estimate, disagreement
-with others or chance in what was seen, shows as change while twice as much is seen; chance alone goes down with the
-root of the meetings. So a node takes for its error half as much again as the largest of the last six changes over a
-doubling, each brought forward by that root.
+A node reads its estimate eight times while its number of exchanges doubles. Whatever is wrong with an estimate,
+disagreement with others or sampling error, shows as change while the number of exchanges doubles; sampling error alone
+decreases with the square root of that number. So a node expects its error to be 1.5 times the largest of its last six
+changes over a doubling, each scaled by that square root.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 
-PER_DOUBLING = 8
+READINGS_PER_DOUBLING = 8
 CHANGES = 6
-READINGS = 2 * (PER_DOUBLING + CHANGES)  # more than needed, where a run went on after its end
-SAFETY = 1.5
+MAX_READINGS = 2 * (READINGS_PER_DOUBLING + CHANGES)  # more than needed, for runs that are resumed beyond their end
+SAFETY_FACTOR = 1.5
 
 
-def looks(first: int, last: int) -> Any:
-    """When to look: at equal ratios from the first to the last iteration."""
-    steps = int(np.ceil(np.log2(last / first) * PER_DOUBLING))
-    times = first * 2 ** (np.arange(steps + 1) / PER_DOUBLING)
+def reading_times(first: int, last: int) -> Integers:
+    """Return iterations in equal ratios from the first to the last."""
+    steps = int(np.ceil(np.log2(last / first) * READINGS_PER_DOUBLING))
+    times = first * 2 ** (np.arange(steps + 1) / READINGS_PER_DOUBLING)
     return np.unique(np.minimum(np.round(times), last)).astype(np.int64)
 
 
-def remaining(readings: Sequence[Floats], times: Sequence[int]) -> Floats:
-    """The relative error each node expects to have, from its last readings (nodes × values each) and their times."""
+def expected_errors(readings: Sequence[Floats], times: Sequence[int]) -> Floats:
+    """Return the relative error that each node expects, from its last readings (nodes × values each) and their times.
+
+    It is infinite while there are too few readings.
+    """
     values, at = np.array(readings), np.array(times, dtype=np.float64)[-len(readings) :]
     last = np.arange(len(at))[-CHANGES:]
     half = np.searchsorted(at, 0.501 * at[last], side="right") - 1
@@ -38,4 +40,4 @@ def remaining(readings: Sequence[Floats], times: Sequence[int]) -> Floats:
     changes = np.linalg.norm(values[last] - values[half], axis=2) * np.sqrt(at[last] / at[-1])[:, None]
     sizes = np.linalg.norm(values[-1], axis=1)
     with np.errstate(all="ignore"):
-        return np.where(sizes > 0, SAFETY * changes.max(axis=0) / sizes, np.inf)
+        return np.where(sizes > 0, SAFETY_FACTOR * changes.max(axis=0) / sizes, np.inf)

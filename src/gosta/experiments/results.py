@@ -64,7 +64,7 @@ class JobResult:
             "estimate": data["estimate"].mean("run").values.reshape(-1),
             "exact": np.tile(exact, checkpoints),
         }
-        return cls(trace.about["n"], trace.about["edges"], trace.about["relative"], columns)
+        return cls(trace.info.nodes, trace.info.edges, trace.info.is_relative, columns)
 
 
 class ResultFolder:

@@ -19,7 +19,7 @@ from gosta import datasets, graphs, protocols, statistics
 from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
 from gosta.graphs import Graph
-from gosta.simulation.simulate import Spacing
+from gosta.simulation.trace import Spacing
 from gosta.statistics import Statistic
 
 FORMAT = "gosta sweep 1"  # changes when the same settings give other numbers or other columns

@@ -148,7 +148,7 @@ def run_job(job: Job, inputs: JobInputs, threads: int, version: str) -> JobResul
                 seed=job.seed,
                 checkpoints=job.checkpoints,
                 spacing=job.spacing,
-                **job.options,
+                options=job.options,
             )
     except GostaError as error:
         return Failure(str(error))
@@ -156,6 +156,4 @@ def run_job(job: Job, inputs: JobInputs, threads: int, version: str) -> JobResul
         return Failure("not enough memory; take fewer rows or runs")
     except Exception as error:  # an unforeseen error in one job must not end the others
         return Failure(" ".join(f"{type(error).__name__}: {error}".split()))
-    if not trace.complete:
-        raise KeyboardInterrupt
     return JobResult.from_trace(trace)

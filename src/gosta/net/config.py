@@ -193,9 +193,10 @@ def check_task(task: Task) -> None:
 def check_protocol(name: str) -> None:
     """Raise `InputError` for protocols that need a shared clock, two visitors or all rows, which nodes do not have."""
     from gosta import protocols
+    from gosta.protocols.protocol import Start
 
     rule = protocols.find(name)
-    if not isinstance(rule, protocols.Protocol) or "share" not in rule.samples or rule.begins == "row":
+    if not isinstance(rule, protocols.Protocol) or not rule.supports_tables or rule.start is Start.ROW_MEAN:
         raise InputError(f"protocol = {name!r} is for simulations; nodes of a network run tracking or gosta-async")
 
 

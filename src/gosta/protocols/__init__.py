@@ -1,14 +1,16 @@
-"""Gossip protocols, one file each: pure rules about one node in one meeting."""
+"""Gossip protocols, one file each: pure rules about one node in one exchange."""
 
 from __future__ import annotations
 
 from gosta.errors import InputError, unknown
 from gosta.protocols import averaging, flooding, gosta_async, gosta_sync, master_node, tracking, u1, u2
-from gosta.protocols.protocol import Collecting, Protocol
+from gosta.protocols.protocol import CollectingProtocol, Protocol
 
-__all__ = ["PROTOCOLS", "Collecting", "Protocol", "find"]
+__all__ = ["DEFAULT", "PROTOCOLS", "AnyProtocol", "CollectingProtocol", "Protocol", "find"]
 
-PROTOCOLS: dict[str, Protocol | Collecting] = {
+AnyProtocol = Protocol | CollectingProtocol
+
+PROTOCOLS: dict[str, AnyProtocol] = {
     p.name: p
     for p in (
         tracking.protocol,
@@ -21,14 +23,15 @@ PROTOCOLS: dict[str, Protocol | Collecting] = {
         master_node.protocol,
     )
 }
+DEFAULT = tracking.protocol.name
 
 
-def find(what: str | Protocol | Collecting) -> Protocol | Collecting:
-    """A protocol by its name, or itself."""
-    if isinstance(what, str):
-        if what not in PROTOCOLS:
-            raise unknown("protocol", what, PROTOCOLS)
-        return PROTOCOLS[what]
-    if not isinstance(what, Protocol | Collecting):
-        raise InputError(f"protocol = {what!r} is neither a name nor a protocol")
-    return what
+def find(protocol: str | AnyProtocol) -> AnyProtocol:
+    """Return a protocol by its name; a protocol is returned as it is."""
+    if isinstance(protocol, str):
+        if protocol not in PROTOCOLS:
+            raise unknown("protocol", protocol, PROTOCOLS)
+        return PROTOCOLS[protocol]
+    if not isinstance(protocol, Protocol | CollectingProtocol):
+        raise InputError(f"protocol = {protocol!r} is neither a name nor a protocol")
+    return protocol

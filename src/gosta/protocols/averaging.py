@@ -1,4 +1,4 @@
-"""Plain averaging (Boyd et al. 2006): what is left where every node knows its own row mean already."""
+"""Plain averaging (Boyd et al. 2006), from exact row means: the lower limit of what any protocol needs."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from gosta.protocols.protocol import Protocol
 
 
 class State(NamedTuple):
-    """An estimate."""
+    """State of a node: its estimate `z`."""
 
     z: float
 
 
-def init(row: float) -> State:
-    """Begin with the node's own row mean."""
-    return State(row)
+def init(row_mean: float) -> State:
+    """Start from the node's exact row mean."""
+    return State(row_mean)
 
 
-def tell(me: State, now: float) -> tuple[float]:
-    """The estimate."""
+def tell(me: State, tick: float) -> tuple[float]:
+    """Send the estimate."""
     return (me.z,)
 
 
-def meet(me: State, you: tuple[float], share: float) -> State:
-    """Both take the mean."""
-    return State(me.z + share * (you[0] - me.z))
+def meet(me: State, you: tuple[float], row_share: float) -> State:
+    """Take the mean of both estimates, weighted by rows."""
+    return State(me.z + row_share * (you[0] - me.z))
 
 
-def read(me: State, now: float) -> float:
-    """The estimate."""
+def read(me: State, tick: float) -> float:
+    """Return the estimate."""
     return me.z
 
 

@@ -1,4 +1,4 @@
-"""Gossip-flooding: nodes copy observations to each other and keep all they get. A baseline of the paper."""
+"""Gossip-flooding, a baseline of the paper: nodes copy observations to each other and keep all that they receive."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gosta.protocols.protocol import Collecting
+from gosta.protocols.protocol import CollectingProtocol
 from gosta.runtime import machine
 
-row: Callable[[Any, int], Any]  # given by the engine, with the kernel as a tuple of floats
+row: Callable[[Any, int], Any]  # provided by the engine
 values: Callable[[Any, Any, Any], tuple[float, ...]]
 
 
 def arrays(n: int, values: int) -> dict[str, Any]:
-    """What is held, in order of arrival; whether it is held; how many; the sum of the kernel over pairs held."""
-    machine.require_memory(5 * n * n, f"flooding {n} nodes, each of which may come to hold all observations,")
+    """Allocate: observations held, in order of arrival; flags of those held; their number; sums over their pairs."""
+    machine.require_memory(5 * n * n, f"flooding {n} nodes, each of which can receive all observations,")
     held = np.zeros((n, n), dtype=np.int32)
     held[:, 0] = np.arange(n)
     return {
@@ -28,19 +28,19 @@ def arrays(n: int, values: int) -> dict[str, Any]:
 
 
 def advance(
-    x: Any, options: Any, edges: Any, chances: Any, order: Any, start: int, held: Any, has: Any, size: Any, sums: Any
+    x: Any, options: Any, edges: Any, uniforms: Any, order: Any, start: int, held: Any, has: Any, size: Any, sums: Any
 ) -> None:
-    """Each end picks one of the observations it holds and copies it to the other."""
+    """Let each end of an edge copy one of its observations, chosen at random, to the other end."""
     for t in range(len(edges)):
         i, j = edges[t, 0], edges[t, 1]
-        for_j = held[i, int(chances[t, 0] * size[i])]
-        for_i = held[j, int(chances[t, 1] * size[j])]
+        for_j = held[i, int(uniforms[t, 0] * size[i])]
+        for_i = held[j, int(uniforms[t, 1] * size[j])]
         receive(x, options, held, has, size, sums, i, for_i)
         receive(x, options, held, has, size, sums, j, for_j)
 
 
 def receive(x: Any, options: Any, held: Any, has: Any, size: Any, sums: Any, node: int, new: int) -> None:
-    """Keep an observation that is new: it makes two pairs with each one held, and one with itself."""
+    """Keep an observation that is new: add two pairs with each one held, and one pair with itself."""
     if has[node, new]:
         return
     for k in range(size[node]):
@@ -56,18 +56,18 @@ def receive(x: Any, options: Any, held: Any, has: Any, size: Any, sums: Any, nod
 
 
 def means(arrays: dict[str, Any], diagonal: Any) -> Any:
-    """Over the pairs held; a node's own observation paired with itself was there from the start."""
+    """Return the mean over the pairs held; a node holds its own observation, paired with itself, from the start."""
     return (arrays["sums"] + diagonal) / (arrays["size"] ** 2)[:, None]
 
 
 def sent(iterations: int, n: int, numbers: int) -> int:
-    """An observation and its owner's number, each way."""
+    """Count an observation and the number of its owner, in each direction."""
     return 2 * (numbers + 1) * iterations
 
 
-protocol = Collecting(
+protocol = CollectingProtocol(
     "flooding",
-    "The pair drawn copies one of its observations to each other and keeps all; estimates over what is held.",
+    "The pair drawn copies one observation to each other and keeps all; estimates over the observations held.",
     "all observations received, with their owners",
     __file__,
     arrays,

@@ -1,7 +1,7 @@
 """GoSta-async (Algorithm 4 of the paper).
 
-The weight 1/(p_k m_k) there is one over the node's own count of meetings: neither its degree nor the number of edges
-is needed.
+The weight 1/(p_k m_k) of the paper is one over the node's own number of exchanges: neither its degree nor the number
+of edges is needed.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from gosta.protocols.protocol import Protocol
 
 
 class State(NamedTuple):
-    """An estimate."""
+    """State of a node: its estimate `z`."""
 
     z: float
 
 
-def init(nothing: float) -> State:
-    """Nothing yet."""
-    return State(nothing)
+def init(zero: float) -> State:
+    """Start from zero."""
+    return State(zero)
 
 
-def tell(me: State, now: float) -> tuple[float]:
-    """The estimate."""
+def tell(me: State, tick: float) -> tuple[float]:
+    """Send the estimate."""
     return (me.z,)
 
 
-def meet(me: State, you: tuple[float], held: float, weight: float, share: float) -> State:
-    """Average, fold in the visitor held so far, then swap."""
-    z = me.z + share * (you[0] - me.z)
+def meet(me: State, you: tuple[float], held: float, weight: float, row_share: float) -> State:
+    """Average, then fold in the kernel value of the visitor held before the swap."""
+    z = me.z + row_share * (you[0] - me.z)
     return State(z + weight * (held - z))
 
 
-def read(me: State, now: float) -> float:
-    """The estimate."""
+def read(me: State, tick: float) -> float:
+    """Return the estimate."""
     return me.z
 
 
 protocol = Protocol(
     "gosta-async",
-    "The pair drawn averages estimates, each folds in own x visitor with weight 1/meetings, and they swap visitors.",
-    "an estimate, a count of meetings, a visitor",
+    "The pair drawn averages estimates, each folds in own x visitor with weight 1/exchanges, and they swap visitors.",
+    "an estimate, a count of exchanges, a visitor",
     State,
     init,
     tell,

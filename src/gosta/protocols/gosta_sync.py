@@ -6,14 +6,14 @@ from gosta.protocols.protocol import Protocol
 from gosta.protocols.running import State, init, read, total_at
 
 
-def tell(me: State, now: float) -> tuple[float]:
-    """The sum up to now."""
-    return (total_at(me, now),)
+def tell(me: State, tick: float) -> tuple[float]:
+    """Send the sum of kernel values so far."""
+    return (total_at(me, tick),)
 
 
-def meet(me: State, you: tuple[float], fresh: float, now: float) -> State:
+def meet(me: State, you: tuple[float], fresh: float, tick: float) -> State:
     """Update, then average, then swap."""
-    return State((total_at(me, now) + you[0]) / 2, now, fresh)
+    return State((total_at(me, tick) + you[0]) / 2, tick, fresh)
 
 
 protocol = Protocol(

@@ -1,4 +1,4 @@
-"""Master-node: a centre collects all observations and sends them to everyone. A baseline of the paper."""
+"""Master-node, a baseline of the paper: a server collects all observations and sends them to every node."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from gosta.protocols.protocol import Collecting
+from gosta.protocols.protocol import CollectingProtocol
 
-row: Callable[[Any, int], Any]  # given by the engine, with the kernel as a tuple of floats
+row: Callable[[Any, int], Any]  # provided by the engine
 values: Callable[[Any, Any, Any], tuple[float, ...]]
 
 
 def arrays(n: int, values: int) -> dict[str, Any]:
-    """Which observations were sent; the sum of the kernel over pairs of them; each node's own sum with them."""
+    """Allocate: flags of observations sent; kernel sum over their pairs; each node's kernel sum with them."""
     return {"sent": np.zeros(n, dtype=np.bool_), "common": np.zeros(values), "own": np.zeros((n, values))}
 
 
 def advance(
-    x: Any, options: Any, edges: Any, chances: Any, order: Any, start: int, sent: Any, common: Any, own: Any
+    x: Any, options: Any, edges: Any, uniforms: Any, order: Any, start: int, sent: Any, common: Any, own: Any
 ) -> None:
-    """Send the next observation to every node, until all have been."""
+    """Send the next observation to every node, until all have been sent."""
     n = len(x)
     for t in range(start, min(n, start + len(edges))):
         new = order[t]
@@ -36,7 +36,7 @@ def advance(
 
 
 def means(arrays: dict[str, Any], diagonal: Any) -> Any:
-    """Over the pairs of what was sent and the node's own observation."""
+    """Return the mean over the pairs of the observations sent and the node's own."""
     sent, common, own = arrays["sent"], arrays["common"], arrays["own"]
     count = sent.sum()
     with_own = (common + 2.0 * own + diagonal) / (count + 1) ** 2
@@ -44,13 +44,13 @@ def means(arrays: dict[str, Any], diagonal: Any) -> Any:
 
 
 def sent(iterations: int, n: int, numbers: int) -> int:
-    """All observations to the centre, then one to all nodes in each iteration until none is left."""
+    """Count all observations sent to the server, then one sent to all nodes in each iteration until none is left."""
     return n * numbers * (1 + min(iterations, n))
 
 
-protocol = Collecting(
+protocol = CollectingProtocol(
     "master-node",
-    "A centre collects everything, then sends one observation to all nodes an iteration. Needs a centre.",
+    "A server collects all observations, then sends one to every node in each iteration.",
     "all observations received",
     __file__,
     arrays,

@@ -1,7 +1,7 @@
-"""What a gossip protocol is: a small pure rule about one node in one meeting.
+"""What a gossip protocol is: a small pure rule about one node in one exchange.
 
-The rule is applied to each number that is estimated on its own. It is plain arithmetic, so the same source runs on
-floats, compiled, and on whole arrays of nodes at once.
+The rule is applied to each estimated number separately. It is plain arithmetic, so the same source runs on floats,
+compiled, and on arrays of all nodes at once.
 """
 
 from __future__ import annotations
@@ -9,51 +9,64 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
+from html import escape
 from typing import Any
+
+from gosta.errors import InputError
 
 Function = Callable[..., Any]
 
+# The inputs that `meet` may name as parameters after `me` and `you`.
+MEET_INPUTS = {
+    "held": "own row x visitor before the swap",
+    "fresh": "own row x visitor after the swap; visitor x visitor where a node holds two",
+    "known": "the node's running mean kernel value, through the statistic's `local` if it has one",
+    "exchanges": "number of exchanges of the node, this one included",
+    "fewer_exchanges": "the smaller of the two nodes' numbers of exchanges",
+    "weight": "weight of this exchange's visitor among all so far; 1/exchanges where nodes hold one row each",
+    "edge_share": "share of this edge in the node's exchanges, at the end where that is smaller",
+    "row_share": "the other node's share of the rows that the two hold; 1/2 where nodes hold one row each",
+    "tick": "number of the iteration, from 1",
+}
 
-@dataclass(frozen=True)
+
+class Start(StrEnum):
+    """Value that a node's first state is made from; the parameter of `init` names it."""
+
+    ZERO = "zero"
+    HELD = "held"  # mean kernel value of the node's rows with themselves
+    ROW_MEAN = "row_mean"  # exact mean kernel value of the node's rows with all rows
+    MOMENTS = "moments"  # mean moments of the node's own rows
+
+
+@dataclass(frozen=True, repr=False)
 class Protocol:
     """A protocol in which nodes keep a few numbers and at most two visitors.
 
     Attributes
     ----------
     name, summary, keeps
-        What it is called, what it does, what a node keeps.
+        Name, one line on what it does, and what a node keeps.
     state
-        A NamedTuple of numbers: all that the next meeting needs.
+        A NamedTuple of numbers: everything the next exchange needs.
     init
-        The first state, from what its parameter names: ``nothing`` (0), ``held`` (kernel of the node's own observation
-        with itself), ``row`` (the node's exact row mean) or ``moments`` (of the node's own rows).
+        Function of one `Start` value, giving the first state.
     tell
-        What a node says of itself at a meeting at tick `now`: a tuple of numbers.
+        ``tell(me, tick)``: the tuple of numbers that a node sends.
     meet
-        ``meet(me, you, ...)``: the next state, from one's own, what the other told, and what further parameters name:
-
-        - ``held``, ``fresh``: own × visitor before the swap, after it; with two visitors, visitor × visitor;
-        - ``known``: the mean of ``fresh`` over all meetings, through the statistic's ``local`` if it has one;
-        - ``meetings``: how many the node has had, this one included; ``fewest``: the smaller such count of the two,
-          for which both have to tell theirs;
-        - ``weight``: that of this meeting's visitor among all so far, 1/meetings if nodes hold one row each;
-        - ``pace``: the share that meetings over this edge have of all of the node's, at the end where that is less; for
-          which both have to tell theirs;
-        - ``share``: the other's share of the rows that the two hold, 1/2 if nodes hold one row each;
-        - ``now``: the tick.
+        ``meet(me, you, ...)``: the next state, from the node's own, the numbers the other sent, and the inputs that
+        further parameters name (see `MEET_INPUTS`).
     read
-        The estimate at tick `now`.
+        ``read(me, tick)``: the estimate.
     visitors
-        How many travelling observations a node holds; an iteration draws one edge for each (one if there are none).
-    cross
-        Weight of visitor × visitor against ``fresh`` in ``known``, where nodes hold one row and there is no ``local``.
-        Since a visitor never meets itself, ``known`` is then a mean over pairs of different rows: a visitor at home is
-        left out.
-    of_rows
+        Number of travelling observations that a node holds. An iteration draws one edge for each (one if there are
+        none).
+    estimates_row_means
         Whether nodes estimate their own row mean instead of the statistic.
-    of_moments
-        The protocol to take instead for statistics that are functions of plain means, and so need no visitors.
+    for_moments
+        Protocol to use instead for statistics that are functions of plain means, and so need no visitors.
     """
 
     name: str
@@ -65,79 +78,136 @@ class Protocol:
     meet: Function
     read: Function
     visitors: int = 1
-    cross: float = 0.0
-    of_rows: bool = False
-    of_moments: Protocol | None = None
+    estimates_row_means: bool = False
+    for_moments: Protocol | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.inputs:
+            if name not in MEET_INPUTS:
+                raise InputError(
+                    f"protocol {self.name}: meet has the parameter {name!r}; after the two states it may name: "
+                    f"{', '.join(MEET_INPUTS)}"
+                )
+        starts = list(inspect.signature(self.init).parameters)
+        if len(starts) != 1 or starts[0] not in list(Start):
+            raise InputError(
+                f"protocol {self.name}: init has the parameters {starts}; it takes one of: {', '.join(Start)}"
+            )
+
+    def __repr__(self) -> str:
+        return f"Protocol({self.name!r}, keeps {self.keeps}; sends {self.sends})"
+
+    def _repr_html_(self) -> str:
+        return (
+            f"<b>{escape(self.name)}</b>: {escape(self.summary)}<br>keeps: {escape(self.keeps)}<br>"
+            f"sends in an iteration: {escape(self.sends)}"
+        )
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs that `meet` takes besides the two states."""
+        return tuple(inspect.signature(self.meet).parameters)[2:]
+
+    @cached_property
+    def start(self) -> Start:
+        """Value that the first state is made from."""
+        (name,) = inspect.signature(self.init).parameters
+        return Start(name)
 
     @property
     def draws(self) -> int:
-        """Edges drawn in an iteration."""
+        """Number of edges drawn in an iteration."""
         return max(1, self.visitors)
 
     @cached_property
     def fields(self) -> int:
-        """Numbers a node keeps for each number that is estimated."""
+        """Number of numbers in a state."""
         return len(self.state._fields)  # type: ignore[attr-defined]
 
     @cached_property
-    def samples(self) -> tuple[str, ...]:
-        """What a meeting needs besides the two states."""
-        return tuple(inspect.signature(self.meet).parameters)[2:]
+    def payload_size(self) -> int:
+        """Number of numbers that a node sends for each estimated number."""
+        return len(self.tell(self.state(*[0.0] * self.fields), 1.0))  # type: ignore[arg-type]
 
-    @cached_property
-    def begins(self) -> str:
-        """What the first state is made from."""
-        (name,) = inspect.signature(self.init).parameters
-        return name
+    @property
+    def needs_held(self) -> bool:
+        """Whether the visitor is evaluated before the swap."""
+        return "held" in self.inputs
 
-    @cached_property
-    def counts(self) -> bool:
-        """Whether nodes count their meetings."""
-        return not {"known", "meetings", "fewest", "weight"}.isdisjoint(self.samples)
+    @property
+    def needs_known(self) -> bool:
+        """Whether a node keeps a running mean of its kernel values: only then can `local` statistics be estimated."""
+        return "known" in self.inputs
+
+    @property
+    def needs_fresh(self) -> bool:
+        """Whether the visitor is evaluated after the swap."""
+        return "fresh" in self.inputs or self.needs_known
+
+    @property
+    def needs_edge_share(self) -> bool:
+        """Whether nodes have to know how often an edge fires."""
+        return "edge_share" in self.inputs
+
+    @property
+    def supports_tables(self) -> bool:
+        """Whether nodes may hold several rows each."""
+        return "row_share" in self.inputs
+
+    @property
+    def averages_moments(self) -> bool:
+        """Whether nodes average moments of their own rows instead of kernel values."""
+        return self.start is Start.MOMENTS
 
     @property
     def sends(self) -> str:
-        """What goes over the edges in one iteration, for observations of d numbers and kernels of k values."""
+        """Numbers sent in one iteration, for observations of d numbers and kernels of k values."""
         once = self.units(0, 0)
         parts = (self.units(1, 0) - once, " d"), (self.units(0, 1) - once, " k"), (once, "")
         return " + ".join(f"{count}{name}" for count, name in parts if count) + " numbers"
 
-    def units(self, numbers: float, values: int) -> float:
-        """Numbers sent in one iteration, for visitors of so many numbers and so many values to estimate."""
-        told = len(self.tell(self.state(*[0.0] * self.fields), 1.0))  # type: ignore[arg-type]
-        once = ("fewest" in self.samples) + ("pace" in self.samples)
-        return 2 * self.draws * (told * values + (numbers if self.visitors else 0) + once)
+    def units(self, visitor_size: float, estimated: int) -> float:
+        """Return how many numbers are sent in one iteration.
+
+        Parameters
+        ----------
+        visitor_size
+            Numbers in a visitor.
+        estimated
+            Numbers that are estimated.
+        """
+        counts = ("fewer_exchanges" in self.inputs) + self.needs_edge_share
+        return 2 * self.draws * (self.payload_size * estimated + (visitor_size if self.visitors else 0) + counts)
 
 
 @dataclass(frozen=True)
-class Collecting:
-    """A protocol in which nodes keep sets of observations, for comparison: each has a loop of its own.
+class CollectingProtocol:
+    """A protocol in which nodes keep sets of observations, for comparison; each has a loop of its own.
 
     Attributes
     ----------
     name, summary, keeps
         As for `Protocol`.
     file
-        The file of its loop, ``advance(x, options, edges, chances, order, start, *arrays)``, which does iterations,
-        compiled from its text or run as it is. `chances` are two uniform numbers an iteration, `order` is a random
-        order of the observations.
+        File of its loop, ``advance(x, options, edges, uniforms, order, start, *arrays)``, which is compiled or run as
+        it is. `uniforms` are two uniform numbers per iteration, `order` is a random order of the observations.
     arrays
-        From n and the number of kernel values, the arrays a run needs.
+        Function of n and the number of kernel values, giving the arrays of a run.
     means
-        From the arrays and kernel(x_i, x_i), each node's mean kernel values over the pairs it holds: n × k.
+        Function of the arrays and kernel(x_i, x_i), giving each node's mean kernel values over the pairs it holds.
     sent
-        Numbers sent after so many iterations, from (iterations, n, numbers of an observation).
+        Function of (iterations, n, numbers in an observation), giving the numbers sent.
     sends
-        The same in words, for one iteration.
+        The numbers sent in one iteration, in words.
     """
 
     name: str
     summary: str
     keeps: str
     file: str
-    arrays: Function
-    means: Function
-    sent: Function
+    arrays: Callable[[int, int], dict[str, Any]]
+    means: Callable[[dict[str, Any], Any], Any]
+    sent: Callable[[int, int, int], int]
     sends: str
     draws: int = 1
-    of_rows: bool = False
+    estimates_row_means: bool = False

@@ -1,7 +1,7 @@
 """The state of synchronous protocols, in which every node folds in a kernel value at every tick.
 
-Between two meetings a node's visitor stays, so its sum of kernel values grows by the same number each tick: it needs
-to be brought up to date only when the node is drawn or read, and an iteration costs O(1) instead of O(n).
+Between two exchanges a node keeps its visitor, so its sum of kernel values grows by the same number at each tick. It is
+brought up to date only when the node is drawn or read, so an iteration costs O(1) instead of O(n).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class State(NamedTuple):
-    """The sum of kernel values up to a tick, and what each later tick adds."""
+    """State of a node: the sum of kernel values up to `tick`, and the `slope` that each later tick adds."""
 
     total: float
     tick: float
@@ -18,15 +18,15 @@ class State(NamedTuple):
 
 
 def init(held: float) -> State:
-    """Nothing yet; the first visitor is the node's own observation."""
+    """Start from zero; the first visitor is the node's own observation."""
     return State(0.0 * held, 0.0 * held, held)
 
 
-def total_at(me: State, now: float) -> float:
-    """The sum up to now."""
-    return me.total + (now - me.tick) * me.slope
+def total_at(me: State, tick: float) -> float:
+    """Return the sum of kernel values up to a tick."""
+    return me.total + (tick - me.tick) * me.slope
 
 
-def read(me: State, now: float) -> float:
-    """The mean of all kernel values so far."""
-    return total_at(me, now) / now
+def read(me: State, tick: float) -> float:
+    """Return the mean of all kernel values so far."""
+    return total_at(me, tick) / tick

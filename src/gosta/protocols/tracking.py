@@ -1,12 +1,12 @@
 """Tracking: better estimates from the messages of GoSta-async and two more numbers.
 
-- A node keeps the mean of its own kernel values apart, and adds to the estimate that it averages with others only what
-  that mean has changed by (dynamic average consensus).
-- Averaging has momentum: what it moves an estimate by is owed to the node several times over, and handed out over the
-  meetings to come, on the node's own clock. It works over more meetings the more a node has had.
+- A node keeps the running mean of its own kernel values (`known`) to itself, and adds only the change of that mean to
+  the estimate that it averages with others (dynamic average consensus).
+- Averaging has momentum: what it moves an estimate by is owed to the node several times over, and is paid out over
+  the following exchanges, on the node's own clock. The longer a node has been running, the more exchanges that takes.
 
-Over all nodes, weighted by their rows, the sum of `ahead` + `owed` is that of `smooth` at all times: pushes at two ends
-cancel, whatever is handed out was owed, and changes go to both sides.
+Invariant: summed over all nodes, weighted by their rows, `ahead` + `owed` equals `smooth` at all times. Pushes at the
+two ends cancel, what is paid out was owed, and changes of the mean are added to both sides.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from typing import NamedTuple
 
 from gosta.protocols.protocol import Protocol
 
-PUSH = 0.4  # of a move, owed for each meeting of the memory; 0.6 diverges on tori, after thousands of meetings
-RAMP = 40.0  # meetings until it is that much: the first estimates are too rough to go on in their direction
-SELDOM = 4.0  # edges that fire in less than one of so many meetings get less, or what is owed is too old when they do
-SMOOTH = 0.02  # how fast, at least, the smoothed mean follows: in the end, smoothing costs more than it gives
+PUSH = 0.4  # share of a move owed per exchange of memory; 0.6 diverges on tori after thousands of exchanges
+RAMP = 40.0  # exchanges until the full push: the first estimates are too rough to continue in their direction
+RARE = 4.0  # edges that fire in less than 1/RARE of a node's exchanges are pushed less: their debt would be outdated
+SMOOTH = 0.02  # minimal rate of the smoothed mean: in the long run, smoothing costs more than it gains
 
 
-class Moving(NamedTuple):
-    """An estimate, where it will be at the next meeting, and what it is still owed."""
+class MomentsState(NamedTuple):
+    """State of a node that averages moments.
+
+    `z` is the estimate, `ahead` its value at the next exchange, `owed` what is still to be paid out.
+    """
 
     z: float
     ahead: float
@@ -30,7 +33,7 @@ class Moving(NamedTuple):
 
 
 class State(NamedTuple):
-    """The same, and the smoothed mean of the node's own that the estimate stands for."""
+    """State of a node: as in `MomentsState`, and `smooth`, the smoothed `known` that the estimate accounts for."""
 
     z: float
     ahead: float
@@ -38,55 +41,69 @@ class State(NamedTuple):
     smooth: float
 
 
-def init(nothing: float) -> State:
-    """Nothing yet."""
-    return State(nothing, nothing, nothing, nothing)
+def init(zero: float) -> State:
+    """Start from zero."""
+    return State(zero, zero, zero, zero)
 
 
-def begin(moments: float) -> Moving:
-    """The node's own part of the mean."""
-    return Moving(moments, moments, 0.0 * moments)
+def init_moments(moments: float) -> MomentsState:
+    """Start from the mean moment of the node's own rows."""
+    return MomentsState(moments, moments, 0.0 * moments)
 
 
-def tell(me: Moving | State, now: float) -> tuple[float]:
-    """The estimate, moved on."""
+def tell(me: MomentsState | State, tick: float) -> tuple[float]:
+    """Send the estimate with its momentum applied."""
     return (me.ahead,)
 
 
-def memory(meetings: float) -> float:
-    """Over how many meetings to hand out what is owed."""
-    return max(5.0, meetings / 4.0)
+def memory(exchanges: float) -> float:
+    """Return the number of exchanges over which a debt is paid out."""
+    return max(5.0, exchanges / 4.0)
 
 
-def average(me: Moving | State, you: tuple[float], meetings: float, fewest: float, pace: float, share: float) -> Moving:
-    """Average the estimates moved on; what that changed is owed on top, as much at one end as at the other."""
-    step = share * (you[0] - me.ahead)
+def average(
+    me: MomentsState | State,
+    you: tuple[float],
+    exchanges: float,
+    fewer_exchanges: float,
+    edge_share: float,
+    row_share: float,
+) -> MomentsState:
+    """Average the two estimates; the change is owed on top, with opposite signs at the two ends."""
+    step = row_share * (you[0] - me.ahead)
     z = me.ahead + step
-    owed = me.owed + PUSH * min(1.0, SELDOM * pace) * min(1.0, fewest / RAMP) * memory(fewest) * step
-    handed = owed / memory(meetings + 1.0)
-    return Moving(z, z + handed, owed - handed)
+    gain = PUSH * min(1.0, RARE * edge_share) * min(1.0, fewer_exchanges / RAMP) * memory(fewer_exchanges)
+    owed = me.owed + gain * step
+    paid = owed / memory(exchanges + 1.0)
+    return MomentsState(z, z + paid, owed - paid)
 
 
 def meet(
-    me: State, you: tuple[float], known: float, meetings: float, fewest: float, pace: float, share: float
+    me: State,
+    you: tuple[float],
+    known: float,
+    exchanges: float,
+    fewer_exchanges: float,
+    edge_share: float,
+    row_share: float,
 ) -> State:
-    """Average, then add what one's own mean has changed by; others will see that at the next meeting."""
-    z, ahead, owed = average(me, you, meetings, fewest, pace, share)
-    change = max(SMOOTH, 2.0 / (meetings + 3.0)) * (known - me.smooth)
+    """Average, then add the change of the node's own mean, which others see at the next exchange."""
+    z, ahead, owed = average(me, you, exchanges, fewer_exchanges, edge_share, row_share)
+    change = max(SMOOTH, 2.0 / (exchanges + 3.0)) * (known - me.smooth)
     return State(z, ahead + change, owed, me.smooth + change)
 
 
-def read(me: Moving | State, now: float) -> float:
-    """The estimate."""
+def read(me: MomentsState | State, tick: float) -> float:
+    """Return the estimate."""
     return me.z
 
 
-of_moments = Protocol(
+for_moments = Protocol(
     "tracking",
-    "Averaging with momentum.",
-    "an estimate, where it is going, a count of meetings",
-    Moving,
-    begin,
+    "Averaging of moments with momentum.",
+    "an estimate, its next value, a debt, a count of exchanges",
+    MomentsState,
+    init_moments,
     tell,
     average,
     read,
@@ -96,12 +113,11 @@ of_moments = Protocol(
 protocol = Protocol(
     "tracking",
     "As gosta-async, but estimates follow the change of each node's own mean, and averaging has momentum.",
-    "an estimate, where it is going, two means of its own, a count of meetings, a visitor",
+    "an estimate, its next value, a debt, two means of its own, a count of exchanges, recent visitors, a visitor",
     State,
     init,
     tell,
     meet,
     read,
-    cross=1 / 3,
-    of_moments=of_moments,
+    for_moments=for_moments,
 )

@@ -1,4 +1,4 @@
-"""U1-gossip (Algorithm 2 of the paper): every node finds its own row mean."""
+"""U1-gossip (Algorithm 2 of the paper): every node estimates its own row mean."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from gosta.protocols.protocol import Protocol
 from gosta.protocols.running import State, init, read, total_at
 
 
-def tell(me: State, now: float) -> tuple[()]:
-    """Nothing."""
+def tell(me: State, tick: float) -> tuple[()]:
+    """Send nothing but the visitor."""
     return ()
 
 
-def meet(me: State, you: tuple[()], fresh: float, now: float) -> State:
+def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
     """Swap first; the new visitor counts from this tick on."""
-    return State(total_at(me, now - 1.0) + fresh, now, fresh)
+    return State(total_at(me, tick - 1.0) + fresh, tick, fresh)
 
 
 protocol = Protocol(
     "u1",
-    "Swap visitors; every node folds in own x visitor at every tick. Finds each node's own row mean.",
+    "Swap visitors; every node folds in own x visitor at every tick. Estimates each node's own row mean.",
     "a sum, its tick and slope, a visitor",
     State,
     init,
     tell,
     meet,
     read,
-    of_rows=True,
+    estimates_row_means=True,
 )

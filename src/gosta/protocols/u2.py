@@ -6,14 +6,14 @@ from gosta.protocols.protocol import Protocol
 from gosta.protocols.running import State, init, read, total_at
 
 
-def tell(me: State, now: float) -> tuple[()]:
-    """Nothing."""
+def tell(me: State, tick: float) -> tuple[()]:
+    """Send nothing but the visitor."""
     return ()
 
 
-def meet(me: State, you: tuple[()], fresh: float, now: float) -> State:
-    """This tick still counts with the old visitors; the new one counts from the next."""
-    return State(total_at(me, now), now, fresh)
+def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
+    """Count this tick with the old visitors; the new one counts from the next tick on."""
+    return State(total_at(me, tick), tick, fresh)
 
 
 protocol = Protocol(

@@ -14,6 +14,7 @@ from numba.core import cgutils
 from numba.core import types as numba_types
 from numba.extending import intrinsic, models, overload, register_model
 
+Row = Any  # a row of floats in compiled code
 types: Any = numba_types  # its stubs name a part of it only
 
 
@@ -82,7 +83,21 @@ def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @intrinsic
-def _component(context: Any, row: Any, c: Any) -> Any:  # noqa: ARG001
+def store(context: Any, row: Any, c: Any, value: Any) -> Any:  # noqa: ARG001
+    """Set number c of a row, without a bounds check."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        made = cgutils.create_struct_proxy(ROW)(context, builder, value=args[0])
+        builder.store(args[2], builder.gep(made.data, [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(row, types.intp, types.float64), generate
+
+
+@intrinsic
+def load(context: Any, row: Any, c: Any) -> Any:  # noqa: ARG001
+    """Return number c of a row, without a bounds check."""
+
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         made = cgutils.create_struct_proxy(ROW)(context, builder, value=args[0])
         return builder.load(builder.gep(made.data, [args[1]]))
@@ -111,7 +126,7 @@ def _checked(row, c):
         c += size
     if c < 0 or c >= size:
         raise IndexError("an observation has fewer numbers")
-    return _component(row, c)
+    return load(row, c)
 
 
 @overload(len)

@@ -1,28 +1,77 @@
-"""Simulating a protocol on a graph, and going on with what was begun."""
+"""Simulating a protocol on a network, and continuing a simulation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from gosta.errors import InputError
-from gosta.estimation.problem import Problem, Setting, rule_for, settle
-from gosta.estimation.stopping import looks
+from gosta import protocols
+from gosta.errors import InputError, unknown
+from gosta.estimation.estimand import Estimand
+from gosta.estimation.placement import Placement
+from gosta.estimation.setting import Setting, make_setting, protocol_for
+from gosta.estimation.stopping import reading_times
 from gosta.graphs.graph import Graph
-from gosta.protocols import Collecting, Protocol
-from gosta.runtime import progress
-from gosta.simulation.runner import Simulation
-from gosta.simulation.trace import Trace
+from gosta.protocols import AnyProtocol, CollectingProtocol
+from gosta.runtime import compiler, progress
+from gosta.runtime.arrays import Integers
+from gosta.simulation import engines
+from gosta.simulation.runner import Runner
+from gosta.simulation.trace import Spacing, Trace, TraceInfo
 from gosta.statistics import Statistic
 from gosta.statistics import find as find_statistic
 
-MOST = 1 << 53  # ticks are floats, which count exactly up to here
-MOST_A_NODE = 10_000  # iterations a node after which nodes that are not done are not waited for
-Spacing = Literal["linear", "log"]
-EngineName = Literal["compiled", "reference"]
+MAX_COUNT = 1 << 53  # ticks are floats, which count exactly up to here
+ITERATIONS_PER_NODE = 100
+MAX_ITERATIONS_PER_NODE = 10_000  # with `until`: iterations after which nodes that have not stopped are not waited for
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How the runs of a simulation go; see `simulate`."""
+
+    iterations: int | None = None
+    runs: int = 10
+    seed: int = 0
+    checkpoints: int = 100
+    spacing: Spacing = "linear"
+    clocks: bool = False
+    engine: str = "compiled"
+    until: float | None = None
+
+    def __post_init__(self) -> None:
+        check_count("runs", self.runs)
+        check_count("checkpoints", self.checkpoints)
+        if self.iterations is not None:
+            check_count("iterations", self.iterations)
+        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise InputError(f"seed = {self.seed!r} must be a whole number, not negative")
+        if self.until is not None and (not isinstance(self.until, float | np.floating) or not 0 < self.until < 1):
+            raise InputError(f"until = {self.until!r} must be a relative error between 0 and 1, such as 0.01")
+        if self.spacing not in get_args(Spacing):
+            raise unknown("spacing", str(self.spacing), get_args(Spacing))
+        engines.find(self.engine)
+
+    def checkpoint_iterations(self, nodes: int) -> Integers:
+        """Return the iterations at which estimates are read."""
+        per_node = ITERATIONS_PER_NODE if self.until is None else MAX_ITERATIONS_PER_NODE
+        last = per_node * nodes if self.iterations is None else int(self.iterations)
+        if self.until is not None:
+            return reading_times(min(last, nodes), last)
+        count = min(self.checkpoints, last)
+        linear = self.spacing == "linear"
+        times = np.linspace(0, last, count + 1)[1:] if linear else np.geomspace(last, 1, count)
+        return np.unique(np.maximum(1, np.round(times))).astype(np.int64)
+
+
+def check_count(name: str, value: object) -> None:
+    """Raise `InputError` unless a value is a positive whole number."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MAX_COUNT:
+        raise InputError(f"{name} = {value!r} must be a whole number from 1 to {MAX_COUNT}")
 
 
 def simulate(
@@ -30,14 +79,14 @@ def simulate(
     statistic: str | Statistic,
     *,
     graph: Any = "watts-strogatz",
-    protocol: str | Protocol | Collecting = "tracking",
+    protocol: str | AnyProtocol = protocols.DEFAULT,
     iterations: int | None = None,
     runs: int = 10,
     seed: int = 0,
     checkpoints: int = 100,
     spacing: Spacing = "linear",
     clocks: bool = False,
-    engine: EngineName = "compiled",
+    engine: str = "compiled",
     columns: str | int | Sequence[str | int] | None = None,
     label: Any = None,
     score: Any = None,
@@ -47,24 +96,25 @@ def simulate(
     by: Any = None,
     interval: float | None = None,
     until: float | None = None,
+    options: Mapping[str, Any] | None = None,
     patience: float = progress.PATIENCE,
-    **options: Any,
+    **statistic_options: Any,
 ) -> Trace:
-    """Let a protocol estimate a statistic on a network whose nodes hold one row of the data each, or several.
+    """Simulate a protocol that estimates a statistic on a network whose nodes hold one or several rows each.
 
     Parameters
     ----------
-    data, statistic, columns, label, score, drop_missing, **options
+    data, statistic, columns, label, score, drop_missing, options, **statistic_options
         As for `gosta.exact`.
     graph
-        A family's name (``gosta graph --help``), made for as many nodes as are needed; or a graph, an edge file, a
-        networkx graph.
+        Name of a family of graphs (``gosta graph --help``), made for as many nodes as are needed; or a graph, an edge
+        file, a networkx graph.
     protocol
-        A name from ``gosta protocols``.
+        A name from ``gosta protocols``, or a `gosta.Protocol`.
     iterations
-        Edges drawn in each run (U2 draws two an iteration); by default 100 a node.
+        Edges drawn in each run (U2 draws two an iteration); by default 100 for each node.
     runs, seed
-        Independent runs; run r always sees the same edges for the same seed and graph.
+        Number of independent runs; run r always draws the same edges for the same seed and graph.
     checkpoints, spacing
         How many times estimates are read, evenly ("linear") or in equal ratios ("log"); not used with `until`.
     clocks
@@ -72,19 +122,27 @@ def simulate(
     engine
         "compiled", or "reference", which is plain Python and gives the same numbers.
     nodes, deal, by
-        How many nodes there are, if not one for each row; rows are dealt at random, a few nodes having many ("zipf",
-        the default) or all as many ("even"). `by` is a column (or its values) that says which node a row is at, or,
-        together with `nodes`, whose neighbouring values go to the same node.
+        Number of nodes, if not one for each row; rows are placed at random, many at a few nodes ("zipf", the default)
+        or equally many at each ("even"). `by` is a column (or its values) that says which node a row is at, or,
+        together with `nodes`, whose neighbouring values are at the same node.
     interval
-        Confidence level, such as 0.95: every node gives an interval for the population value, see `Trace.intervals`.
+        Confidence level, such as 0.95: every node reports an interval for the population value, see
+        `Trace.intervals`.
     until
-        A relative error, such as 0.01, at which the nodes of a run are to stop by what they see themselves; runs that
-        do not are ended after `iterations`, by default 10 000 a node.
+        Relative error, such as 0.01, at which the nodes of a run stop by their own readings; runs that do not stop end
+        after `iterations`, by default 10 000 for each node.
+    patience
+        Seconds after which a progress bar appears.
 
     Returns
     -------
     Trace
-        Ctrl-C ends the runs early; the trace then holds what was computed.
+        Estimates and errors at all checkpoints.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C: a KeyboardInterrupt whose `trace` holds the checkpoints that were reached.
 
     Examples
     --------
@@ -93,120 +151,126 @@ def simulate(
     >>> bool(trace.error()["mean"][-1] < 0.05), round(trace.target, 4)
     (True, 0.9462)
     """
-    _check(iterations, runs, checkpoints, seed, until)
-    for name, text, known in (("spacing", spacing, Spacing), ("engine", engine, EngineName)):
-        if text not in get_args(known):
-            raise InputError(f"{name} = {text!r} must be {' or '.join(map(repr, get_args(known)))}")
-    setting = settle(
-        protocol, data, statistic, graph, seed, options, columns, label, score, drop_missing, nodes, deal, by, interval
+    run_options = RunOptions(iterations, runs, seed, checkpoints, spacing, clocks, engine, until)
+    chosen = find_statistic(statistic)
+    given = {**(options or {}), **statistic_options}
+    setting = make_setting(
+        protocol, data, chosen, graph, seed, given, columns, label, score, drop_missing, nodes, deal, by, interval
     )
-    problem = setting.problem
-    about = {
-        **_about(setting),
-        "runs": int(runs),
-        "seed": int(seed),
-        "spacing": spacing if until is None else "log",
-        "clocks": clocks,
-        "until": None if until is None else float(until),
-        "engine": engine,
-        "seconds": 0.0,
-    }
-    last = (100 if until is None else MOST_A_NODE) * problem.nodes if iterations is None else int(iterations)
-    at = _checkpoints(last, checkpoints, spacing) if until is None else looks(min(last, problem.nodes), last)
-    return Simulation(setting, at, about).go(patience)
+    at = run_options.checkpoint_iterations(setting.placement.nodes)
+    return Runner(setting, _info(setting, run_options, int(at[-1])), at).run(patience)
 
 
-def _about(setting: Setting) -> dict[str, Any]:
-    """What is told of a setting, and of what nodes could find alone."""
-    problem, network = setting.problem, setting.graph
-    about = {
-        "protocol": setting.protocol.name,
-        "statistic": problem.statistic.name,
-        "data": problem.data,
-        "content": problem.content,
-        "options": problem.plain_options,
-        "graph": network.name,
-        "n": problem.nodes,
-        "rows": problem.n,
-        "edges": network.m,
-        "interval": problem.level,
-        "moments": isinstance(setting.protocol, Protocol) and setting.protocol.begins == "moments",
-    }
-    if problem.sizes is not None:
-        about |= {"smallest": int(problem.sizes.min()), "largest": int(problem.sizes.max())}
-        about["alone"] = [None if np.isnan(value) else value for value in problem.alone()[:, 0].tolist()]
-    if problem.level is not None:
-        about["pooled"] = list(problem.pooled_interval())
-    return about
+def _info(setting: Setting, options: RunOptions, last: int) -> TraceInfo:
+    estimand, placement = setting.estimand, setting.placement
+    local = setting.local_values()[:, 0].tolist() if placement.has_tables else []
+    return TraceInfo(
+        protocol=setting.protocol.name,
+        protocol_fingerprint=protocol_fingerprint(setting.protocol),
+        averages_moments=setting.averages_moments,
+        statistic=estimand.statistic.name,
+        statistic_fingerprint=estimand.fingerprint,
+        options=estimand.json_options,
+        data=estimand.data,
+        graph=setting.graph.name,
+        nodes=placement.nodes,
+        edges=setting.graph.m,
+        rows=estimand.n,
+        min_rows=int(placement.rows.min()),
+        max_rows=int(placement.rows.max()),
+        local_values=tuple(None if np.isnan(value) else value for value in local),
+        level=estimand.level,
+        pooled_interval=None if estimand.level is None else estimand.pooled_interval(),
+        is_relative=bool((setting.target != 0).any()),
+        runs=int(options.runs),
+        seed=int(options.seed),
+        engine=options.engine,
+        iterations=last,
+        spacing=options.spacing if options.until is None else "log",
+        clocks=options.clocks,
+        until=None if options.until is None else float(options.until),
+    )
 
 
-def _checkpoints(last: int, checkpoints: int, spacing: Spacing) -> Any:
-    count = min(checkpoints, last)
-    even = np.linspace(0, last, count + 1)[1:] if spacing == "linear" else np.geomspace(last, 1, count)
-    return np.unique(np.maximum(1, np.round(even))).astype(np.int64)
+def protocol_fingerprint(protocol: AnyProtocol) -> str:
+    """Return a digest of a protocol's functions; empty where they depend on something that cannot be hashed."""
+    if isinstance(protocol, CollectingProtocol):
+        return compiler.fingerprint(Path(protocol.file).read_text(encoding="utf-8"))[:16]
+    parts = protocol.state, protocol.init, protocol.tell, protocol.meet, protocol.read, protocol.visitors
+    try:
+        return compiler.fingerprint(*parts)[:16]
+    except compiler.UnstableContentError:
+        return ""
 
 
-def _check(iterations: Any, runs: Any, checkpoints: Any, seed: Any, until: Any) -> None:
-    counts = {"runs": runs, "checkpoints": checkpoints} | ({} if iterations is None else {"iterations": iterations})
-    for name, value in counts.items():
-        _check_count(name, value)
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed = {seed!r} must be a whole number, not negative")
-    if until is not None and (not isinstance(until, float | np.floating) or not 0 < until < 1):
-        raise InputError(f"until = {until!r} must be a relative error between 0 and 1, such as 0.01")
-
-
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MOST:
-        raise InputError(f"{name} = {value!r} must be a whole number from 1 to {MOST}")
-
-
-def resume(source: Trace | str | Path, iterations: int | None = None, patience: float = progress.PATIENCE) -> Trace:
-    """Go on with a simulation from where it stopped, or beyond where it ended.
+def resume(
+    source: Trace | str | Path,
+    iterations: int | None = None,
+    protocol: AnyProtocol | None = None,
+    patience: float = progress.PATIENCE,
+) -> Trace:
+    """Continue a simulation from where it was interrupted, or beyond its end.
 
     Parameters
     ----------
     source
         A trace, or the file one was saved to.
     iterations
-        A new end, with checkpoints as far apart as the last two were; in equal ratios if nodes stop by themselves.
+        A new end, with checkpoints as far apart as the last two were; in equal ratios where nodes stop by themselves.
+    protocol
+        The protocol of the trace, where it is not one of `gosta.protocols.PROTOCOLS`.
+    patience
+        Seconds after which a progress bar appears.
 
     Returns
     -------
     Trace
         The same numbers as those of a simulation that was never interrupted.
     """
-    old = source if isinstance(source, Trace) else Trace.load(source)
-    if "now" not in old.rest:
+    trace = source if isinstance(source, Trace) else Trace.load(source)
+    if not trace.can_resume:
         raise InputError(
-            "this trace does not hold the nodes of its runs (reference engine, or too large): it cannot go on"
+            "this trace cannot be continued: it does not hold the nodes of its runs (reference engine, or too large)"
         )
-    setting = setting_of(old)
-    at = old.iterations
+    at, info = trace.iterations, trace.info
     if iterations is not None:
-        _check_count("iterations", iterations)
+        check_count("iterations", iterations)
         if iterations < at[-1]:
-            raise InputError(f"iterations = {iterations}: the trace goes to {at[-1]} already; give more")
-    if iterations is not None and iterations > at[-1]:
-        if old.about["until"] is not None:
-            more = looks(int(at[0]), iterations)
-        else:
-            step = int(at[-1] - at[-2]) if len(at) > 1 else int(at[-1])
-            more = np.unique(np.append(np.arange(at[-1] + step, iterations, step), iterations))
-        at = np.append(at, more[more > at[-1]])
-    return Simulation(setting, at, dict(old.about), old).go(patience)
+            raise InputError(f"iterations = {iterations} must be at least {at[-1]}, where the trace ends")
+        if iterations > at[-1]:
+            at = np.append(at, _further_checkpoints(trace, iterations))
+    info = replace(info, iterations=int(at[-1]))
+    return Runner(setting_of(trace, protocol), info, at, trace).run(patience)
 
 
-def setting_of(trace: Trace) -> Setting:
-    """What a trace is about, from what it keeps."""
-    about, rest = trace.about, trace.rest
-    if "x" not in rest:
-        raise InputError("this trace was too large to keep its observations and edges")
-    statistic = find_statistic(about["statistic"])
-    x = np.ascontiguousarray(rest["x"])
-    problem = Problem(statistic, x, about["options"], about["data"], rest.get("sizes"))
-    problem = problem.with_interval(about["interval"])
-    if problem.content != about["content"]:
-        raise InputError(f"{statistic.name} is not the statistic it was when this trace began")
-    network = Graph(about["graph"], about["n"], rest.get("edges"), rest.get("weights"))
-    return Setting(rule_for(about["protocol"], problem.statistic), problem, network)
+def _further_checkpoints(trace: Trace, last: int) -> Integers:
+    at = trace.iterations
+    if trace.info.until is not None:
+        times = reading_times(int(at[0]), last)
+        return np.extract(times > at[-1], times)
+    step = int(at[-1] - at[-2]) if len(at) > 1 else int(at[-1])
+    return np.append(np.arange(at[-1] + step, last, step, dtype=np.int64), last)
+
+
+def setting_of(trace: Trace, protocol: AnyProtocol | None = None) -> Setting:
+    """Return what a trace simulated, from the arrays it holds."""
+    info, arrays = trace.info, trace.resume_data
+    if "x" not in arrays:
+        raise InputError("this trace does not hold its observations and edges: they were too large")
+    statistic = find_statistic(info.statistic)
+    x = np.ascontiguousarray(arrays["x"])
+    estimand = Estimand(statistic, x, info.options, data=info.data).with_interval(info.level)
+    if estimand.fingerprint != info.statistic_fingerprint:
+        raise InputError(
+            f"the statistic {statistic.name} has changed since this trace was made; it cannot be continued"
+        )
+    placement = Placement.of(arrays["counts"]) if "counts" in arrays else Placement(len(x))
+    if protocol is None and info.protocol not in protocols.PROTOCOLS:
+        raise InputError(f"the protocol {info.protocol!r} is not built in; pass it: resume(..., protocol=...)")
+    chosen = protocol_for(protocol or info.protocol, statistic, info.level is not None, placement.has_tables)
+    if protocol_fingerprint(chosen) != info.protocol_fingerprint:
+        raise InputError(
+            f"the protocol {chosen.name!r} is not the one of this trace; pass that one: resume(..., protocol=...)"
+        )
+    network = Graph(info.graph, info.nodes, arrays.get("edges"), arrays.get("weights"))
+    return Setting(chosen, estimand, placement, network)

@@ -1,151 +1,234 @@
-"""What a simulation leaves: estimates at checkpoints, their errors, and enough to go on from there."""
+"""The result of a simulation: estimates at checkpoints, their errors, and what is needed to continue the runs."""
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gosta.errors import InputError
-from gosta.estimation.problem import lengths, size_of
-from gosta.runtime.arrays import Floats
+from gosta.estimation.estimand import norms, scale_of
+from gosta.runtime.arrays import Floats, Integers
+from gosta.runtime.extras import require
+from gosta.runtime.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-FORMAT = "gosta trace 1"
+FORMAT = "gosta trace 2"
+SNAPSHOT = "snapshot_"  # prefix of the engine's arrays in `resume_data`
+Spacing = Literal["linear", "log"]
+
+
+@dataclass(frozen=True)
+class TraceInfo:
+    """What was simulated.
+
+    Attributes
+    ----------
+    protocol, statistic, options, data, graph
+        Names of the parts, and the statistic's options.
+    protocol_fingerprint, statistic_fingerprint
+        Digests of their functions; empty where they depend on something that cannot be hashed.
+    averages_moments
+        Whether nodes averaged moments of their rows instead of kernel values.
+    nodes, edges, rows, min_rows, max_rows
+        Size of the network; number of rows in all, and at the smallest and the largest node.
+    runs, seed, engine, iterations, spacing, clocks
+        How the runs went: `iterations` is the last checkpoint, `clocks` whether times were recorded.
+    until
+        Relative error at which nodes were to stop; None: they were not to.
+    level, pooled_interval
+        Confidence level of the nodes' intervals, and the interval from all rows in one place.
+    local_values
+        Value that each node computes from its own rows, None where that is undefined; empty with one row a node.
+    is_relative
+        Whether errors are relative; they are absolute where the exact value is 0.
+    seconds
+        Time that the runs took.
+    """
+
+    protocol: str
+    protocol_fingerprint: str
+    averages_moments: bool
+    statistic: str
+    statistic_fingerprint: str
+    options: dict[str, Any]
+    data: str
+    graph: str
+    nodes: int
+    edges: int
+    rows: int
+    min_rows: int
+    max_rows: int
+    local_values: tuple[float | None, ...]
+    level: float | None
+    pooled_interval: tuple[float, float] | None
+    is_relative: bool
+    runs: int
+    seed: int
+    engine: str
+    iterations: int
+    spacing: Spacing
+    clocks: bool
+    until: float | None
+    seconds: float = 0.0
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether nodes hold several rows each."""
+        return self.rows != self.nodes
 
 
 class Trace:
-    """A simulation's results, labelled: an `xarray.Dataset` with a few ways to look at it.
+    """Results of a simulation: an `xarray.Dataset` with a few ways to look at it.
 
     Attributes
     ----------
     data
-        ``mean``, ``spread`` and ``median``, the mean, standard deviation and median over nodes of the error, by run and
-        iteration;
-        ``estimate``, the mean over nodes; ``estimates`` by run, iteration and node (absent where they would not fit);
-        ``units``, the numbers sent; ``target``; ``stopped``, when the nodes of a run stopped, or 0; where asked for,
-        ``standard_error`` by run, iteration and node, and ``time``. Checkpoints that were not reached are NaN.
-    about
-        What was run: protocol, statistic, graph, n, edges, iterations, runs, seed, seconds and so on.
+        ``mean``, ``spread`` and ``median``: mean, standard deviation and median over nodes of the error, by run and
+        iteration; ``estimate``: mean over nodes; ``estimates`` by run, iteration and node (absent where they would not
+        fit); ``units``: numbers sent; ``target``: exact value; ``stopped``: iteration at which the nodes of a run
+        stopped, or 0; where requested, ``standard_error`` by run, iteration and node, and ``time``. Checkpoints that
+        were not reached are NaN.
+    info
+        What was simulated.
+    resume_data
+        Arrays from which `gosta.resume` continues; empty where they would be too large.
     """
 
-    def __init__(self, data: xr.Dataset, about: dict[str, Any], rest: dict[str, Any] | None = None) -> None:
-        self.data, self.about = data, about
-        self.rest = rest or {}  # what a resumed run needs: observations, edges and the nodes of each run
+    def __init__(
+        self, data: xr.Dataset, info: TraceInfo, resume_data: Mapping[str, NDArray[Any]] | None = None
+    ) -> None:
+        self.data, self.info, self.resume_data = data, info, dict(resume_data or {})
 
     @property
-    def iterations(self) -> Any:
-        """The checkpoints."""
-        return self.data["iteration"].values
+    def iterations(self) -> Integers:
+        """Iterations of the checkpoints."""
+        iterations: Integers = self.data["iteration"].values
+        return iterations
 
     @property
     def estimates(self) -> xr.DataArray:
-        """By run, iteration and node (and value, where the statistic has several)."""
+        """Estimates by run, iteration and node (and value, where the statistic has several)."""
         if "estimates" not in self.data:
             raise InputError("the estimates of all nodes were too many to keep; error() has their summaries")
         return self.data["estimates"]
 
     def intervals(self) -> tuple[xr.DataArray, xr.DataArray]:
-        """Where the nodes' own intervals for the population value begin and end, by run, iteration and node."""
-        if self.about["interval"] is None:
-            raise InputError("this simulation gave no intervals; ask for them with interval=0.95")
+        """Return the lower and upper bounds of the nodes' intervals, by run, iteration and node."""
+        if self.info.level is None:
+            raise InputError("this simulation has no intervals; request them with interval=0.95")
         from gosta.statistics import find
         from gosta.statistics.exact import interval_bounds
 
-        statistic = find(self.about["statistic"])
-        low, high = interval_bounds(statistic, self.estimates, self.data["standard_error"], self.about["interval"])
+        low, high = interval_bounds(
+            find(self.info.statistic), self.estimates, self.data["standard_error"], self.info.level
+        )
         return low, high
 
     @property
-    def target(self) -> Any:
-        """The exact value: a number, or one a node (or value)."""
-        values = self.data["target"].values
+    def target(self) -> float | Floats:
+        """Exact value: a number, or one for each node (or value)."""
+        values: Floats = self.data["target"].values
         return float(values) if values.ndim == 0 else values
 
     @property
-    def units(self) -> Any:
-        """Numbers sent in all, at each checkpoint."""
-        return self.data["units"].values
+    def units(self) -> Integers:
+        """Numbers sent by all nodes together, at each checkpoint."""
+        units: Integers = self.data["units"].values
+        return units
 
     @property
-    def complete(self) -> bool:
-        """Whether all runs reached the last checkpoint, or stopped because their nodes said that they were done."""
+    def is_complete(self) -> bool:
+        """Whether all runs reached the last checkpoint, or were stopped by their nodes."""
         reached = np.isfinite(self.data["mean"].values).all(axis=1)
         return bool((reached | (self.data["stopped"].values > 0)).all())
 
+    @property
+    def can_resume(self) -> bool:
+        """Whether `gosta.resume` can continue the runs."""
+        return any(name.startswith(SNAPSHOT) for name in self.resume_data)
+
     def error(self) -> xr.Dataset:
-        """Mean error and its spread over nodes at each checkpoint, averaged over the runs that reached it."""
+        """Return mean error and its spread over nodes at each checkpoint, averaged over the runs that reached it."""
         import xarray as xr
 
-        out = {name: self.data[name].mean("run", skipna=True) for name in ("mean", "spread")}
-        return xr.Dataset(out, attrs={"error": "relative" if self.about["relative"] else "absolute (the target is 0)"})
+        means = {name: self.data[name].mean("run", skipna=True) for name in ("mean", "spread")}
+        kind = "relative" if self.info.is_relative else "absolute (the target is 0)"
+        return xr.Dataset(means, attrs={"error": kind})
 
     def to_pandas(self) -> pd.DataFrame:
-        """Mean error, spread and units sent, a row a checkpoint."""
-        frame = self.error().to_dataframe()
-        return frame.assign(units=self.units)
+        """Return mean error, spread and numbers sent, with one row for each checkpoint."""
+        require("pandas", "data", "Trace.to_pandas")
+        return self.error().to_dataframe().assign(units=self.units)
 
     def plot(self, ax: Any = None, label: str | None = None) -> Any:
-        """Draw the error against iterations, with its spread over nodes as a band."""
+        """Draw the error against iterations, with its spread over nodes as a band; return the axes."""
         from gosta.simulation.summary import plot
 
-        return plot([self], [label or self.about["protocol"]], ax=ax)
+        return plot([self], [label or self.info.protocol], ax=ax)
 
     def save(self, path: str | Path) -> None:
-        """Write all to a NetCDF file, whole or not at all."""
-        path = Path(path)
-        extra = {name: (tuple(f"{name}_{k}" for k in range(a.ndim)), a) for name, a in self.rest.items()}
-        data = self.data.assign(extra)
-        data.attrs["gosta"] = json.dumps({"format": FORMAT, **self.about})
-        # To memory first: the library that writes such files does not survive a full disk.
-        content = io.BytesIO()
+        """Write the trace to a NetCDF file, atomically."""
+        require("h5netcdf", "sim", "saving a trace")
+        arrays = {name: (tuple(f"{name}_{k}" for k in range(a.ndim)), a) for name, a in self.resume_data.items()}
+        data = self.data.assign(arrays)
+        data.attrs["gosta"] = json.dumps({"format": FORMAT, **asdict(self.info)})
+        content = io.BytesIO()  # h5py does not survive a full disk
         data.to_netcdf(content, engine="h5netcdf")
-        draft = path.with_name(path.name + ".part")
-        try:
-            draft.write_bytes(content.getbuffer())
-            draft.replace(path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+        write_atomically(Path(path), bytes(content.getbuffer()))
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read what `save` wrote."""
-        import xarray as xr
-
+        """Read a trace that `save` wrote."""
+        xr = require("xarray", "sim", "loading a trace")
+        require("h5netcdf", "sim", "loading a trace")
         if not Path(path).is_file():
             raise InputError(f"no such file: {path}")
         always = {"mean", "spread", "median", "estimate", "stopped", "units", "target"}
         known = always | {"estimates", "standard_error", "time"}
         try:
             data = xr.load_dataset(io.BytesIO(Path(path).read_bytes()), engine="h5netcdf")
-            about = json.loads(data.attrs.pop("gosta"))
-            if about.pop("format") != FORMAT or not always <= set(data.data_vars):
+            fields = json.loads(data.attrs.pop("gosta"))
+            if fields.pop("format") != FORMAT or not always <= set(data.data_vars):
                 raise ValueError("another format")
-        except Exception as error:  # whatever a file that is something else may lead to
-            raise InputError(f"cannot read {path}: it is not a trace that this version of gosta saved") from error
-        rest = {str(name): data[name].values for name in data.data_vars if name not in known}
-        return cls(data[[name for name in data.data_vars if name in known]], about, rest)
+            for name in ("local_values", "pooled_interval"):
+                fields[name] = None if fields[name] is None else tuple(fields[name])
+            info = TraceInfo(**fields)
+        except Exception as error:  # a file of another kind can raise anything
+            raise InputError(f"cannot read {path}: it is not a trace saved by this version of gosta") from error
+        resume_data = {str(name): data[name].values for name in data.data_vars if name not in known}
+        return cls(data[[name for name in data.data_vars if name in known]], info, resume_data)
 
     def __repr__(self) -> str:
-        about = self.about
+        info = self.info
         return (
-            f"Trace({about['protocol']} on {about['graph']}, {about['statistic']}, {about['runs']} runs, "
+            f"Trace({info.protocol} on {info.graph}, {info.statistic}, {info.runs} runs, "
             f"{len(self.iterations)} checkpoints up to {self.iterations[-1]})"
         )
 
+    def _repr_html_(self) -> str:
+        error = self.error()["mean"].values
+        reached = error[np.isfinite(error)]
+        last = f"{reached[-1]:.3g}" if len(reached) else "no checkpoint reached"
+        return f"<b>{escape(repr(self))}</b><br>mean {self.error().attrs['error']} error at the end: {last}"
 
-def errors(estimates: Floats, target: Floats) -> tuple[float, float, float]:
-    """Mean, standard deviation and median over nodes of the error: relative, or absolute where the target is 0."""
-    gap = lengths(estimates - target)
-    size = size_of(target)
-    relative = gap / size if size > 0 else gap
-    return float(relative.mean()), float(relative.std()), float(np.partition(relative, len(gap) // 2)[len(gap) // 2])
+
+def node_errors(estimates: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return mean, standard deviation and median over nodes of the error, for each run (runs × nodes × values).
+
+    Errors are relative, or absolute where the target is 0.
+    """
+    errors, scale = norms(estimates - target), scale_of(target)
+    errors = errors / scale if scale > 0 else errors
+    middle = errors.shape[1] // 2
+    return errors.mean(axis=1), errors.std(axis=1), np.partition(errors, middle, axis=1)[:, middle]

@@ -24,6 +24,14 @@ def diagonal(x: Floats, options: tuple[Any, ...], first: int, last: int, out: Fl
             out[i - first, c] = h[c]
 
 
+def against(x: Floats, other: Floats, options: tuple[Any, ...], out: Floats) -> None:
+    """Evaluate the kernel of each row with the first row of another array."""
+    for i in range(len(x)):
+        h = values(row(x, i), row(other, 0), options)
+        for c in range(len(h)):
+            out[i, c] = h[c]
+
+
 def symmetric(x: Floats, options: tuple[Any, ...], first: int, last: int, tile: int, sums: Floats) -> None:
     """Add the pairs of rows first..last with all later rows, to both; sums[0] is row first."""
     n = len(x)

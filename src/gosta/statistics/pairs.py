@@ -59,6 +59,19 @@ def diagonal(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats
     return _guarded(statistic, lambda: work(_loops(statistic, example, work), 0, len(x)))
 
 
+def row_loop(
+    statistic: Statistic, x: Floats, options: dict[str, Any], example: Any
+) -> Callable[[Floats, Floats], None]:
+    """Return a compiled function (other, out) that sets out[i] to the kernel of x[i] with the row other[0]."""
+    values = tuple(options.values())
+
+    def work(module: ModuleType, first: int, last: int) -> None:  # noqa: ARG001
+        module.against(x[:0], x[:1], values, np.empty((0, len(as_tuple(example)))))
+
+    module = _loops(statistic, example, work)
+    return lambda other, out: module.against(x, other, values, out)
+
+
 def leave_one_out_means(statistic: Statistic, x: Floats, options: dict[str, Any], sums: Floats, count: int) -> Floats:
     """For each row i, the mean over the others of `local` of their means, (sum without i) / count: n × m."""
     n, values = len(x), tuple(options.values())

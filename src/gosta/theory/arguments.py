@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gosta.errors import InputError
-from gosta.protocols import Collecting, Protocol
+from gosta.protocols import AnyProtocol
 from gosta.runtime.arrays import Integers
 
 Formula = TypeVar("Formula")
@@ -23,7 +23,7 @@ def validate_times(times: Any) -> Integers:
     return array.astype(np.int64)
 
 
-def formula_for(protocol: Protocol | Collecting, formulas: Mapping[str, Formula], kind: str) -> Formula:
+def formula_for(protocol: AnyProtocol, formulas: Mapping[str, Formula], kind: str) -> Formula:
     """Return the formula of a protocol, or raise an error that names the protocols that have one."""
     if protocol.name not in formulas:
         raise InputError(f"there is no {kind} for {protocol.name}; there is one for {', '.join(formulas)}")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta.estimation.problem import Setting, settle
-from gosta.protocols import Collecting, Protocol
+from gosta.estimation.setting import Setting, make_setting
+from gosta.protocols import AnyProtocol
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import Statistic
 from gosta.theory.arguments import formula_for, validate_times
@@ -28,7 +28,7 @@ class DataTerms(NamedTuple):
 
 
 def bound(
-    protocol: str | Protocol | Collecting,
+    protocol: str | AnyProtocol,
     data: Any,
     statistic: str | Statistic,
     graph: Any,
@@ -64,7 +64,7 @@ def bound(
     array([4.737, 0.043])
     """
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
-    return bounds(settle(protocol, data, statistic, graph, seed, options, **choice), validate_times(times))
+    return bounds(make_setting(protocol, data, statistic, graph, seed, options, **choice), validate_times(times))
 
 
 def bounds(setting: Setting, times: Integers) -> Floats:
@@ -77,12 +77,12 @@ def bounds(setting: Setting, times: Integers) -> Floats:
 
 def data_terms(setting: Setting) -> list[DataTerms]:
     """Return the data terms of each number of the statistic."""
-    problem, terms = setting.problem, []
+    estimand, terms = setting.estimand, []
     for slopes in setting.slopes:
-        row_means = problem.row_means @ slopes
+        row_means = estimand.row_means @ slopes
         between = float(np.linalg.norm(row_means - row_means.mean()))
-        within = max(0.0, problem.n**2 * problem.scatter(slopes) - problem.n * between**2)
-        terms.append(DataTerms(between, within**0.5, problem.n))
+        within = max(0.0, estimand.n**2 * estimand.scatter(slopes) - estimand.n * between**2)
+        terms.append(DataTerms(between, within**0.5, estimand.n))
     return terms
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gosta.estimation.problem import Setting, size_of
+from gosta.estimation.estimand import scale_of
+from gosta.estimation.setting import Setting
 from gosta.runtime.arrays import Floats, Integers
 from gosta.theory.bounds import BOUNDS, bounds
 from gosta.theory.expectations import EXPECTATIONS, expected_estimates
@@ -23,17 +24,17 @@ def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> d
     root mean square over nodes of that error. A kind that has no formula for the protocol, or would take minutes, is
     left out.
     """
-    name, problem = setting.protocol.name, setting.problem
-    target = problem.targets(setting.protocol)
-    size = size_of(target) or 1.0
+    name, estimand = setting.protocol.name, setting.estimand
+    target = setting.target
+    size = scale_of(target) or 1.0
     curves, expected = {}, None
-    if name in EXPECTATIONS and problem.n <= MAX_EXPECTED_NODES:
+    if name in EXPECTATIONS and estimand.n <= MAX_EXPECTED_NODES:
         errors = (expected_estimates(setting, times) - target[:, None]) / size
         expected = np.linalg.norm(errors, axis=2)
         curves[EXPECTED] = expected.mean(axis=0)
     if predicted and name in PREDICTIONS and target.any():
-        started = 2 * times * setting.protocol.draws >= problem.n
+        started = 2 * times * setting.protocol.draws >= estimand.n
         curves = {PREDICTED: np.where(started, predicted_errors(setting, times, expected), np.nan), **curves}
     if name in BOUNDS:
-        curves[BOUND] = bounds(setting, times) / np.sqrt(problem.n) / size
+        curves[BOUND] = bounds(setting, times) / np.sqrt(estimand.n) / size
     return curves

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gosta.estimation.problem import Setting, settle
+from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs.graph import Graph
-from gosta.protocols import Collecting, Protocol
+from gosta.protocols import AnyProtocol
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import Statistic, pairs
 from gosta.theory.arguments import formula_for, validate_times
@@ -28,7 +28,7 @@ ROUNDING = 1e-12  # expected means below this share of the exact mean are roundi
 
 
 def expectation(
-    protocol: str | Protocol | Collecting,
+    protocol: str | AnyProtocol,
     data: Any,
     statistic: str | Statistic,
     graph: Any,
@@ -68,7 +68,7 @@ def expectation(
            [0.   , 1.745, 1.997]])
     """
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
-    setting = settle(protocol, data, statistic, graph, seed, options, **choice)
+    setting = make_setting(protocol, data, statistic, graph, seed, options, **choice)
     estimates = expected_estimates(setting, validate_times(times))
     return estimates[..., 0] if estimates.shape[2] == 1 else estimates
 
@@ -76,14 +76,14 @@ def expectation(
 def expected_estimates(setting: Setting, times: Integers) -> Floats:
     """Return the expected estimates: nodes × times × numbers of the statistic."""
     formula = formula_for(setting.protocol, EXPECTATIONS, "expectation")
-    problem, modes = setting.problem, decompose(setting.graph)
+    estimand, modes = setting.estimand, decompose(setting.graph)
     means = []
-    for column in np.eye(problem.width):
-        kernel = pairs.kernel_matrix(problem.statistic, problem.x, problem.parts["kernel"], column)
+    for column in np.eye(estimand.width):
+        kernel = pairs.kernel_matrix(estimand.statistic, estimand.x, estimand.kernel_options, column)
         means.append(formula(kernel, modes, times, setting.graph))
     by_time = np.stack(means, axis=-1).swapaxes(0, 1)
-    by_time[np.abs(by_time) < ROUNDING * np.abs(problem.means)] = 0.0  # a ratio of rounding errors is no estimate
-    return np.stack([problem.values(at, setting.protocol) for at in by_time], axis=1)
+    by_time[np.abs(by_time) < ROUNDING * np.abs(estimand.means)] = 0.0  # a ratio of rounding errors is no estimate
+    return np.stack([setting.values(at) for at in by_time], axis=1)
 
 
 def averaging(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:

@@ -21,9 +21,10 @@ import numpy as np
 
 from gosta import graphs
 from gosta.errors import InputError, NumericalError
-from gosta.estimation.problem import Setting, settle, size_of
+from gosta.estimation.estimand import scale_of
+from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs.graph import Graph
-from gosta.protocols import Collecting, Protocol, find
+from gosta.protocols import AnyProtocol, Protocol, find
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import Statistic
 from gosta.theory.arguments import formula_for
@@ -80,7 +81,7 @@ class NetworkSummary(NamedTuple):
 
 def predict(
     graph: Any,
-    protocol: str | Protocol | Collecting,
+    protocol: str | AnyProtocol,
     accuracy: float = 0.01,
     data: Any = None,
     statistic: str | Statistic | None = None,
@@ -129,11 +130,11 @@ def predict(
     if data is None or statistic is None:
         network, kernel = summarise(graphs.load(graph, n, seed).check()), KernelMoments()
     else:
-        setting = settle(rule, data, statistic, graph, seed, options, **choice)
-        if n not in (None, setting.problem.n):
-            raise InputError(f"n = {n}: the data have {setting.problem.n} rows; leave n out")
+        setting = make_setting(rule, data, statistic, graph, seed, options, **choice)
+        if n not in (None, setting.estimand.n):
+            raise InputError(f"n = {n}: the data have {setting.estimand.n} rows; leave n out")
         network, kernel = summarise(setting.graph), kernel_moments(setting)
-        numbers, values = setting.problem.x.shape[1], setting.problem.width
+        numbers, values = setting.estimand.x.shape[1], setting.estimand.width
     if network.n == 2 and rule.name == "u2":
         raise InputError("the visitors of two nodes swap back and forth forever: u2 does not converge; take more nodes")
     iterations = first_below(lambda t: error_at(rule, network, kernel, t), accuracy)
@@ -169,22 +170,24 @@ def summarise(graph: Graph) -> NetworkSummary:
 
 def kernel_moments(setting: Setting) -> KernelMoments:
     """Return the moments of a kernel; for a statistic of several numbers, relative to the length of their vector."""
-    problem, slopes = setting.problem, setting.slopes
-    target = problem.targets(setting.protocol)
-    size = size_of(target)
+    estimand, slopes = setting.estimand, setting.slopes
+    target = setting.target
+    size = scale_of(target)
     if size == 0:
-        raise NumericalError(f"{problem.statistic.name} of {problem.data} is 0: there is no relative error to predict")
-    row_means = problem.row_means @ slopes.T
+        raise NumericalError(
+            f"{estimand.statistic.name} of {estimand.data} is 0: there is no relative error to predict"
+        )
+    row_means = estimand.row_means @ slopes.T
     mean = row_means.mean(axis=0)
-    total = sum(map(problem.scatter, slopes))
+    total = sum(map(estimand.scatter, slopes))
     rows = row_means.var(axis=0).sum()
-    own = problem.diagonal.mean(axis=0) @ slopes.T - mean
+    own = estimand.diagonal.mean(axis=0) @ slopes.T - mean
     return KernelMoments(
         float(rows / size**2),
         float(max(0.0, total - 2 * rows) / size**2),
         float(np.linalg.norm(own) * np.sign(own.sum()) / size),
         float(-np.linalg.norm(mean) / size),
-        _along_slowest_mode(setting.graph, row_means - mean) if problem.n <= MAX_DENSE_NODES else 1.0,
+        _along_slowest_mode(setting.graph, row_means - mean) if estimand.n <= MAX_DENSE_NODES else 1.0,
     )
 
 
@@ -213,7 +216,7 @@ def first_below(error: Callable[[float], float], accuracy: float) -> float:
     return high
 
 
-def error_at(protocol: Protocol | Collecting, network: NetworkSummary, kernel: KernelMoments, t: float) -> float:
+def error_at(protocol: AnyProtocol, network: NetworkSummary, kernel: KernelMoments, t: float) -> float:
     """Return the mean absolute value of a normal number with the predicted bias and variance."""
     moments = formula_for(protocol, PREDICTIONS, "prediction")(network, kernel, t)
     return float(_mean_absolute(np.float64(moments.bias), moments.placement + moments.noise))

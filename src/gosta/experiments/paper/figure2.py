@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta.estimation.problem import settle
+from gosta.estimation.setting import make_setting
 from gosta.experiments.paper import drawing
 from gosta.experiments.paper.model import (
     FIRST_COMPARED,
@@ -98,7 +98,7 @@ def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
 
 
 def _draw_theory(ax: Any, plan: Plan, subject: Subject, graph: str, iterations: Floats) -> None:
-    setting = settle("gosta-sync", subject.rows, subject.statistic, graph, plan.seed, subject.options)
+    setting = make_setting("gosta-sync", subject.rows, subject.statistic, graph, plan.seed, subject.options)
     times = np.unique(np.linspace(iterations[0], iterations[-1], THEORY_POINTS).astype(np.int64))
     drawing.draw_theory(ax, "gosta-sync", times, error_curves(setting, times, predicted=False))
 

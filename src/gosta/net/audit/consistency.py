@@ -27,16 +27,16 @@ class Exchange(NamedTuple):
         """The share of exchanges over this edge, at the end where it is smaller."""
         reply = wire.decode(self.responder_record.reply)
         assert isinstance(reply, wire.Accept)
-        return min(self.responder_record.theirs.pace, reply.side.pace)
+        return min(self.responder_record.theirs.edge_share, reply.contribution.edge_share)
 
 
 def locate_visitors(peers: Mapping[str, Peer]) -> dict[str, Visitor]:
     """Return the visitor at each node, or in the accepting reply that is in transit to it."""
-    found = {name: peer.site.visitor for name, peer in peers.items()}
+    found = {name: peer.estimator.visitors[0] for name, peer in peers.items()}
     for name, peer in peers.items():
         reply = reply_in_transit(peers, name)
         if reply is not None and reply.epoch == peer.epoch:
-            found[name] = reply.side.visitor
+            found[name] = reply.contribution.visitor
     return found
 
 

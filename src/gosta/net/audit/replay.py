@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gosta.estimation.exchange import Site, Table
+from gosta.estimation.exchange import Estimator, LocalRows, exchange, first_state
 from gosta.net.audit.verify import Journals
 
 
@@ -21,19 +21,15 @@ def replay(journals: Journals) -> Replay:
 
     Nodes whose last reply is still in transit are not compared.
     """
-    problem, protocol = journals.problem, journals.protocol
-    first = problem.first_states(protocol)
-    sites = {
-        name: Site(name, protocol, Table(own), state)
-        for name, own, state in zip(journals.peers, problem.at_nodes, first, strict=True)
-    }
+    nodes: dict[str, Estimator] = {}
+    for name, peer in journals.peers.items():
+        rows = LocalRows(peer.estimator.rows.estimand)
+        nodes[name] = Estimator(name, journals.protocol, rows, first_state(rows, journals.protocol))
     exchanges = journals.exchanges()
-    for exchange in exchanges:
-        pair = sites[exchange.initiator], sites[exchange.responder]
-        sides = [site.side(exchange.edge_share) for site in pair]
-        for site, theirs in zip(pair, reversed(sides), strict=True):
-            site.meet(theirs, exchange.edge_share)
-    behind = {exchange.initiator for exchange in exchanges if exchange.initiator_record is None}
-    compared = {name: site for name, site in sites.items() if name not in behind}
-    differing = [name for name, site in compared.items() if site.memory() != journals.peers[name].site.memory()]
+    for one in exchanges:
+        exchange(nodes[one.initiator], nodes[one.responder], one.edge_share)
+    behind = {one.initiator for one in exchanges if one.initiator_record is None}
+    compared = {name: node for name, node in nodes.items() if name not in behind}
+    peers = journals.peers
+    differing = [name for name, node in compared.items() if node.snapshot() != peers[name].estimator.snapshot()]
     return Replay(len(exchanges), len(compared), differing)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from gosta.errors import NetworkError
-from gosta.estimation.problem import Problem
+from gosta.estimation.estimand import Estimand
 from gosta.net.audit import consistency
 from gosta.net.audit.consistency import Exchange
 from gosta.net.config import Task
 from gosta.net.deploy.folders import load_network
 from gosta.net.node import lock
-from gosta.net.node.source import fingerprint, problem_of
+from gosta.net.node.source import estimand_of, fingerprint
 from gosta.net.node.stopped import load_peer
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import ExchangeCompleted
@@ -38,21 +37,20 @@ class Journals(NamedTuple):
     records: dict[str, list[ExchangeCompleted]]
 
     @property
-    def problem(self) -> Problem:
-        """The estimation problem over all rows, in the order of the nodes."""
-        rows = [peer.site.table.x for peer in self.peers.values()]
-        pooled = problem_of(self.task, np.concatenate(rows), self.folder)
-        return dataclasses.replace(pooled, sizes=np.array([len(x) for x in rows]))
+    def estimand(self) -> Estimand:
+        """The statistic over the rows of all nodes."""
+        rows = [peer.estimator.rows.estimand.x for peer in self.peers.values()]
+        return estimand_of(self.task, np.concatenate(rows), self.folder)
 
     @property
     def protocol(self) -> Protocol:
         """The protocol that the nodes run."""
-        return next(iter(self.peers.values())).site.protocol
+        return next(iter(self.peers.values())).estimator.protocol
 
     @property
     def truncated(self) -> list[str]:
         """Nodes whose journals no longer have all exchanges of the epoch."""
-        return [name for name, own in self.records.items() if len(own) < self.peers[name].site.meetings]
+        return [name for name, own in self.records.items() if len(own) < self.peers[name].estimator.exchanges]
 
     def exchanges(self) -> list[Exchange]:
         """Return all exchanges of the epoch, in an order that agrees with every journal."""
@@ -123,7 +121,7 @@ def _check_exchanges(journals: Journals) -> Finding:
 
 
 def _check_estimates(journals: Journals) -> Finding:
-    exact = journals.problem.targets(journals.protocol)[0]
+    exact = journals.estimand.value
     reports = {name: peer.report() for name, peer in journals.peers.items()}
     missing = [name for name, report in reports.items() if report is None]
     if missing:

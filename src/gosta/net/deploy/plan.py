@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from gosta import graphs
 from gosta.datasets import Data
 from gosta.errors import InputError
-from gosta.estimation.problem import Problem, rule_for, settle
+from gosta.estimation.setting import make_setting, protocol_for
 from gosta.graphs.graph import Graph
 from gosta.net.config import Task, check_protocol
 from gosta.net.node import rows
@@ -59,14 +59,13 @@ def for_data(
     _check_seed(seed)
     nodes = _count_nodes(graph, nodes, seed) if by is None else nodes
     statistic, options = user_file.load_statistic(goal.statistic), dict(goal.options or {})
-    setting = settle(goal.protocol, data, statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
-    problem = setting.problem
-    rows.check_values(problem.x, problem.data)
-    assert problem.sizes is not None
+    setting = make_setting(goal.protocol, data, statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
+    estimand, placement = setting.estimand, setting.placement
+    rows.check_values(estimand.x, estimand.data)
 
     def with_interval(level: float) -> None:
-        wide = problem.with_interval(level)
-        wide.check(rule_for(goal.protocol, wide.statistic))
+        estimand.with_interval(level)
+        protocol_for(goal.protocol, statistic, has_interval=True, has_tables=True)
 
     level, no_interval = _choose_level(goal, with_interval)
     task = Task(
@@ -74,12 +73,12 @@ def for_data(
         statistic=_in_folder(goal.statistic),
         protocol=goal.protocol,
         confidence_level=level,
-        options=problem.plain_options,
-        encoded_columns=problem.x.shape[1],
+        options=estimand.json_options,
+        encoded_columns=estimand.x.shape[1],
     )
-    node_rows = tuple(np.split(problem.x, np.cumsum(problem.sizes)[:-1]))
+    node_rows = tuple(placement.split(estimand.x))
     edges, files = _edges(setting.graph), _own_file(goal.statistic)
-    return Plan(task, setting.graph.name, problem.nodes, edges, node_rows, files, no_interval)
+    return Plan(task, setting.graph.name, placement.nodes, edges, node_rows, files, no_interval)
 
 
 def for_sites(
@@ -103,14 +102,13 @@ def for_sites(
             f"{statistic.name} of sites' own data needs the classes of all sites, as one site may lack some: "
             "--classes benign,malignant"
         )
-    trial = Problem(statistic, np.zeros((2, 1)), options, sizes=np.ones(2, dtype=np.int64))
-    trial.check(rule_for(goal.protocol, statistic))
+    protocol_for(goal.protocol, statistic, has_interval=False, has_tables=True)
 
-    def with_interval(level: float) -> None:
+    def with_interval(_level: float) -> None:
         if statistic.total:
             raise InputError(f"{statistic.name} is a count, which has no interval")
-        wide = replace(trial, statistic=with_mean_products(statistic, 1), level=level)
-        wide.check(rule_for(goal.protocol, wide.statistic))
+        with_mean_products(statistic, 1)
+        protocol_for(goal.protocol, statistic, has_interval=True, has_tables=True)
 
     level, no_interval = _choose_level(goal, with_interval)
     network = graphs.load(graph, _count_nodes(graph, nodes, seed), seed)

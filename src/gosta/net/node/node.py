@@ -323,7 +323,7 @@ class Node:
             state = "mismatch"
         if pending is not None and pending.seconds > SLOW_REPLY_SECONDS:
             state = "waiting for reply"
-        own = value_of(peer.site) if peer.site.meetings else None
+        own = value_of(peer.estimator) if peer.estimator.exchanges else None
         neighbours = tuple(
             Neighbour(
                 name,

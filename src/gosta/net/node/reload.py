@@ -36,7 +36,7 @@ class FileWatcher:
             self._log("restart needed", reason="[network] or one of these settings changed", settings=FIXED_SETTINGS)
             return
         self._node.change(new, read_source(new, self._folder))
-        self._log("reloaded", neighbours=sorted(new.neighbours), rows=self._node.source.own.n)
+        self._log("reloaded", neighbours=sorted(new.neighbours), rows=self._node.source.estimand.n)
 
     def _stat_files(self) -> list[tuple[int, int] | None]:
         return [_stat(self._folder / name) for name in (NODE_FILE, self._node.config.node.data)]

@@ -57,7 +57,7 @@ async def _run(folder: Path) -> None:
         await transport.start(config.node.listen)
         status_page = config.node.status_page
         page = await pages.serve(status_page, node.status) if status_page else None
-        log("started", listen=transport.address, status_page=status_page, rows=source.own.n, epoch=node.peer.epoch)
+        log("started", listen=transport.address, status_page=status_page, rows=source.estimand.n, epoch=node.peer.epoch)
         node.start(transport, _boot_id())
         try:
             await _until_signal(node, FileWatcher(node, folder, log))
@@ -66,7 +66,7 @@ async def _run(folder: Path) -> None:
             await transport.stop()
             if page is not None:
                 page.close()
-            log("stopped", epoch=node.peer.epoch, exchanges=node.peer.site.meetings)
+            log("stopped", epoch=node.peer.epoch, exchanges=node.peer.estimator.exchanges)
 
 
 def _credentials(folder: Path, log: Log) -> TlsFiles:

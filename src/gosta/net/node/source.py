@@ -7,17 +7,13 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-import numpy as np
-
-from gosta.errors import InputError
-from gosta.estimation.exchange import Site, Table
-from gosta.estimation.problem import SAMPLE, Problem, rule_for
+from gosta.estimation.estimand import Estimand
+from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, Estimator, LocalRows, first_state
+from gosta.estimation.setting import protocol_for
 from gosta.net.config import NodeConfig, Task
 from gosta.net.node.rows import read_rows, resolve_files, statistic_of
 from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
-from gosta.statistics.definition import as_floats, as_tuple
-from gosta.statistics.intervals import with_mean_products
 from gosta.statistics.user_file import split_reference
 
 
@@ -26,48 +22,30 @@ class Source:
 
     def __init__(self, name: str, task: Task, x: Floats, neighbours: Collection[str], folder: Path) -> None:
         self.name = name
-        self.own = problem_of(task, x, folder)
-        self.protocol = protocol_of(task, self.own)
+        self.estimand = estimand_of(task, x, folder)
+        self.protocol = protocol_of(task, self.estimand)
         self.fingerprint = fingerprint(task, folder)
         self.digest = _digest(x.tobytes(), self.fingerprint, *sorted(neighbours))
-        self._table: Table | None = None
+        self._rows: LocalRows | None = None
 
-    def site(self) -> Site:
+    def estimator(self) -> Estimator:
         """Return the node's state at the start of an epoch."""
-        if self._table is None:
-            self._table = Table(self.own)
-        return Site(self.name, self.protocol, self._table, first_state(self._table, self.protocol))
+        if self._rows is None:
+            self._rows = LocalRows(self.estimand)
+        return Estimator(self.name, self.protocol, self._rows, first_state(self._rows, self.protocol))
 
 
-def problem_of(task: Task, x: Floats, folder: Path) -> Problem:
-    """Return the estimation problem over some rows."""
-    statistic, options = statistic_of(task, folder), resolve_files(task.options, folder)
-    plain = Problem(statistic, x, options, sizes=np.array([len(x)]))
-    if task.confidence_level is None:
-        return plain
-    try:
-        width = len(as_floats(statistic.kernel(x[0].tolist(), x[0].tolist(), **plain.parts["kernel"])))
-    except Exception as error:  # a user's function can raise anything
-        raise InputError(f"{statistic.name}: the kernel fails with {type(error).__name__}: {error}") from error
-    return Problem(with_mean_products(statistic, width), x, options, sizes=plain.sizes, level=task.confidence_level)
+def estimand_of(task: Task, x: Floats, folder: Path) -> Estimand:
+    """Return what is estimated, over some rows."""
+    options = resolve_files(task.options, folder)
+    return Estimand(statistic_of(task, folder), x, options, task.confidence_level)
 
 
-def protocol_of(task: Task, problem: Problem) -> Protocol:
-    """Return the protocol, after a check that it suits the problem."""
-    rule = rule_for(task.protocol, problem.statistic)
-    problem.check(rule)
-    assert isinstance(rule, Protocol)
-    return rule
-
-
-def first_state(table: Table, protocol: Protocol) -> Floats:
-    """Return the numbers of a node's states at the start of an epoch: estimates × fields."""
-    if protocol.begins == "moments":
-        given = table.own.by_node("moments")[0]
-    else:
-        local = table.own.statistic.local
-        given = np.zeros(table.width if local is None else len(as_tuple(local((1.0,) * table.width))))
-    return np.stack(protocol.init(given), axis=-1)
+def protocol_of(task: Task, estimand: Estimand) -> Protocol:
+    """Return the protocol, after a check that it can estimate the statistic."""
+    protocol = protocol_for(task.protocol, estimand.statistic, task.confidence_level is not None, has_tables=True)
+    assert isinstance(protocol, Protocol)
+    return protocol
 
 
 def fingerprint(task: Task, folder: Path) -> str:
@@ -78,7 +56,8 @@ def fingerprint(task: Task, folder: Path) -> str:
         "confidence_level": task.confidence_level,
         "options": task.options,
         "protocol": task.protocol,
-        "sample": SAMPLE,
+        "recent_homes": RECENT_HOMES_PER_ROW,
+        "sample": MAX_SAMPLE_ROWS,
         "source": None if own is None else hashlib.sha256((folder / own[0]).read_bytes()).hexdigest(),
         "statistic": task.statistic if own is None else own[1],
     }

@@ -60,7 +60,7 @@ class Status(msgspec.Struct, frozen=True):
 
 def make_status(config: NodeConfig, peer: Peer, **fields: Any) -> Status:
     """Return a status with all fields that follow from a peer filled in."""
-    report, site, task = peer.report(), peer.site, config.network
+    report, estimator, task = peer.report(), peer.estimator, config.network
     neighbours: tuple[Neighbour, ...] = fields["neighbours"]
     return Status(
         node=peer.identity.name,
@@ -68,10 +68,10 @@ def make_status(config: NodeConfig, peer: Peer, **fields: Any) -> Status:
         statistic=task.statistic,
         protocol=task.protocol,
         epoch=peer.epoch,
-        exchanges=site.meetings,
-        rows=site.table.count,
-        rows_seen=site.rows_met,
-        nodes_seen=len(site.homes),
+        exchanges=estimator.exchanges,
+        rows=estimator.rows.count,
+        rows_seen=estimator.rows_met,
+        nodes_seen=len(estimator.homes),
         estimate=report.value if report else None,
         low=report.low if report else None,
         high=report.high if report else None,
@@ -85,7 +85,7 @@ def make_status(config: NodeConfig, peer: Peer, **fields: Any) -> Status:
 
 def difference(own: tuple[float, ...] | None, peer: Peer, neighbour: str) -> float | None:
     """Return the relative distance of a neighbour's last payload from the node's own estimate."""
-    theirs = value_of(peer.site, peer.payloads[neighbour]) if neighbour in peer.payloads else None
+    theirs = value_of(peer.estimator, peer.payloads[neighbour]) if neighbour in peer.payloads else None
     if own is None or theirs is None or not any(own):
         return None
     return math.dist(own, theirs) / math.hypot(*own)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from gosta.estimation.exchange import Side
+from gosta.estimation.exchange import Contribution
 from gosta.net.limits import MAX_COUNT, MAX_ESTIMATE, MAX_NAME_CHARACTERS, MAX_ROW_VALUE, MAX_ROWS
 
 VERSION = 2  # of the wire format
@@ -34,14 +34,14 @@ class Offer(Message, frozen=True, tag="offer"):
     """Offers an exchange; the sender takes part in no other until it is answered."""
 
     id: Count
-    side: Side
+    contribution: Contribution
 
 
 class Accept(Message, frozen=True, tag="accept"):
     """Accepts an offer: the exchange has taken place at the sender."""
 
     id: Count
-    side: Side  # the sender's state before the exchange
+    contribution: Contribution  # of the sender, before the exchange
 
 
 class Busy(Message, frozen=True, tag="busy"):
@@ -91,21 +91,21 @@ def decode(raw: bytes) -> AnyMessage:
     raise Rejected("malformed" if version == VERSION else "version")
 
 
-def is_valid(side: Side, payload_length: int, columns: int, sample: int, values: int) -> bool:
-    """Return whether all parts of a side have the right lengths, and all numbers are finite and within bounds."""
-    visitor = side.visitor
+def is_valid(theirs: Contribution, payload_length: int, columns: int, sample: int, values: int) -> bool:
+    """Return whether all parts of a contribution have the right lengths, and all numbers are within bounds."""
+    visitor = theirs.visitor
     return (
-        len(side.told) == payload_length
-        and 0.0 < side.pace <= 1.0
-        and 0 <= side.together <= side.meetings < MAX_COUNT
-        and 0 < side.rows < MAX_ROWS
+        len(theirs.payload) == payload_length
+        and 0.0 < theirs.edge_share <= 1.0
+        and 0 <= theirs.edge_exchanges <= theirs.exchanges < MAX_COUNT
+        and 0 < theirs.rows < MAX_ROWS
         and 0 < visitor.rows < MAX_ROWS
         and 0 < len(visitor.home) <= MAX_NAME_CHARACTERS
         and len(visitor.sample) == min(visitor.rows, sample)
         and all(len(row) == columns for row in visitor.sample)
-        and len(visitor.missing) == (values if visitor.sample else 0)
+        and len(visitor.correction) == (values if visitor.sample else 0)
         and len(visitor.diagonal) == values
-        and _within([*side.told, *visitor.missing, *visitor.diagonal], MAX_ESTIMATE)
+        and _within([*theirs.payload, *visitor.correction, *visitor.diagonal], MAX_ESTIMATE)
         and _within([number for row in visitor.sample for number in row], MAX_ROW_VALUE)
     )
 

@@ -24,9 +24,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from gosta.errors import InputError
-from gosta.estimation import exchange
-from gosta.estimation.exchange import Side, Site
-from gosta.estimation.problem import SAMPLE
+from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, NodeSnapshot
 from gosta.net.limits import MAX_EPOCHS_AHEAD, MAX_HOMES
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.records import (
@@ -64,7 +62,7 @@ class EpochSource(Protocol):
     def digest(self) -> str:
         """Digest of the rows, neighbours and settings with which a new epoch would start."""
 
-    def site(self) -> Site:
+    def estimator(self) -> Estimator:
         """Return the node's state at the start of an epoch."""
 
 
@@ -73,7 +71,7 @@ class Reply(NamedTuple):
 
     incarnation: int  # of the neighbour
     id: int  # of the offer
-    digest: bytes  # of the side that was offered
+    digest: bytes  # of the contribution that was offered
     message: bytes
 
 
@@ -92,7 +90,7 @@ class Snapshot(msgspec.Struct, array_like=True):
     current_report: Report | None
     times: tuple[int, ...]
     values: tuple[tuple[float, ...], ...]
-    site: exchange.Memory
+    estimator: NodeSnapshot
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -133,8 +131,8 @@ class Peer:
 
     def _reset(self) -> None:
         """Set the state at the start of an epoch."""
-        self.site, self.readings, self.pending = self.source.site(), Readings(), None
-        self._payload_length = len(self.site.side(1.0).told)
+        self.estimator, self.readings, self.pending = self.source.estimator(), Readings(), None
+        self._payload_length = len(self.estimator.contribution(1.0).payload)
         self.incarnations: dict[str, int] = {}
         self.exchanges: dict[str, int] = {}
         self.payloads: dict[str, tuple[float, ...]] = {}
@@ -160,19 +158,19 @@ class Peer:
             self.pending = None
         else:
             self.replies[record.partner] = _reply_in(record)
-        self.site.meet(record.theirs, self.edge_share(record.partner))
+        self.estimator.exchange(record.theirs, self.edge_share(record.partner))
         self.incarnations[record.partner] = record.incarnation
         self.exchanges[record.partner] = self.exchanges.get(record.partner, 0) + 1
-        self.payloads[record.partner] = record.theirs.told
-        self.readings.record(self.site)
+        self.payloads[record.partner] = record.theirs.payload
+        self.readings.record(self.estimator)
 
     def edge_share(self, neighbour: str) -> float:
         """Return the share of this node's exchanges that are with a neighbour, estimated from those so far."""
-        return (self.exchanges.get(neighbour, 0) + 1) / (self.site.meetings + max(1, len(self.neighbours)))
+        return (self.exchanges.get(neighbour, 0) + 1) / (self.estimator.exchanges + max(1, len(self.neighbours)))
 
     def report(self) -> Report | None:
         """Return the report of this epoch, or of an earlier one as long as that is better."""
-        current = make_report(self.site, self.readings, self.epoch, self.level, self.identity.fingerprint)
+        current = make_report(self.estimator, self.readings, self.epoch, self.level, self.identity.fingerprint)
         previous = self.previous_report
         if previous is not None and previous.fingerprint != self.identity.fingerprint:
             previous = None  # it is of another statistic
@@ -196,10 +194,11 @@ class Peer:
         return Step((), ((self.pending.to, self._encode_offer(self.pending)),), "offers resent")
 
     def _encode_offer(self, record: OfferSent) -> bytes:
-        return wire.encode(wire.Offer(*self._head(), record.id, self._side(record.to)))
+        return wire.encode(wire.Offer(*self._head(), record.id, self._contribution(record.to)))
 
-    def _side(self, neighbour: str) -> Side:
-        return self.site.side(self.edge_share(neighbour), together=self.exchanges.get(neighbour, 0))
+    def _contribution(self, neighbour: str) -> Contribution:
+        exchanges = self.exchanges.get(neighbour, 0)
+        return self.estimator.contribution(self.edge_share(neighbour), edge_exchanges=exchanges)
 
     def _head(self) -> tuple[int, str, str, int, int]:
         return wire.VERSION, self.identity.network, self.identity.fingerprint, self.epoch, self.incarnation
@@ -243,7 +242,7 @@ class Peer:
         know of yet.
         """
         if isinstance(message, wire.Accept) or (isinstance(message, wire.Offer) and self.pending is None):
-            return message.side.together != self.exchanges.get(sender, 0)
+            return message.contribution.edge_exchanges != self.exchanges.get(sender, 0)
         return False
 
     def _find_mismatch(self, message: wire.AnyMessage) -> str | None:
@@ -258,7 +257,7 @@ class Peer:
 
     def _handle_offer(self, sender: str, offer: wire.Offer, mismatch: str | None) -> Iterator[Step]:
         last, number = self.replies.get(sender), (offer.incarnation, offer.id)
-        if last is not None and number == (last.incarnation, last.id) and _digest(offer.side) == last.digest:
+        if last is not None and number == (last.incarnation, last.id) and _digest(offer.contribution) == last.digest:
             yield Step((), ((sender, last.message),), "replies resent")
             return
         if last is not None and number <= (last.incarnation, last.id):
@@ -272,11 +271,11 @@ class Peer:
             yield self._decline(sender, offer, "epoch")
         elif self.pending is not None or self.is_overloaded:
             reply = wire.encode(wire.Busy(*self._head(), offer.id))
-            rejected = OfferRejected(sender, offer.incarnation, offer.id, _digest(offer.side), reply)
+            rejected = OfferRejected(sender, offer.incarnation, offer.id, _digest(offer.contribution), reply)
             yield Step((rejected,), ((sender, reply),), "busy")
         else:
-            reply = wire.encode(wire.Accept(*self._head(), offer.id, self._side(sender)))
-            completed = ExchangeCompleted(sender, offer.incarnation, offer.id, False, offer.side, reply)
+            reply = wire.encode(wire.Accept(*self._head(), offer.id, self._contribution(sender)))
+            completed = ExchangeCompleted(sender, offer.incarnation, offer.id, False, offer.contribution, reply)
             yield Step((completed,), ((sender, reply),), "exchanges accepted")
 
     def _decline(self, sender: str, offer: wire.Offer, reason: str) -> Step:
@@ -308,7 +307,7 @@ class Peer:
         if self.pending is not pending:
             return
         if isinstance(message, wire.Accept):
-            completed = ExchangeCompleted(sender, message.incarnation, pending.id, True, message.side, b"")
+            completed = ExchangeCompleted(sender, message.incarnation, pending.id, True, message.contribution, b"")
             yield Step((completed,), (), "exchanges initiated")
         else:
             yield self._withdraw(reason)
@@ -319,22 +318,23 @@ class Peer:
         return Step((OfferWithdrawn(self.pending.id),), (), event)
 
     def _is_valid(self, message: wire.Offer | wire.Accept) -> bool:
-        """Return whether an exchange with a side is possible.
+        """Return whether an exchange with a contribution is possible.
 
         Its lengths and numbers must be valid, its visitor's home as known from earlier visits, and the kernel must be
         able to evaluate the visitor.
         """
-        site, table, visitor = self.site, self.site.table, message.side.visitor
-        columns, sample = (table.x.shape[1], SAMPLE) if site.protocol.visitors else (0, 0)
-        if not wire.is_valid(message.side, self._payload_length, columns, sample, table.width):
+        estimator, rows, visitor = self.estimator, self.estimator.rows, message.contribution.visitor
+        has_visitors = estimator.protocol.visitors > 0
+        columns, sample = (rows.estimand.x.shape[1], MAX_SAMPLE_ROWS) if has_visitors else (0, 0)
+        if not wire.is_valid(message.contribution, self._payload_length, columns, sample, rows.width):
             return False
         if message.epoch == self.epoch:
             home = visitor.rows, visitor.diagonal
-            if site.homes.get(visitor.home, home) != home or len(site.homes) > MAX_HOMES:
+            if estimator.homes.get(visitor.home, home) != home or len(estimator.homes) > MAX_HOMES:
                 return False
         try:
             if visitor.sample:
-                table.seen(visitor.sample)  # cached for the exchange
+                rows.kernel_means(visitor.sample)  # cached for the exchange
         except InputError:
             return False
         return True
@@ -355,7 +355,7 @@ class Peer:
                 self.report(),
                 tuple(self.readings.times),
                 tuple(self.readings.values),
-                self.site.memory(),
+                self.estimator.snapshot(),
             )
         )
 
@@ -378,11 +378,11 @@ class Peer:
             return
         self.incarnations, self.exchanges = saved.incarnations, saved.exchanges
         self.readings = Readings(saved.times, saved.values)
-        self.site.remember(saved.site)
+        self.estimator.restore(saved.estimator)
 
 
-def _digest(side: Side) -> bytes:
-    return hashlib.blake2b(_encode(side), digest_size=8).digest()
+def _digest(contribution: Contribution) -> bytes:
+    return hashlib.blake2b(_encode(contribution), digest_size=8).digest()
 
 
 def _reply_in(record: ExchangeCompleted) -> Reply:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from gosta.estimation.exchange import Side
+from gosta.estimation.exchange import Contribution
 from gosta.net.protocol.report import Report
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -46,7 +46,7 @@ class ExchangeCompleted(Record, frozen=True, tag="exchange-completed"):
     incarnation: Count  # of the initiator
     id: Count  # of the offer
     is_initiator: bool
-    theirs: Side  # the partner's state before the exchange
+    theirs: Contribution  # of the partner, before the exchange
     reply: bytes  # the message with which the offer was accepted; empty at the initiator
 
 
@@ -56,7 +56,7 @@ class OfferRejected(Record, frozen=True, tag="offer-rejected"):
     partner: str
     incarnation: Count
     id: Count
-    digest: bytes  # of the side that was offered
+    digest: bytes  # of the contribution that was offered
     reply: bytes
 
 

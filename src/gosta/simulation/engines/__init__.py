@@ -1,1 +1,18 @@
-"""Engines: what carries out the exchanges of a simulation."""
+"""Engines: what carries out the exchanges of a simulation. All of them give the same numbers."""
+
+from __future__ import annotations
+
+from gosta.errors import unknown
+from gosta.simulation.engines import compiled, reference
+from gosta.simulation.engines.engine import Batch, Engine, EngineFactory
+
+__all__ = ["ENGINES", "Batch", "Engine", "find"]
+
+ENGINES: dict[str, EngineFactory] = {"compiled": compiled.make, "reference": reference.make}
+
+
+def find(name: str) -> EngineFactory:
+    """Return the function that makes an engine from a setting and a seed, by the engine's name."""
+    if name not in ENGINES:
+        raise unknown("engine", str(name), ENGINES)
+    return ENGINES[name]

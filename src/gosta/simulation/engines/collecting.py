@@ -1,4 +1,4 @@
-"""Engines for protocols that hold sets of observations: their own loop, as it is or compiled."""
+"""Engine of protocols that hold sets of observations: their own loop, compiled or as it is."""
 
 from __future__ import annotations
 
@@ -8,47 +8,56 @@ from typing import Any
 
 import numpy as np
 
-from gosta.estimation.problem import Problem
-from gosta.protocols import Collecting
-from gosta.runtime import compiler as compiled
+from gosta.estimation.setting import Setting
+from gosta.protocols import CollectingProtocol
+from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats
-from gosta.simulation.engines.reference import Arrays
+from gosta.schedule import Schedule
+from gosta.simulation.engines.engine import ArrayEngine, Batch, Snapshot
 from gosta.statistics import pairs
 
 
-class CollectingEngine:
+class CollectingEngine(ArrayEngine):
     """The loop of a collecting protocol over its arrays."""
 
-    def __init__(self, problem: Problem, protocol: Collecting, plain: bool) -> None:
-        self.problem, self.protocol = problem, protocol
-        text = Path(protocol.file).read_text(encoding="utf-8") + pairs.values_text(problem.example)
-        if plain:
-            names: dict[str, Any] = {"__name__": "gosta_plain", "__file__": protocol.file}
-            exec(compile(text, protocol.file, "exec"), names)
-            names |= {"kernel": problem.statistic.kernel, "row": lambda x, i: x[i].tolist()}
-            self.loop = names["advance"]
-        else:
+    def __init__(self, setting: Setting, seed: int, is_compiled: bool) -> None:
+        super().__init__(setting, seed)
+        assert isinstance(setting.protocol, CollectingProtocol)
+        self.protocol, estimand = setting.protocol, setting.estimand
+        self.options = tuple(estimand.kernel_options.values())
+        text = Path(self.protocol.file).read_text(encoding="utf-8") + pairs.values_text(estimand.example)
+        if is_compiled:
             text += "\nfrom gosta.runtime.observation import row\n"
-            self.loop = compiled.specialise(text, {"kernel": problem.statistic.kernel}, self._trial).advance
+            self.loop = compiler.specialise(text, {"kernel": estimand.statistic.kernel}, self._trial).advance
+        else:
+            names: dict[str, Any] = {"__name__": "gosta_plain", "__file__": self.protocol.file}
+            exec(compile(text, self.protocol.file, "exec"), names)
+            names |= {"kernel": estimand.statistic.kernel, "row": lambda x, i: x[i].tolist()}
+            self.loop = names["advance"]
 
     def _trial(self, module: ModuleType) -> None:
-        x = self.problem.x[:1]
-        nothing = np.zeros((0, 2))
-        order, options = np.zeros(1, dtype=np.int64), tuple(self.problem.parts["kernel"].values())
-        arrays = self.protocol.arrays(1, self.problem.width)
-        module.advance(x, options, nothing.astype(np.int32), nothing, order, 0, *arrays.values())
+        arrays = self.protocol.arrays(1, self.setting.estimand.width)
+        empty, order = np.zeros((0, 2)), np.zeros(1, dtype=np.int64)
+        x = self.setting.estimand.x[:1]
+        module.advance(x, self.options, empty.astype(np.int32), empty, order, 0, *arrays.values())
 
-    def start(self) -> Arrays:
-        """Every node holds its own observation."""
-        arrays: Arrays = self.protocol.arrays(self.problem.n, self.problem.width)
-        return arrays
+    def first_arrays(self) -> Snapshot:
+        """Return arrays in which every node holds its own observation."""
+        return self.protocol.arrays(self.setting.estimand.n, self.setting.estimand.width)
 
-    def advance(self, arrays: Arrays, edges: Any, start: int, chances: Any, order: Any) -> None:
-        """Some iterations, from tick start + 1 on."""
-        options = tuple(self.problem.parts["kernel"].values())
-        self.loop(self.problem.x, options, edges, chances, order, start, *arrays.values())
+    def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
+        """Run the protocol's loop."""
+        self.loop(
+            self.setting.estimand.x,
+            self.options,
+            schedule.edges(first, last),
+            schedule.uniforms(first, last),
+            schedule.order,
+            first,
+            *(array[position] for array in batch.state.values()),
+        )
 
-    def means(self, arrays: Arrays, now: int) -> Floats:  # noqa: ARG002
-        """Each node's mean kernel values over the pairs it holds."""
-        means: Floats = self.protocol.means(arrays, self.problem.diagonal)
-        return means
+    def estimates(self, batch: Batch[Snapshot]) -> Floats:
+        """Return each node's mean kernel values over the pairs it holds."""
+        runs = [{name: array[k] for name, array in batch.state.items()} for k in range(len(batch.runs))]
+        return np.array([self.protocol.means(arrays, self.setting.estimand.diagonal) for arrays in runs])

@@ -1,99 +1,73 @@
-"""The oracle for one row a node: a protocol in plain Python, one meeting at a time."""
+"""The reference engine: the definition of the exchange in plain Python, one exchange at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gosta.estimation.problem import Problem
-from gosta.protocols import Protocol
+from gosta.errors import InputError
+from gosta.estimation.exchange import Estimator, LocalRows, exchange
+from gosta.estimation.setting import Setting
+from gosta.protocols import CollectingProtocol, Protocol
 from gosta.runtime.arrays import Floats
-from gosta.statistics.definition import as_floats
+from gosta.schedule import Schedule
+from gosta.simulation.engines.collecting import CollectingEngine
+from gosta.simulation.engines.engine import Batch, Engine, Snapshot, ThreadedEngine
 
-Arrays = dict[str, Any]
-ALIKE: Floats = np.ones(1)  # the paces of edges that fire equally often
+Runs = list[list[Estimator]]
 
 
-class Reference:
-    """Nodes are lists of states, one for each number that is estimated; visitors are numbers of rows."""
+class ReferenceEngine(ThreadedEngine[Runs]):
+    """All nodes of a run as estimators, in a list."""
 
-    def __init__(self, problem: Problem, protocol: Protocol) -> None:
-        self.problem, self.protocol = problem, protocol
-        self.x = problem.x.tolist()
+    max_advance = 1 << 12
 
-    def start(self) -> Arrays:
-        """All nodes at the beginning: every visitor is at home."""
-        problem, protocol = self.problem, self.protocol
-        numbers = problem.first_states(protocol).tolist()
-        return {
-            "states": [[protocol.state(*one) for one in node] for node in numbers],
-            "visitors": [[k] * protocol.visitors for k in range(problem.n)],
-            "meetings": [0.0] * problem.n,
-            "known": np.zeros((problem.n, problem.width)).tolist(),
-        }
+    def __init__(self, setting: Setting, seed: int) -> None:
+        super().__init__(setting, seed)
+        assert isinstance(setting.protocol, Protocol)
+        self.protocol = setting.protocol
+        self.rows = [LocalRows(setting.estimand.over(x)) for x in setting.placement.split(setting.estimand.x)]
 
-    def kernel(self, first: int, second: int) -> list[float]:
-        """The kernel of two rows."""
-        kernel, options = self.problem.statistic.kernel, self.problem.parts["kernel"]
-        return list(as_floats(kernel(self.x[first], self.x[second], **options)))
+    def bytes_per_run(self) -> int:
+        """Return a rough size of the Python objects of a run."""
+        return 2000 * len(self.rows)
 
-    def seen(self, arrays: Arrays, k: int) -> list[float]:
-        """Own row × visitor; visitor × visitor where there are two."""
-        guests = arrays["visitors"][k]
-        return self.kernel(*(guests if len(guests) == 2 else (k, guests[0])))
+    def start(self, runs: Sequence[int]) -> Batch[Runs]:
+        """Return a batch of runs at the start."""
+        states, population = self.setting.first_states(), self.setting.estimand.n
+        nodes = [
+            [Estimator(str(k), self.protocol, rows, states[k], population) for k, rows in enumerate(self.rows)]
+            for _ in runs
+        ]
+        return Batch(tuple(runs), 0, np.ones(len(runs), dtype=np.bool_), nodes)
 
-    def advance(self, arrays: Arrays, edges: Any, start: int, paces: Floats = ALIKE) -> None:
-        """Let the pairs meet, from tick start + 1 on."""
-        protocol, meetings = self.protocol, arrays["meetings"]
-        for t, ends in enumerate(edges.tolist()):
-            now = float(start + t // protocol.draws + 1)
-            for k in ends:
-                meetings[k] += 1.0
-            both = {"now": now, "share": 0.5, "fewest": min(meetings[k] for k in ends)}
-            both["pace"] = float(paces[min(t, len(paces) - 1)])
-            given: list[dict[str, Any]] = [both | {"meetings": meetings[k], "weight": 1.0 / meetings[k]} for k in ends]
-            if protocol.visitors:
-                self._swap(arrays, ends, t % protocol.draws, given)
-            for c in range(len(arrays["states"][0])):
-                states = [arrays["states"][k][c] for k in ends]
-                for side, k in enumerate(ends):
-                    samples = [given[side][name] for name in protocol.samples]
-                    samples = [sample[c] if isinstance(sample, list) else sample for sample in samples]
-                    told = protocol.tell(states[1 - side], now)
-                    arrays["states"][k][c] = protocol.meet(states[side], told, *samples)
+    def advance_run(self, batch: Batch[Runs], position: int, schedule: Schedule, first: int, last: int) -> None:
+        """Carry out the exchanges of one run."""
+        nodes, draws = batch.state[position], self.protocol.draws
+        edges, shares = schedule.edges(first * draws, last * draws), schedule.edge_shares(first * draws, last * draws)
+        for t, (i, j) in enumerate(edges.tolist()):
+            tick, slot = float(first + t // draws + 1), t % draws
+            share = float(shares[min(t, len(shares) - 1)])
+            exchange(nodes[i], nodes[j], share, tick, slot)
 
-    def _swap(self, arrays: Arrays, ends: list[int], slot: int, given: list[dict[str, Any]]) -> None:
-        """Swap visitors, and evaluate the kernel before and after."""
-        visitors, samples = arrays["visitors"], self.protocol.samples
-        i, j = ends
-        for side, k in enumerate(ends):
-            if "held" in samples:
-                given[side]["held"] = self.seen(arrays, k)
-        cross = self.kernel(visitors[i][0], visitors[j][0]) if self.protocol.cross else []
-        visitors[i][slot], visitors[j][slot] = visitors[j][slot], visitors[i][slot]
-        for side, k in enumerate(ends):
-            if "fresh" in samples or "known" in samples:
-                given[side]["fresh"] = self.seen(arrays, k)
-            if "known" in samples:
-                given[side]["known"] = self._known(arrays, k, given[side], cross)
+    def estimates(self, batch: Batch[Runs]) -> Floats:
+        """Return the means that nodes estimate."""
+        tick = float(batch.iteration)
+        return np.array([[node.estimates(tick) for node in nodes] for nodes in batch.state])
 
-    def _known(self, arrays: Arrays, k: int, given: dict[str, Any], cross: list[float]) -> list[float]:
-        """Fold what was seen into what the node knows."""
-        known: list[float] = arrays["known"][k]
-        for c, fresh in enumerate(given["fresh"]):
-            share, sample = self.protocol.cross, fresh
-            if cross:
-                home = arrays["visitors"][k][0] == k
-                sample = cross[c] if home else (1 - share) * fresh + share * cross[c]
-            known[c] += given["weight"] * (sample - known[c])
-        return known
+    def snapshot(self, batch: Batch[Runs]) -> Snapshot:  # noqa: ARG002
+        """Return nothing: this engine cannot continue a saved run."""
+        return {}
 
-    def means(self, arrays: Arrays, now: int) -> Floats:
-        """Each node's estimates of the means."""
-        read = self.protocol.read
-        return np.array([[read(state, float(now)) for state in node] for node in arrays["states"]])
+    def restore(self, *_: object) -> Batch[Runs]:
+        """Raise an error: this engine cannot continue a saved run."""
+        raise InputError("engine 'reference' cannot continue a saved run; use engine='compiled'")
 
-    def visitors(self, arrays: Arrays) -> Any:
-        """The number of each visitor's own row."""
-        return np.array(arrays["visitors"])
+
+def make(setting: Setting, seed: int) -> Engine[Any]:
+    """Return the engine for a setting."""
+    if isinstance(setting.protocol, CollectingProtocol):
+        return CollectingEngine(setting, seed, is_compiled=False)
+    return ReferenceEngine(setting, seed)

@@ -1,0 +1,297 @@
+"""What is estimated: a statistic over encoded rows, its exact value, its normalisation and its interval."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gosta.errors import GostaError, InputError
+from gosta.runtime import compiler
+from gosta.runtime.arrays import Floats
+from gosta.statistics import pairs
+from gosta.statistics.definition import Statistic, apply_to_rows, as_floats, as_tuple
+from gosta.statistics.exact import check_level, final_values, interval_bounds, require_finite, row_means, row_sums
+from gosta.statistics.intervals import standard_errors, with_mean_products
+
+# Rows up to which compiling the kernel takes longer than it saves: for all pairs, and for one value a row.
+PLAIN_PAIRS_ROWS = 64
+MAX_PLAIN_ROWS = 512
+
+
+@dataclass(frozen=True)
+class ValueFunction:
+    """Converts the means that nodes estimate to values of the statistic over n rows.
+
+    Attributes
+    ----------
+    statistic
+        The statistic, with the products of row means where an interval is wanted.
+    n
+        Number of rows.
+    mean_diagonal
+        Mean kernel value of the rows with themselves.
+    options
+        Options of the statistic's `final`.
+    """
+
+    statistic: Statistic
+    n: int
+    mean_diagonal: Floats
+    options: Mapping[str, Any]
+
+    def values(self, means: Floats) -> Floats:
+        """Convert means over all pairs (or of `local`), r × k, to values in the textbook's normalisation, r × p."""
+        statistic, n = self.statistic, self.n
+        if statistic.normalisation == "U" and statistic.local is None:
+            means = without_diagonal(means, self.mean_diagonal, n)
+        if statistic.total:
+            return means * (n * (n - 1 if statistic.normalisation == "U" else n) / 2)
+        return final_values(statistic, means, dict(self.options))
+
+    def gradients(self, means: Floats) -> Floats:
+        """Return the derivative of each value with respect to each mean, at each row of means: r × p × k."""
+        largest = np.abs(means).max(axis=1, keepdims=True)
+        steps = np.maximum(np.abs(means), largest * 1e-3) * 6e-6 + 1e-300
+        changes = []
+        for c in range(means.shape[1]):
+            step = np.where(np.arange(means.shape[1]) == c, steps, 0.0)
+            with np.errstate(invalid="ignore"):  # where there is no value
+                changes.append((self.values(means + step) - self.values(means - step)) / (2 * steps[:, c : c + 1]))
+        return np.stack(changes, axis=2)
+
+    def standard_errors(self, means: Floats, width: int) -> Floats:
+        """Return each node's standard error of its value, from its means and the products of `width` of them."""
+        return standard_errors(means, self.gradients(means)[:, 0, :width], self.n)
+
+
+def without_diagonal(means: Floats, diagonal: Floats, n: int) -> Floats:
+    """Convert means over all pairs to means over pairs of different rows."""
+    return (n * means - diagonal) / (n - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimand:
+    """A statistic with its options over encoded rows in one place.
+
+    Attributes
+    ----------
+    statistic, options
+        The statistic and the options given for it.
+    x
+        Encoded rows, n × d.
+    level
+        Confidence level of the intervals that nodes report; None: no intervals. Set it with `with_interval`.
+    data
+        Name of the data, for messages and titles.
+    """
+
+    statistic: Statistic
+    x: Floats = field(repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    level: float | None = None
+    data: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Estimand) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @cached_property
+    def _identity(self) -> tuple[object, ...]:
+        content = hashlib.blake2b(np.ascontiguousarray(self.x).tobytes()).digest()
+        return self.statistic, tuple(sorted(self.options.items())), self.level, self.x.shape, content
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.x)
+
+    @cached_property
+    def _parts(self) -> dict[str, dict[str, Any]]:
+        return self.statistic.options_by_part(self.options)
+
+    @property
+    def kernel_options(self) -> dict[str, Any]:
+        """Options of the kernel, complete with defaults."""
+        return self._parts["kernel"]
+
+    @property
+    def final_options(self) -> dict[str, Any]:
+        """Options of the statistic's `final`."""
+        return self._parts.get("final", {})
+
+    @property
+    def json_options(self) -> dict[str, Any]:
+        """Return the options of kernel and `final`, as JSON can hold them: all that a resumed run needs."""
+        named = self.kernel_options | self.final_options
+        return {
+            k: named[k].item() if isinstance(named[k], np.generic) else named[k] for k in self.options if k in named
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the functions of the statistic; empty where they depend on something that cannot be hashed."""
+        statistic = self.tracked
+        try:
+            return compiler.fingerprint(statistic.kernel, statistic.local, statistic.moments, statistic.final)[:16]
+        except compiler.UnstableContentError:
+            return ""
+
+    @cached_property
+    def example(self) -> Any:
+        """Result of the kernel for one pair of rows."""
+        if self.n > 1:
+            return pairs.check_kernel(self.statistic, self.x, self.kernel_options)
+        row = self.x[0].tolist()
+        try:
+            return self.statistic.kernel(row, row, **self.kernel_options)
+        except Exception as error:  # a user's function can raise anything
+            raise InputError(f"{self.statistic.name}: the kernel fails with {type(error).__name__}: {error}") from error
+
+    @property
+    def width(self) -> int:
+        """Number of values that the kernel returns."""
+        return len(as_tuple(self.example))
+
+    @cached_property
+    def tracked(self) -> Statistic:
+        """The statistic whose means nodes estimate: with the products of row means where an interval is wanted."""
+        return self.statistic if self.level is None else with_mean_products(self.statistic, self.width)
+
+    @property
+    def mean_count(self) -> int:
+        """Number of means that nodes estimate."""
+        local = self.tracked.local
+        return self.width if local is None else len(as_tuple(local((1.0,) * self.width)))
+
+    @cached_property
+    def row_means(self) -> Floats:
+        """Exact mean kernel value of each row with all rows, itself included: n × k."""
+        return row_means(row_sums(self.statistic, self.x, self.kernel_options), "V")
+
+    @cached_property
+    def own_row_means(self) -> Floats:
+        """`row_means`, in plain Python where the rows are few, as they are at most nodes of a large network."""
+        if self.n > PLAIN_PAIRS_ROWS:
+            return self.row_means
+        rows, kernel = self.x.tolist(), self.statistic.kernel
+        values = [[as_floats(kernel(a, b, **self.kernel_options)) for b in rows] for a in rows]
+        means: Floats = np.array(values).sum(axis=1) / self.n
+        return means
+
+    @cached_property
+    def own_mean(self) -> Floats:
+        """Exact mean kernel value over all pairs of rows, pairs of a row with itself included: k numbers."""
+        return np.array([column.mean() for column in self.own_row_means.T])
+
+    @cached_property
+    def diagonal(self) -> Floats:
+        """Kernel of each row with itself: n × k."""
+        try:
+            if self.n > MAX_PLAIN_ROWS:
+                return pairs.diagonal(self.statistic, self.x, self.kernel_options)
+            kernel, options = self.statistic.kernel, self.kernel_options
+            return np.array([as_floats(kernel(row, row, **options)) for row in self.x.tolist()])
+        except Exception as error:  # a user's function can raise anything
+            reason = str(error) if isinstance(error, GostaError) else f"{type(error).__name__}: {error}"
+            raise InputError(
+                f"{self.statistic.name}: the kernel of a row with itself fails with {reason}; every node starts with "
+                "its own row as visitor, so define the kernel for equal rows"
+            ) from None
+
+    @cached_property
+    def mean_diagonal(self) -> Floats:
+        """Mean over all rows of the kernel of a row with itself."""
+        return np.array([column.mean() for column in self.diagonal.T])
+
+    @cached_property
+    def moments(self) -> Floats:
+        """Contribution of each row to the moments that the statistic is a function of."""
+        assert self.statistic.moments is not None
+        return apply_to_rows(self.statistic.moments[0], self.x)
+
+    @cached_property
+    def means(self) -> Floats:
+        """Exact values of the means that nodes estimate: of the kernel over all pairs, or of `local` over all rows."""
+        local, rows = self.tracked.local, self.row_means
+        return np.array(
+            [[column.mean() for column in (rows if local is None else apply_to_rows(local, self.row_values(rows))).T]]
+        )
+
+    @cached_property
+    def value_function(self) -> ValueFunction:
+        """Conversion of means to values over these rows."""
+        needed = self.tracked.normalisation == "U" and self.tracked.local is None
+        diagonal = self.mean_diagonal if needed else np.zeros(self.width)
+        return ValueFunction(self.tracked, self.n, diagonal, self.final_options)
+
+    @property
+    def value(self) -> Floats:
+        """Exact value: p numbers. Raises `NumericalError` where it is undefined."""
+        value: Floats = self.value_function.values(self.means)[0]
+        require_finite(self.statistic, self.means, value)
+        return value
+
+    def row_values(self, means: Floats) -> Floats:
+        """Convert row means over all rows to the textbook's normalisation, for each row."""
+        return without_diagonal(means, self.diagonal, self.n) if self.tracked.normalisation == "U" else means
+
+    @property
+    def row_scale(self) -> tuple[float, Floats]:
+        """Factor and offset of `row_values`: the row's mean is multiplied by the first, the second subtracted."""
+        if self.tracked.normalisation == "V":
+            return 1.0, np.zeros((self.n, self.width))
+        return self.n / (self.n - 1), self.diagonal / (self.n - 1)
+
+    def over(self, x: Floats) -> Estimand:
+        """Return the same estimand over other rows."""
+        return replace(self, x=x)
+
+    def with_interval(self, level: float | None) -> Estimand:
+        """Return the estimand with intervals of a confidence level; None: without."""
+        if level is None:
+            return self
+        checked = replace(self, level=check_level(self.statistic, level, self.x))
+        if checked.value_function.values(checked.means).shape[1] > 1:
+            raise InputError(f"{self.statistic.name} has several values; an interval is defined for one")
+        return checked
+
+    def standard_errors(self, means: Floats) -> Floats:
+        """Return each node's standard error of its value, from its means."""
+        return self.value_function.standard_errors(means, self.width)
+
+    def pooled_interval(self) -> tuple[float, float]:
+        """Return the interval computed from all rows in one place."""
+        assert self.level is not None
+        value = self.value_function.values(self.means)[0, 0]
+        low, high = interval_bounds(self.tracked, value, self.standard_errors(self.means)[0], self.level)
+        return float(low), float(high)
+
+    def scatter(self, slopes: Floats) -> float:
+        """Return the mean over all pairs of the squared deviation of kernel values times slopes; cached."""
+        key = slopes.tobytes()
+        if key not in self._scatters:
+            centre = float(self.means[0] @ slopes)
+            total = pairs.sum_of_squares(self.statistic, self.x, self.kernel_options, slopes, centre)
+            self._scatters[key] = total / self.n**2
+        return self._scatters[key]
+
+    @cached_property
+    def _scatters(self) -> dict[bytes, float]:
+        return {}
+
+
+def norms(values: Floats) -> Floats:
+    """Return the Euclidean norm of the last axis."""
+    return np.abs(values[..., 0]) if values.shape[-1] == 1 else np.sqrt((values**2).sum(axis=-1))
+
+
+def scale_of(target: Floats) -> float:
+    """Return what relative errors are relative to: the norm of the exact value, or its mean over the nodes' own."""
+    return float(norms(target).mean())

@@ -1,0 +1,180 @@
+"""A protocol that estimates a statistic on a network: the parts that depend on the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gosta import datasets, graphs
+from gosta.errors import InputError
+from gosta.estimation.estimand import Estimand
+from gosta.estimation.exchange import MAX_SAMPLE_ROWS
+from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
+from gosta.graphs.graph import Graph
+from gosta.protocols import AnyProtocol, Protocol
+from gosta.protocols import find as find_protocol
+from gosta.protocols.protocol import Start
+from gosta.runtime.arrays import Floats
+from gosta.statistics import find as find_statistic
+from gosta.statistics.definition import Statistic, apply_to_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A protocol, what it estimates, where the rows are, and the network.
+
+    Attributes
+    ----------
+    protocol
+        The protocol. For a statistic of plain means it is the protocol's variant that averages moments.
+    estimand
+        Statistic and rows, ordered by node.
+    placement
+        How many rows each node holds.
+    graph
+        The network.
+    """
+
+    protocol: AnyProtocol
+    estimand: Estimand
+    placement: Placement
+    graph: Graph
+
+    @property
+    def averages_moments(self) -> bool:
+        """Whether nodes average moments of their own rows instead of kernel values."""
+        return isinstance(self.protocol, Protocol) and self.protocol.averages_moments
+
+    @property
+    def mean_count(self) -> int:
+        """Number of means that nodes estimate."""
+        return int(self.estimand.moments.shape[1]) if self.averages_moments else self.estimand.mean_count
+
+    @property
+    def visitor_size(self) -> float:
+        """Numbers in a visitor: an observation; or a sample of rows, its correction, its home and their number."""
+        d = int(self.estimand.x.shape[1])
+        if not self.placement.has_tables:
+            return d
+        return float(np.minimum(self.placement.rows, MAX_SAMPLE_ROWS).mean()) * d + self.estimand.width + 2
+
+    @cached_property
+    def target(self) -> Floats:
+        """Exact value, 1 × p; for protocols that estimate row means those of each node, n × k."""
+        if self.protocol.estimates_row_means:
+            return self.estimand.row_values(self.estimand.row_means)
+        return self.estimand.value[None]
+
+    @cached_property
+    def slopes(self) -> Floats:
+        """Derivative of each value with respect to each kernel mean, at the exact means: p × k."""
+        estimand, statistic, n = self.estimand, self.estimand.tracked, self.estimand.n
+        if self.protocol.estimates_row_means or statistic.final is None:
+            scale = n / (n - 1) if statistic.normalisation == "U" else 1.0
+            is_total = statistic.total and not self.protocol.estimates_row_means
+            return scale * (n * n / scale / 2 if is_total else 1.0) * np.eye(estimand.width)
+        slopes: Floats = estimand.value_function.gradients(estimand.means)[0]
+        if not np.isfinite(slopes).all():
+            raise InputError(f"{statistic.name} has no derivative here; its error cannot be predicted")
+        return slopes
+
+    def first_states(self) -> Floats:
+        """Return the states of all nodes at the start: nodes × means × fields."""
+        assert isinstance(self.protocol, Protocol)
+        return np.stack(self.protocol.init(self._start_values(self.protocol.start)), axis=-1)
+
+    def _start_values(self, start: Start) -> Floats:
+        if start is Start.ZERO:
+            return np.zeros((self.placement.nodes, self.mean_count))
+        if start is Start.MOMENTS:
+            return self.placement.node_means(self.estimand.moments)
+        return self.placement.node_means(self.estimand.row_means if start is Start.ROW_MEAN else self.estimand.diagonal)
+
+    def values(self, means: Floats) -> Floats:
+        """Convert estimated means, (runs ×) nodes × k, to values, (runs ×) nodes × p.
+
+        A node that has no value yet (a ratio 0/0) has 0, because protocols start from 0.
+        """
+        flat = means.reshape(-1, means.shape[-1])
+        if self.averages_moments:
+            flat = kernel_means(self.estimand.statistic, flat)
+        if self.protocol.estimates_row_means:
+            values = self.estimand.row_values(means)
+        else:
+            values = self.estimand.value_function.values(flat)
+        return np.where(np.isfinite(values), values, 0.0).reshape(*means.shape[:-1], -1)
+
+    def local_values(self) -> Floats:
+        """Return what each node computes from its own rows only: nodes × p, NaN where that is undefined."""
+        undefined = np.full(self.target.shape[1], np.nan)
+        nodes = [self.estimand.over(x) for x in self.placement.split(self.estimand.x)]
+        return np.array([own.value_function.values(own.means)[0] if own.n > 1 else undefined for own in nodes])
+
+
+def kernel_means(statistic: Statistic, moments: Floats) -> Floats:
+    """Convert means of moments to means of the kernel over all pairs."""
+    assert statistic.moments is not None
+    return apply_to_rows(statistic.moments[1], moments)
+
+
+def protocol_for(
+    protocol: str | AnyProtocol, statistic: Statistic, has_interval: bool, has_tables: bool
+) -> AnyProtocol:
+    """Return the protocol, or its variant for moments; raise `InputError` where it cannot estimate the statistic."""
+    chosen = find_protocol(protocol)
+    if isinstance(chosen, Protocol) and statistic.moments is not None and not has_interval:
+        chosen = chosen.for_moments or chosen
+    can_keep_row_means = isinstance(chosen, Protocol) and chosen.needs_known
+    if (statistic.local is not None or has_interval) and not can_keep_row_means:
+        subject = "an interval requires" if has_interval else f"{statistic.name} is a function of"
+        raise InputError(
+            f"{subject} each row's own mean, which the protocol {chosen.name} does not estimate; use tracking"
+        )
+    if has_tables and not (isinstance(chosen, Protocol) and chosen.supports_tables):
+        raise InputError(
+            f"protocol {chosen.name} supports one row per node only; for several rows per node use tracking, "
+            "gosta-async or averaging"
+        )
+    return chosen
+
+
+def make_setting(
+    protocol: str | AnyProtocol,
+    data: Any,
+    statistic: str | Statistic,
+    graph: Any,
+    seed: int,
+    options: Mapping[str, Any],
+    columns: Any = None,
+    label: Any = None,
+    score: Any = None,
+    drop_missing: bool = False,
+    nodes: int | None = None,
+    deal: str | None = None,
+    by: Any = None,
+    interval: float | None = None,
+) -> Setting:
+    """Make a setting from the arguments of `gosta.simulate`."""
+    chosen = find_statistic(statistic)
+    table = datasets.load(data).select(columns, label, score, drop_missing)
+    if by is not None:
+        table = table.with_sites(by, exclude=nodes is None)
+    if deal is not None and (by is not None or nodes is None):
+        raise InputError(f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random")
+    x, kept = chosen.encode_complete_rows(table, options)
+    placement = Placement(len(x))
+    if by is not None or nodes is not None:
+        if by is not None:
+            order, placement = assign_by_column(table, kept, nodes, seed)
+        else:
+            assert nodes is not None
+            order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
+        x = x[order]
+    estimand = Estimand(chosen, x, options, data=table.name).with_interval(interval)
+    checked = protocol_for(protocol, chosen, interval is not None, placement.has_tables)
+    network = graphs.load(graph, n=placement.nodes, seed=seed)
+    return Setting(checked, estimand, placement, network.check() if isinstance(graph, Graph) else network)
