@@ -23,7 +23,7 @@ PLAIN_PAIRS_ROWS = 64
 MAX_PLAIN_ROWS = 512
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ValueFunction:
     """Converts the means that nodes estimate to values of the statistic over n rows.
 

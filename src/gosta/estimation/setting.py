@@ -23,7 +23,7 @@ from gosta.statistics import find as find_statistic
 from gosta.statistics.definition import Statistic, apply_to_rows
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Setting:
     """A protocol, what it estimates, where the rows are, and the network.
 

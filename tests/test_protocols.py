@@ -1,0 +1,89 @@
+"""Protocols of a user's own: what is checked, and what a saved trace remembers of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import gosta
+from gosta.estimation.setting import make_setting
+from gosta.protocols import Protocol, gosta_async
+from gosta.simulation.runner import Interrupted
+
+
+class State(NamedTuple):
+    z: float
+
+
+def own_meet(me: State, you: tuple[float], fresh: float, row_share: float) -> State:
+    return State(0.9 * (me.z + row_share * (you[0] - me.z)) + 0.1 * fresh)
+
+
+def own_protocol(name: str) -> Protocol:
+    return Protocol(
+        name, "A leaky mean.", "an estimate", State, lambda zero: State(zero), lambda me, tick: (me.z,), own_meet,
+        lambda me, tick: me.z,
+    )  # fmt: skip
+
+
+def test_a_wrong_input_of_meet_is_reported_with_the_right_ones() -> None:
+    def meet(me: State, you: tuple[float], freshest: float) -> State:  # noqa: ARG001
+        return me
+
+    with pytest.raises(gosta.InputError, match=r"'freshest'.*held, fresh, known, exchanges, fewer_exchanges"):
+        replace(gosta_async.protocol, meet=meet)
+    with pytest.raises(gosta.InputError, match=r"init.*zero, held, row_mean, moments"):
+        replace(gosta_async.protocol, init=lambda nothing: nothing)
+
+
+def test_representations_name_the_parts() -> None:
+    assert repr(gosta_async.protocol).startswith("Protocol('gosta-async', keeps an estimate")
+    assert "<b>gosta-async</b>" in gosta_async.protocol._repr_html_()
+    trace = gosta.simulate("iris", "gini-mean-difference", graph="complete", iterations=500, runs=1)
+    assert "mean relative error at the end: " in trace._repr_html_()
+
+
+def test_resuming_needs_the_protocol_of_the_trace(tmp_path: Path) -> None:
+    """A protocol of one's own that has a built-in name is not replaced by the built-in one."""
+    own = own_protocol("gosta-async")
+    settings = {"graph": "complete", "runs": 2}
+    part = gosta.simulate("iris", "gini-mean-difference", protocol=own, iterations=1000, checkpoints=10, **settings)  # type: ignore[arg-type]
+    whole = gosta.simulate("iris", "gini-mean-difference", protocol=own, iterations=2000, checkpoints=20, **settings)  # type: ignore[arg-type]
+    part.save(tmp_path / "part.nc")
+    with pytest.raises(gosta.InputError, match="'gosta-async' is not the one of this trace"):
+        gosta.resume(tmp_path / "part.nc", iterations=2000)
+    resumed = gosta.resume(tmp_path / "part.nc", iterations=2000, protocol=own)
+    np.testing.assert_array_equal(resumed.estimates, whole.estimates)
+    other = gosta.simulate("iris", "gini-mean-difference", protocol=own_protocol("leaky"), iterations=100, runs=1)
+    with pytest.raises(gosta.InputError, match="'leaky' is not built in"):
+        gosta.resume(other, iterations=200)
+
+
+def test_ctrl_c_raises_with_the_partial_trace() -> None:
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(Interrupted) as interrupted:
+        gosta.simulate("iris", "gini-mean-difference", iterations=10**12, checkpoints=10**5, runs=3)
+    timer.join()
+    assert isinstance(interrupted.value, KeyboardInterrupt)
+    trace = interrupted.value.trace
+    assert not trace.is_complete
+    reached = set(trace.resume_data["reached"].tolist())
+    assert len(reached) == 1
+    assert 0 < reached.pop() < 10**12
+
+
+def test_settings_compare_and_hash_by_content() -> None:
+    first, same = (make_setting("tracking", [1.0, 2.0, 4.0], "gini-mean-difference", "complete", 0, {}) for _ in "ab")
+    other = make_setting("tracking", [1.0, 2.0, 5.0], "gini-mean-difference", "complete", 0, {})
+    assert first.estimand == same.estimand != other.estimand
+    assert len({first.estimand, same.estimand, other.estimand}) == 2
+    assert first.placement == same.placement
+    assert len({first, replace(first), other}) == 2
