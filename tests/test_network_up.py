@@ -189,7 +189,7 @@ def test_output_as_json_and_as_text(network: Path, gosta_: Any) -> None:
     code, out, err = gosta_("network", "up", network, "--until", "0.2%")
     assert (code, err) == (0, "")
     assert out.splitlines()[0].split() == [
-        *("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "agreement")
+        *("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "difference")
     ]
     assert "node-1  running  7     1,235      1      0.501     0.4 to 0.625  0.125 %  0.25 %" in out
     assert "mean estimate 0.501, nodes differ from it by at most 0.2 %" in out

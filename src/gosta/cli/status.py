@@ -25,11 +25,11 @@ gosta status my-network/
 
 gosta status my-network/ --json
 """
-HEADING = ("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "agreement")
-DISPENSABLE = ("rows", "epoch", "agreement", "error", "interval")  # columns left out first on a narrow terminal
+HEADING = ("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "difference")
+DISPENSABLE = ("rows", "epoch", "difference", "error", "interval")  # columns left out first on a narrow terminal
 EXPLANATION = (
     "estimate, interval: of the data of all nodes, as known to the node; exchanges: in this epoch",
-    "error: relative error that the node expects; agreement: largest difference from a neighbour's estimate",
+    "error: relative error that the node expects; difference: largest one from a neighbour's estimate",
 )
 AGREEMENT = 0.01  # nodes agree if no estimate is farther from their mean, relative to it
 
@@ -117,4 +117,4 @@ def _text(status: Status) -> str:
         terminal.columns(page.neighbours(status)),
         terminal.definitions(page.events(status)),
     ]
-    return "\n".join([status.node, *filter(None, parts)])
+    return f"{status.node}\n" + "\n\n".join(filter(None, parts))
