@@ -16,16 +16,10 @@ if TYPE_CHECKING:
     from gosta.statistics.exact import Measurement
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta exact breast-cancer --statistic auc --interval 95%
-
 gosta exact patients.csv --statistic auc --score risk --label died
-
 gosta exact incomes.parquet --statistic gini-index --columns income --json
-
 gosta exact table.csv --statistic kendall-tau --columns a,b --option variant=b
-
 gosta exact points.npy --statistic mine.py:huber-scatter
 """
 

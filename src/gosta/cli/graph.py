@@ -16,14 +16,9 @@ if TYPE_CHECKING:
     from gosta.graphs import Graph
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta graph watts-strogatz --n 1599
-
 gosta graph torus --n 1260
-
 gosta graph erdos-renyi --n 100000 --seed 7 --json
-
 gosta graph friends.csv
 """
 DEFAULT_SIZE = 1000

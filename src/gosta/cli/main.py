@@ -61,6 +61,12 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
     return interruptible
 
 
+def _epilog(examples: str) -> str:
+    """Return lines of examples as paragraphs, which is how the help shows them on lines of their own."""
+    title = ["[bold]Examples[/bold]"] if examples and not examples.startswith("\n[bold]") else []
+    return "\n\n".join([*title, *examples.split("\n")[1:]])
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         import gosta
@@ -81,7 +87,7 @@ def _options(
 def _app() -> typer.Typer:
     networks = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
     for name, function, examples in NETWORK_COMMANDS:
-        networks.command(name, epilog=examples)(_command(function))
+        networks.command(name, epilog=_epilog(examples))(_command(function))
     app = typer.Typer(
         name="gosta",
         help="Pairwise statistics (AUC, Gini, Kendall's tau, ...) of data that cannot be collected in one place.",
@@ -95,7 +101,7 @@ def _app() -> typer.Typer:
     )
     for section, commands in COMMANDS.items():
         for name, function, examples in commands:
-            app.command(name, epilog=examples, rich_help_panel=section)(_command(function))
+            app.command(name, epilog=_epilog(examples), rich_help_panel=section)(_command(function))
     app.add_typer(
         networks,
         name="network",

@@ -20,33 +20,20 @@ if TYPE_CHECKING:
     from gosta.net.deploy.plan import Goal, Plan
 
 INIT_EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta network init my-network/ --data breast-cancer
-
 gosta network init my-network/ --data patients.csv --statistic auc --score risk --label died --nodes 20 --deal even
-
 gosta network init my-network/ --statistic auc --score risk --label diagnosis --classes benign,malignant --nodes 5
 """
 ADD_EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta network add my-network/
-
 gosta network add my-network/ --data rows.csv --neighbours node-1,node-2
 """
 CERTIFY_EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta network certify my-network/
-
 gosta network certify my-network/ node-3
 """
 REMOVE_EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta network remove my-network/ node-3
-
 gosta network remove my-network/ node-3 --delete
 """
 

@@ -11,10 +11,7 @@ import typer
 from gosta.errors import GostaError
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta node my-network/node-3/
-
 gosta node /srv/gosta 2>> node.jsonl
 """
 

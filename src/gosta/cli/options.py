@@ -86,6 +86,11 @@ class Simulation:
     runs: Runs = 10
     seed: Seed = 0
 
+    def settings(self) -> dict[str, Any]:
+        """Return arguments of `gosta.simulate`."""
+        settings = {name: getattr(self, name) for name in ("graph", "iterations", "runs", "seed")}
+        return settings | {"options": statistic_options(self.option)}
+
 
 @dataclass(frozen=True)
 class Placement:

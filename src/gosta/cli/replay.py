@@ -11,8 +11,6 @@ import typer
 from gosta.cli import options
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta replay my-network/
 """
 

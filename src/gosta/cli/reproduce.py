@@ -16,12 +16,8 @@ if TYPE_CHECKING:
     from gosta.experiments.paper.model import CompletedExperiment
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta reproduce
-
 gosta reproduce figure3a --runs 10
-
 gosta reproduce figure2 figure4 --data breast-cancer --out stand-in
 """
 RUNS = 50  # the paper's

@@ -18,22 +18,13 @@ if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta run
-
 gosta run iris --statistic gini-mean-difference --graph torus --protocol gosta-async,gosta-sync,u2
-
 gosta run wine-quality-red --statistic within-cluster-scatter --graph torus --iterations 200000 --runs 50 --out wine.nc
-
 gosta run --resume wine.nc --iterations 400000
-
 gosta run --protocol gosta-sync,u2 --log --bound
-
 gosta run --nodes 20 --protocol tracking,gosta-async
-
 gosta run --nodes 20 --interval 95%
-
 gosta run --nodes 20 --by 'mean radius' --until 1%
 """
 
@@ -137,20 +128,14 @@ def _simulate(data: str, simulation: Simulation, placement: options.Placement, r
     protocols = [find(name.strip()) for name in dict.fromkeys(simulation.protocol.split(",")) if name.strip()]
     if not protocols:
         raise InputError(f"protocol = {simulation.protocol!r} has no name; 'gosta protocols' lists them")
-    settings: dict[str, Any] = {
-        "graph": simulation.graph,
-        "iterations": simulation.iterations,
-        "runs": simulation.runs,
-        "seed": simulation.seed,
+    settings = {
+        **simulation.settings(),
+        **vars(placement),
         "checkpoints": simulation.checkpoints,
         "spacing": "log" if simulation.log else "linear",
         "engine": simulation.engine,
         "until": options.error_target(simulation.until),
         "interval": options.confidence_level(simulation.interval),
-        "nodes": placement.nodes,
-        "deal": placement.deal,
-        "by": placement.by,
-        "options": options.statistic_options(simulation.option),
     }
     chosen = rows.select(rows.load(data))
     traces: list[Trace] = []

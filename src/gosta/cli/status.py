@@ -17,12 +17,8 @@ if TYPE_CHECKING:
     from gosta.net.node.status import Status
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta status my-network/node-3
-
 gosta status my-network/
-
 gosta status my-network/ --json
 """
 HEADING = ("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "difference")

@@ -15,27 +15,16 @@ from gosta.errors import InputError
 
 EXAMPLES = """
 [bold]A study[/bold] is a file of lists; every combination is a job:
-
 data = ["breast-cancer", "wine"]
-
 statistic = "gini-mean-difference"
-
 graph = \\["complete", "watts-strogatz"]
-
 protocol = \\["gosta-async", "gosta-sync", "u2"]
-
 n = \\[100, 150]
-
 seeds = 5
-
 [bold]Examples[/bold]
-
 gosta sweep study.toml
-
 gosta sweep study.toml --workers 4 --out results --plot study.pdf
-
 gosta sweep study.toml --backend dask --scheduler tcp://head:8786
-
 gosta sweep study.toml --backend ray --scheduler auto
 """
 

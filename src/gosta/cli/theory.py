@@ -18,12 +18,8 @@ if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta theory
-
 gosta theory breast-cancer --statistic auc --graph torus --n 560 --protocol gosta-async
-
 gosta theory wine-quality-red --statistic within-cluster-scatter --graph watts-strogatz --protocol u2 --out u2.pdf
 """
 SHOWN_CHECKPOINTS = 7  # of the 60 that are simulated
@@ -62,15 +58,9 @@ def theory(
 
     rule, statistic = find(simulation.protocol.strip()), options.find_statistic(simulation.statistic)
     formula_for(rule, EXPECTATIONS, "theory")
-    settings: dict[str, Any] = {
-        "graph": simulation.graph,
-        "iterations": simulation.iterations,
-        "runs": simulation.runs,
-        "seed": simulation.seed,
-        "options": options.statistic_options(simulation.option),
-    }
     chosen = rows.select(rows.load(data))
-    trace = gosta.simulate(chosen, statistic, protocol=rule, spacing="log", checkpoints=60, **settings)
+    settings = {"spacing": "log", "checkpoints": 60, **simulation.settings()}
+    trace = gosta.simulate(chosen, statistic, protocol=rule, **settings)
     setting = setting_of(trace)
     found = error_curves(setting, trace.iterations)
     record = _record(trace, setting, found)

@@ -19,17 +19,11 @@ if TYPE_CHECKING:
     from gosta.net.deploy.query import View
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta network up my-network/
-
 gosta network up my-network/ --until 1%
-
 gosta network up my-network/ --for 60 --json
 """
 DOWN_EXAMPLES = """
-[bold]Examples[/bold]
-
 gosta network down my-network/
 """
 PRINT_SECONDS = 5.0  # between two tables where the output is no terminal

@@ -49,11 +49,8 @@ def record(trace: Trace) -> RunRecord:
     reached = np.isfinite(data["mean"].values)
     last = int(reached.any(axis=0).sum()) - 1
     until = info.until
-    runs = (
-        np.flatnonzero(reached.any(axis=1) if until is not None else reached[:, last])
-        if last >= 0
-        else np.array([], int)
-    )
+    kept = reached.any(axis=1) if until is not None or last < 0 else reached[:, last]
+    runs = np.flatnonzero(kept)  # before the first checkpoint: none
     at = reached[runs].sum(axis=1) - 1  # the last checkpoint of each of these runs
 
     def mean(name: str) -> Any:
