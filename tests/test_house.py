@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import gosta
@@ -17,6 +21,8 @@ SOURCE = ROOT / "src" / "gosta"
 GROUND = ["errors", "runtime", "views"]
 FIRST = [*GROUND, "datasets", "graphs", "statistics", "protocols"]
 ROOMS = [*FIRST, "estimation", "theory", "schedule", "net", "simulation", "experiments", "cli"]
+# Inside net: a folder may import those named before it.
+NET = ["names", "addresses", "limits", "config", "transport", "protocol", "storage", "node", "deploy", "audit"]
 APART = {"net", "simulation"}  # what a network does, a simulation must not need, nor the other way round
 
 
@@ -45,6 +51,41 @@ def test_imports_go_down_only() -> None:
             assert room(name) == inside or not {room(name), inside} <= APART, f"{path.name} ({inside}) imports {name}"
             checked += 1
     assert checked > 20
+
+
+def test_imports_inside_net_go_down_only() -> None:
+    for path in (SOURCE / "net").rglob("*.py"):
+        inside = path.relative_to(SOURCE / "net").with_suffix("").parts[0]
+        for name in imported(path):
+            if room(name) == "net" and inside != "__init__":
+                folder = name.split(".")[2]
+                assert NET.index(folder) <= NET.index(inside), f"{path.name} ({inside}) imports {name}"
+
+
+def test_reading_rows_does_not_import_the_protocol() -> None:
+    code = "import sys, gosta.net.node.rows; print([m for m in sys.modules if m.startswith('gosta.net.protocol')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
+def imported_at_start(body: list[ast.stmt], modules: set[str]) -> Iterator[str]:
+    """Yield the modules that are imported when a module is: not inside functions, nor for type checking."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            full = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in modules else node.module for name in full)
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.ClassDef) and "TYPE_CHECKING" not in ast.dump(node):
+            yield from imported_at_start(node.body, modules)
+
+
+def test_no_import_cycles() -> None:
+    paths = {path.relative_to(SOURCE.parent).with_suffix("").parts: path for path in SOURCE.rglob("*.py")}
+    trees = {".".join(parts).removesuffix(".__init__"): ast.parse(path.read_text()) for parts, path in paths.items()}
+    graph = {name: set(imported_at_start(tree.body, set(trees))) & set(trees) - {name} for name, tree in trees.items()}
+    assert sum(map(len, graph.values())) > 200
+    list(TopologicalSorter(graph).static_order())  # raises CycleError
 
 
 def test_public_names() -> None:

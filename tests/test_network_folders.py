@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -312,3 +314,30 @@ def test_changes_for_folders_elsewhere_are_printed(gosta_: Any, tmp_path: Path, 
     code, out, _ = gosta_("network", "remove", folder, "node-2")
     assert code == 0
     assert f'in [neighbours]: node-0 = "{where["node-0"]}", node-5 = "{where["node-5"]}"' in out
+
+
+WITHOUT_FCNTL = """
+import sys
+sys.modules["fcntl"] = None  # as on Windows
+from gosta.cli.main import main
+sys.argv = ["gosta", *sys.argv[1:]]
+main()
+"""
+
+
+def test_without_file_locks_networks_can_be_made_but_not_run(tmp_path: Path, port: int) -> None:
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", WITHOUT_FCNTL, *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    folder = tmp_path / "net"
+    made = run("network", "init", folder, "--data", "breast-cancer", "--port", port)
+    assert made.returncode == 0, made.stderr
+    for arguments in (["add", folder], ["remove", folder, "node-1"], ["certify", folder]):
+        changed = run("network", *arguments)
+        assert changed.returncode == 0, changed.stderr
+    for arguments in (["node", folder / "node-0"], ["network", "up", folder], ["network", "down", folder]):
+        failed = run(*arguments)
+        assert failed.returncode == 2
+        assert "running nodes is supported on Linux and macOS only" in failed.stderr
+        assert failed.stderr.count("\n") == 1
