@@ -27,7 +27,7 @@ def replay(
     if as_json:
         print(json.dumps(found._asdict()))
     else:
-        print(f"{found.exchanges:,} exchanges of {found.nodes} nodes replayed in the simulator")
+        print(f"{found.exchanges:,} exchanges of {found.nodes} nodes replayed")
         print(
             f"states differ at {', '.join(found.differing)}"
             if found.differing
