@@ -1,4 +1,4 @@
-"""``gosta replay``: the recorded exchanges of a real network, in the simulator."""
+"""``gosta replay``: the recorded exchanges of a real network, computed again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def replay(
     folder: Annotated[Path, typer.Argument(help="The network's folder; its nodes must be stopped.")],
     as_json: options.Json = False,
 ) -> None:
-    """Replay the recorded exchanges of a network in the simulator, and compare all states bit for bit."""
+    """Compute the recorded exchanges of a network again, and compare all states bit for bit."""
     from gosta.net.audit.replay import replay as again
     from gosta.net.audit.verify import load_journals
 
