@@ -119,7 +119,7 @@ def test_a_neighbour_of_another_wire_version_is_a_mismatch() -> None:
     network, _ = make_network("auc", columns=None)
     network.clock.run(1.0)
     node = network.nodes["node-0"]
-    exchanges = node.peer.site.meetings
+    exchanges = node.peer.estimator.exchanges
     for message in (["offer", 99, "a field that this version does not have"], ["ping", 1, "", "", 0, 0]):
         link = node.links["node-1"]
         node._mismatches.clear()
@@ -127,4 +127,4 @@ def test_a_neighbour_of_another_wire_version_is_a_mismatch() -> None:
         (neighbour,) = (one for one in node.status().neighbours if one.name == "node-1")
         assert neighbour.mismatch == "version"
     assert node.counters["rejected: version"] == 2
-    assert node.peer.site.meetings == exchanges
+    assert node.peer.estimator.exchanges == exchanges
