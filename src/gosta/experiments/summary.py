@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gosta.experiments.study import AXES, Job
 from gosta.runtime.extras import require
 from gosta.views import numbers, terminal
-from gosta.views.plots import COLOURS, ErrorCurve, draw_curve, matplotlib, new_figure
+from gosta.views.plots import COLOURS, ErrorCurve, draw_curve, matplotlib, new_figure, set_scales
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,14 +157,9 @@ def _draw_mean(ax: Any, curves: pd.DataFrame, scale: int, colour: Any, band: boo
 
 def _set_scales(ax: Any, here: pd.DataFrame) -> None:
     if (here["error"] > 0).any():
-        ax.set_yscale("log")
-    if len(here) and (here["spacing"] == "log").all():
-        ax.set_xscale("log")
-    else:
-        ax.xaxis.set_major_formatter(matplotlib("ticker").EngFormatter())
+        set_scales(ax, here["relative"].all(), (here["spacing"] == "log").all())
     if here.empty:
         ax.text(0.5, 0.5, "no result", transform=ax.transAxes, ha="center", va="center", fontsize=8, color="0.5")
-    ax.grid(alpha=0.3, linewidth=0.5)
     ax.tick_params(labelsize=7, which="both")
 
 
