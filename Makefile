@@ -42,7 +42,7 @@ gallery: .venv/installed  ## the paper in full, into docs/gallery.md
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "gosta needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[dev,paper]'
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
 	@touch $@
 
 clean:

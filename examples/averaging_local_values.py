@@ -19,14 +19,15 @@ STATISTICS = {"auc": ["risk"], "kendall-tau": ["risk", "size"], "gini-mean-diffe
 
 
 def local_values(patients: dict[str, NDArray[Any]], order: NDArray[np.int64], name: str) -> list[float]:
-    """The statistic at each hospital that has one: where all patients are of one class there is no AUC."""
-    values = []
+    """Return the statistic at each hospital that has one: where all patients are of one class there is no AUC."""
+    found = []
     for rows in np.array_split(order, HOSPITALS):
         try:
-            values.append(gosta.exact({k: v[rows] for k, v in patients.items()}, name, columns=STATISTICS[name]))
+            local = {column: values[rows] for column, values in patients.items()}
+            found.append(float(gosta.exact(local, name, columns=STATISTICS[name])))
         except gosta.InputError:
             continue
-    return values
+    return found
 
 
 def main() -> None:

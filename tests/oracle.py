@@ -1,4 +1,4 @@
-"""A statistic by its definition: the double loop in plain Python, the oracle for everything faster."""
+"""The oracle of all faster code: a statistic by its definition, as a double loop in plain Python."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gosta.statistics.definition import as_tuple
 
 
 def by_definition(statistic: Statistic, x: Floats, normalisation: str | None = None, **options: Any) -> Any:
+    """Return the value of a statistic over encoded rows."""
     parts = statistic.options_by_part(options)
     rows = x.tolist()
     n = len(rows)

@@ -21,7 +21,7 @@ LABELLED = {"a": [1.0, 2.0, 3.0], "b": [3.0, 2.0, 5.0], "label": ["x", "y", "x"]
 
 
 def assert_rejected(message: str, *args: Any, **kwargs: Any) -> None:
-    with pytest.raises(gosta.InputError) as caught:
+    with pytest.raises(gosta.GostaError) as caught:
         gosta.exact(*args, **kwargs)
     assert "\n" not in str(caught.value)
     assert re.search(message, str(caught.value)), str(caught.value)
@@ -31,9 +31,9 @@ def test_names() -> None:
     assert_rejected("unknown statistic 'acu'; did you mean 'auc'", LABELLED, "acu")
     assert_rejected("unknown data set or file 'breast-cancr'; did you mean 'breast-cancer'", "breast-cancr", "auc")
     assert_rejected("no such file: nowhere.csv", "nowhere.csv", "auc")
-    assert_rejected("ending '.xls' is none of .csv", "table.xls", "auc")
+    assert_rejected("suffix '.xls' is none of .csv", "table.xls", "auc")
     assert_rejected("unknown column of the data 'c'; there are: a, b, label", LABELLED, "variance", columns="c")
-    assert_rejected("column 7 asked for, the data has 3", LABELLED, "variance", columns=7)
+    assert_rejected("column 7 requested, the data has 3", LABELLED, "variance", columns=7)
     assert_rejected("kendall-tau has no option 'kind'; its options are: variant='a'", LABELLED, "kendall-tau", kind="b")
     assert_rejected("variant = 'c' must be 'a' or 'b'", LABELLED, "kendall-tau", columns=["a", "b"], variant="c")
     assert_rejected("neither a name nor a statistic", LABELLED, max)
@@ -51,7 +51,7 @@ def test_shapes() -> None:
         "variance: needs one column; the data has 2 .*columns=\\['a'\\]", {"a": [1, 2], "b": [3, 4]}, "variance"
     )
     assert_rejected("needs columns for first, second", [1.0, 2.0], "kendall-tau")
-    assert_rejected("each column may stand there once", LABELLED, "kendall-tau", columns=["a", "a"])
+    assert_rejected("give each column once", LABELLED, "kendall-tau", columns=["a", "a"])
     assert_rejected("columns is empty", LABELLED, "kendall-tau", columns=[])
     assert_rejected("split = 3", LABELLED, "distance-correlation", columns=["a", "b"], split=3)
     assert_rejected("no columns besides label and score", {"label": [0, 1, 0, 1]}, "auc")
@@ -60,7 +60,7 @@ def test_shapes() -> None:
     assert_rejected(r"with shape \(\)", np.array((1.0, 2.0), dtype=[("a", float), ("b", float)]), "covariance")
     assert_rejected(r"with shape \(2, 2\)", np.zeros((2, 2), dtype=[("a", float), ("b", float)]), "covariance")
     assert_rejected("score has 2 values, the data has 3 rows", LABELLED, "auc", score=[1, 2])
-    assert_rejected("score and columns are both given: choose one of the two", LABELLED, "auc", score="a", columns="b")
+    assert_rejected("score and columns are both given: give one of the two", LABELLED, "auc", score="a", columns="b")
     for columns in ([None], [1.5], 1.5, True):
         assert_rejected("neither a column's name nor its position", LABELLED, "variance", columns=columns)
     assert_rejected("label has 2 values, the data has 3 rows", LABELLED, "auc", label=[0, 1])
@@ -101,7 +101,7 @@ def test_labels() -> None:
 
 def test_numbers_too_large_to_compute_with() -> None:
     large = {"a": [1e300, 2e300, 3e300], "b": [1e300, 2e300, 1e300], "label": [0, 1, 1]}
-    assert_rejected("too large to be made a score", large, "auc")
+    assert_rejected("too large for a score", large, "auc")
     assert_rejected("bandwidth = inf must be", large, "mmd")
     assert_rejected("too far from the centroids", large, "within-cluster-scatter", centroids="class-means")
 
@@ -169,7 +169,7 @@ def test_intervals() -> None:
 
 def test_loading() -> None:
     for arguments, message in [
-        ({"source": "iris", "n": 151}, "n = 151 rows asked for, iris has 150"),
+        ({"source": "iris", "n": 151}, "n = 151 rows requested, iris has 150"),
         ({"source": "iris", "n": 0}, "n = 0 must be a whole number, 1 or more"),
         ({"source": "iris", "n": 2.5}, "n = 2.5 must be a whole number"),
         ({"source": "iris", "n": "5"}, "n = '5' must be a whole number"),
@@ -177,8 +177,8 @@ def test_loading() -> None:
         ({"source": "iris", "n": np.int64(-5)}, "n = .*-5.* must be a whole number"),
         ({"source": "lognormal", "seed": -1}, "seed = -1 must be a whole number, 0 or more"),
         ({"source": "lognormal", "seed": 1.5}, "seed = 1.5 must be a whole number"),
-        ({"source": "iris", "seed": 1}, "seed = 1 goes with synthetic data only, not with 'iris'"),
-        ({"source": "iris", "path": "x"}, "goes with the data sets wine-quality-red, svmguide3 only"),
+        ({"source": "iris", "seed": 1}, "seed = 1 is for synthetic data only, not for 'iris'"),
+        ({"source": "iris", "path": "x"}, "is for the data sets wine-quality-red, svmguide3 only"),
         ({"source": "svmguide3", "path": "nowhere"}, "no such file: nowhere"),
         ({"source": "lognormal", "n": 10**13}, "GiB of memory"),
     ]:
@@ -207,7 +207,11 @@ def test_loading() -> None:
         ("a.csv.gz", gzip.compress(b"a\n1\n2\n")[:-9], "cannot read .*a.csv.gz"),
     ],
 )
-def test_broken_files(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("max_plain_bytes", [-1, 1 << 30], ids=["arrow", "csv module"])
+def test_broken_files(
+    name: str, content: bytes, message: str, max_plain_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gosta.datasets.files.MAX_PLAIN_BYTES", max_plain_bytes)
     path = tmp_path / name
     path.write_bytes(content)
     assert_rejected(message, path, "variance")

@@ -211,7 +211,7 @@ def test_bound_draws_theory_over_runs(run, tmp_path: Path) -> None:  # type: ign
         (["theory", "-p", "flooding"], "there is no theory for flooding"),
         (["theory", "--out", "nowhere/x.png"], "there is no folder nowhere"),
         (["theory", "--out", "x.txt"], "must end in .png, .svg or .pdf"),
-        (["theory", "--n", "569", "-g", "torus"], "make no rectangle"),
+        (["theory", "--n", "569", "-g", "torus"], "do not fill a rectangle"),
     ],
 )
 def test_theory_rejects_input_in_one_line(run, arguments: list[str], words: str) -> None:  # type: ignore[no-untyped-def]

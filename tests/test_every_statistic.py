@@ -1,6 +1,8 @@
-"""One contract for every statistic in the table; a new one is tested by being there."""
+"""One contract for every registered statistic; a new one is tested without further code."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from oracle import by_definition
 
 import gosta
 from gosta.datasets import Data, load
-from gosta.errors import InputError
+from gosta.errors import GostaError, InputError, MissingExtraError, NumericalError
+from gosta.runtime import extras
 from gosta.runtime.arrays import Floats
 from gosta.statistics import STATISTICS, Statistic
 from gosta.statistics import pairs as all_pairs
@@ -26,8 +29,8 @@ NAMES = {
 }  # fmt: skip
 
 
-def table(rows: list[tuple[float, ...]]) -> Data:
-    """Data every statistic can use: two non-negative columns, classes, and an event column."""
+def make_data(rows: list[tuple[float, ...]]) -> Data:
+    """Make data that every statistic can use: two non-negative columns, classes, and an event column."""
     x = np.array(rows, dtype=float)
     columns = {"first": x[:, 0], "second": x[:, 1], "label": x[:, 2] > 0, "event": x[:, 3] > 0}
     columns |= {"value": x[:, 0], "time": x[:, 0], "score": x[:, 1]}
@@ -51,7 +54,7 @@ def encoded(statistic: Statistic, data: Data) -> Floats:
         raise
 
 
-def test_all_that_were_promised_are_there() -> None:
+def test_names_and_summaries() -> None:
     assert {s.name for s in BUILT_IN} == NAMES
     assert all(s.summary.endswith(".") and "\n" not in s.summary for s in BUILT_IN)
 
@@ -62,12 +65,12 @@ def test_all_that_were_promised_are_there() -> None:
 def test_value_is_the_double_loop(
     statistic: Statistic, normalisation: Normalisation, rows: list[tuple[float, ...]]
 ) -> None:
-    data = table(rows)
+    data = make_data(rows)
     x = encoded(statistic, data)
     try:
         wanted = by_definition(statistic, x, normalisation)
     except ZeroDivisionError:
-        with pytest.raises(InputError, match="not defined"):
+        with pytest.raises(NumericalError, match="not defined"):
             measure(data, statistic, normalisation)
         return
     got = measure(data, statistic, normalisation).value
@@ -86,7 +89,7 @@ def test_value_is_the_double_loop(
 @every
 @given(rows=many_rows(coarse) | many_rows(fine))
 def test_fast_row_sums_are_those_of_all_pairs(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
-    x = encoded(statistic, table(rows))
+    x = encoded(statistic, make_data(rows))
     fast = statistic.fast(x) if statistic.fast else None
     if fast is None:
         return
@@ -101,7 +104,7 @@ def test_fast_row_sums_are_those_of_all_pairs(statistic: Statistic, rows: list[t
 @every
 @given(rows=st.lists(st.tuples(coarse, coarse, flag, flag), min_size=2, max_size=2))
 def test_kernel_is_symmetric_unless_local(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
-    x, y = encoded(statistic, table(rows)).tolist()
+    x, y = encoded(statistic, make_data(rows)).tolist()
     if statistic.local is None:
         assert statistic(x, y) == statistic(y, x)
 
@@ -111,7 +114,7 @@ def test_interval_is_the_jackknife(statistic: Statistic) -> None:
     """Leaving rows out one by one, each sample on its own, gives the standard error."""
     rng = np.random.default_rng(3)
     rows = [tuple(row) for row in np.round(np.column_stack([rng.gamma(2, 1, (17, 2)), rng.integers(0, 2, (17, 2))]), 1)]
-    data = table(rows)
+    data = make_data(rows)
     if statistic.total:
         with pytest.raises(InputError, match="is a count"):
             measure(data, statistic, interval=0.9)
@@ -133,28 +136,52 @@ def test_interval_is_the_jackknife(statistic: Statistic) -> None:
 
 @every
 def test_rows_in_any_order_and_any_block(statistic: Statistic, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The value does not depend on the order of rows, nor on how the work is cut."""
+    """The value does not depend on the order of rows, nor on the size of blocks."""
     rng = np.random.default_rng(4)
     rows = [tuple(row) for row in np.column_stack([rng.gamma(2, 1, (90, 2)), rng.integers(0, 2, (90, 2))])]
-    once = measure(table(rows), statistic).value
-    monkeypatch.setattr(all_pairs, "NUMBERS_A_BLOCK", 700)
-    monkeypatch.setattr(all_pairs, "NUMBERS_A_TILE", 32)
-    again = measure(table([rows[i] for i in rng.permutation(90)]), statistic).value
+    once = measure(make_data(rows), statistic).value
+    monkeypatch.setattr(all_pairs, "NUMBERS_PER_BLOCK", 700)
+    monkeypatch.setattr(all_pairs, "NUMBERS_PER_TILE", 32)
+    again = measure(make_data([rows[i] for i in rng.permutation(90)]), statistic).value
     assert again == pytest.approx(once, rel=1e-12)
 
 
 @every
-def test_two_rows_are_enough_or_said_not_to_be(statistic: Statistic) -> None:
-    data = table([(1.0, 2.0, 0, 1), (3.0, 5.0, 1, 1)])
+@pytest.mark.parametrize("interval", [None, 0.9])
+def test_without_numba_the_value_is_the_same(
+    statistic: Statistic, interval: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if statistic.total and interval is not None:
+        return
+    rng = np.random.default_rng(5)
+    rows = [tuple(row) for row in np.column_stack([rng.gamma(2, 1, (40, 2)), rng.integers(0, 2, (40, 2))])]
+    data = make_data(rows)
+    compiled: Any = [measure(data, statistic, norm, interval).value for norm in ("U", "V")]
+    monkeypatch.setattr(extras, "is_installed", lambda module: module != "numba")
+    plain: Any = [measure(data, statistic, norm, interval).value for norm in ("U", "V")]
+    np.testing.assert_allclose(plain, compiled, rtol=1e-14)
+
+
+def test_without_numba_many_rows_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "is_installed", lambda module: module != "numba")
+    x = np.random.default_rng(0).normal(size=(10_000, 2))
+    with pytest.raises(MissingExtraError, match=r"10000 rows .*pip install 'gosta\[fast\]'"):
+        gosta.exact(x, "mean-pairwise-distance")
+    assert gosta.exact(x, "spearman-rho") == pytest.approx(0.0, abs=0.05)
+
+
+@every
+def test_two_rows_give_a_value_or_an_error(statistic: Statistic) -> None:
+    data = make_data([(1.0, 2.0, 0, 1), (3.0, 5.0, 1, 1)])
     try:
         value = measure(data, statistic).value
-    except InputError as error:
+    except GostaError as error:
         assert statistic.name in str(error)
     else:
         assert np.isfinite(value)
 
 
-def test_named_data_fit_their_statistics() -> None:
+def test_synthetic_data_have_known_values() -> None:
     assert gosta.exact(load("survival", n=50), "concordance-index") > 0.5
     assert gosta.exact(load("lognormal", n=10_000), "gini-index") == pytest.approx(0.5205, abs=0.02)
     assert gosta.exact(load("two-gaussians", n=10_000), "auc") == pytest.approx(0.8413, abs=0.02)

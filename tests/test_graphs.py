@@ -25,7 +25,7 @@ from scipy import sparse, stats
 from gosta import graphs
 from gosta.cli.graph import graph as show
 from gosta.errors import InputError
-from gosta.graphs import families
+from gosta.graphs import drawing, families
 from gosta.graphs.graph import Graph, pair_numbers, pairs_from_numbers
 
 nx: Any = importlib.import_module("networkx")
@@ -108,11 +108,11 @@ def relabelled(theirs: Any) -> set[tuple[int, int]]:
     ],
     ids=lambda graph: graph.name if isinstance(graph, Graph) else "",
 )
-def test_the_same_edges_as_networkx(ours: Graph, theirs: Any) -> None:
+def test_edges_equal_those_of_networkx(ours: Graph, theirs: Any) -> None:
     assert pair_set(ours) == relabelled(theirs)
 
 
-def test_watts_strogatz_is_that_of_networkx() -> None:
+def test_watts_strogatz_agrees_with_networkx() -> None:
     ours, theirs = np.zeros(12), np.zeros(12)
     for seed in range(40):
         graph = graphs.watts_strogatz(200, 5, 0.3, seed=seed)
@@ -141,7 +141,7 @@ def test_dense_watts_strogatz_has_all_its_edges(n: int, k: int) -> None:
         assert graphs.watts_strogatz(n, k, 0.9, seed=seed).check().m == n * (k // 2)
 
 
-def test_erdos_renyi_has_the_right_number_of_edges_and_joins_all_pairs_alike() -> None:
+def test_erdos_renyi_edges_are_uniform() -> None:
     n, p, seeds = 12, 0.5, 2000
     count = np.zeros(n * (n - 1) // 2)
     for seed in range(seeds):
@@ -155,7 +155,7 @@ def test_erdos_renyi_has_the_right_number_of_edges_and_joins_all_pairs_alike() -
     assert abs(count.mean() / seeds - p) < 0.01
 
 
-def test_random_regular_joins_all_pairs_alike() -> None:
+def test_random_regular_edges_are_uniform() -> None:
     n, seeds = 9, 2000
     for degree in (4, 6):
         count = np.zeros(n * (n - 1) // 2)
@@ -168,7 +168,7 @@ def test_random_regular_joins_all_pairs_alike() -> None:
         assert np.abs(count - seeds * share).max() < bound * np.sqrt(seeds * share * (1 - share))
 
 
-def test_barabasi_albert_grows_like_that_of_networkx() -> None:
+def test_barabasi_albert_agrees_with_networkx() -> None:
     ours = np.array([graphs.barabasi_albert(300, 2, seed=seed).degrees for seed in range(60)])
     theirs = np.array([[d for _, d in nx.barabasi_albert_graph(300, 2, seed=seed).degree] for seed in range(60)])
     assert (ours.sum(axis=1) == theirs.sum(axis=1)).all()
@@ -187,13 +187,31 @@ def test_geometric_joins_near_points() -> None:
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_a_seed_is_a_graph(name: str) -> None:
+def test_the_seed_determines_the_graph(name: str) -> None:
     one, same, other = (graphs.make(name, 80, seed=seed).edges for seed in (1, 1, 2))
     assert one is not None
     assert same is not None
     assert other is not None
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
+
+
+def test_barabasi_albert_is_the_same_compiled_and_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = graphs.barabasi_albert(500, 3, seed=4)
+    monkeypatch.setattr(drawing, "MAX_PLAIN_ENDS", 0)
+    compiled = graphs.barabasi_albert(500, 3, seed=4)
+    np.testing.assert_array_equal(plain.edges, compiled.edges)
+
+
+@given(st.integers(2, 40), st.data())
+def test_components_agree_with_networkx(n: int, data: st.DataObject) -> None:
+    node = st.integers(0, n - 1)
+    edges = data.draw(st.lists(st.tuples(node, node).filter(lambda pair: pair[0] != pair[1]), max_size=60))
+    theirs = nx.Graph(edges)
+    theirs.add_nodes_from(range(n))
+    graph = Graph("drawn", n, np.array(edges, dtype=np.int32).reshape(-1, 2))
+    wanted = sorted((len(part) for part in nx.connected_components(theirs)), reverse=True)
+    assert graph.components().tolist() == wanted
 
 
 def test_a_random_graph_is_redrawn_until_connected() -> None:
@@ -247,7 +265,7 @@ def test_draws_follow_weights() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 12])
-def test_draws_of_the_complete_graph_cover_all_pairs_alike(n: int) -> None:
+def test_draws_of_the_complete_graph_are_uniform(n: int) -> None:
     drawn = graphs.complete(n).draw(np.random.default_rng(9), 100_000)
     count = np.zeros((n, n))
     np.add.at(count, (drawn[:, 0], drawn[:, 1]), 1)
@@ -264,7 +282,7 @@ def test_draws_of_the_complete_graph_cover_all_pairs_alike(n: int) -> None:
         graphs.from_edges([[0, 1], [1, 2]], weights=[1, 3]),
     ],
 )
-def test_blocks_join_into_one(graph: Graph) -> None:
+def test_two_blocks_equal_one_block(graph: Graph) -> None:
     one, two = np.random.default_rng(3), np.random.default_rng(3)
     blocks = np.concatenate([graph.draw(one, size) for size in (1, 0, 7, 92)])
     assert np.array_equal(blocks, graph.draw(two, 100))
@@ -301,7 +319,7 @@ def connected(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[float]]
 
 
 @given(connected(), st.booleans())
-def test_edges_go_in_and_come_out(parts: tuple[int, list[tuple[int, int]], list[float]], weighted: bool) -> None:
+def test_edges_round_trip(parts: tuple[int, list[tuple[int, int]], list[float]], weighted: bool) -> None:
     n, edges, weights = parts
     graph = graphs.from_edges(edges, weights=weights if weighted else None)
     assert (graph.n, graph.m) == (n, len(edges))
@@ -318,7 +336,7 @@ def test_edges_go_in_and_come_out(parts: tuple[int, list[tuple[int, int]], list[
 
 
 @given(connected(), st.booleans(), st.sampled_from([" ", ",", ";", "\t", " , "]), st.sampled_from(["", "# why\n\n"]))
-def test_files_go_in_and_come_out(
+def test_files_round_trip(
     tmp_path_factory: pytest.TempPathFactory,
     parts: tuple[int, list[tuple[int, int]], list[float]],
     weighted: bool,
@@ -389,7 +407,7 @@ def test_broken_files(content: bytes, message: str, tmp_path: Path) -> None:
     says(message, graphs.load, str(path))
 
 
-def test_files_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_files(tmp_path: Path) -> None:
     says("no such file: nowhere.csv", graphs.load, "nowhere.csv")
     (tmp_path / "folder.csv").mkdir()
     says("is not a file", graphs.load, tmp_path / "folder.csv")
@@ -411,7 +429,7 @@ def test_networkx_graphs() -> None:
     assert graphs.load(nx.petersen_graph()).name == "Petersen Graph"
 
 
-def test_networkx_graphs_that_will_not_do() -> None:
+def test_invalid_networkx_graphs() -> None:
     says("is directed; networkx.Graph", graphs.load, nx.DiGraph([(0, 1)]))
     says("is a multigraph", graphs.load, nx.MultiGraph([(0, 1)]))
     says("n = 0; a graph needs at least two nodes", graphs.load, nx.Graph())
@@ -440,7 +458,7 @@ def test_sparse_matrices(kind: Any) -> None:
     assert pair_set(equal) == {(0, 1), (1, 2)}
 
 
-def test_sparse_matrices_that_will_not_do() -> None:
+def test_invalid_sparse_matrices() -> None:
     says(r"shape \(2, 3\)", graphs.load, sparse.csr_array((2, 3)))
     says("not symmetric", graphs.load, sparse.csr_array(np.array([[0, 1], [0, 0]])))
     says("not symmetric", graphs.load, sparse.csr_array(np.array([[0, 1], [2, 0]])))
@@ -450,7 +468,7 @@ def test_sparse_matrices_that_will_not_do() -> None:
     says("3 components of 2, 1 and 1", graphs.load, sparse.csr_array(([1, 1], ([0, 1], [1, 0])), shape=(4, 4)))
 
 
-def test_edges_that_will_not_do() -> None:
+def test_invalid_edges() -> None:
     says("edge 1 .*an edge from a node to itself", graphs.from_edges, [[0, 1], [1, 1]])
     says("edge 2 .*the same edge as edges, edge 0", graphs.from_edges, [[0, 1], [1, 2], [1, 0]])
     says("edge 1 .*there is no node 2; the 2 nodes are numbered 0 to 1", graphs.from_edges, [[0, 1], [1, 2]], n=2)
@@ -461,7 +479,7 @@ def test_edges_that_will_not_do() -> None:
     says("there are no edges", graphs.from_edges, np.empty((0, 2)))
     says(r"shape \(2, 3\)", graphs.from_edges, [[0, 1, 2], [1, 2, 3]])
     says("rows of different lengths", graphs.load, [[0, 1], [1, 2, 3]])
-    says(r"list of shape \(1, 4\) is none; give a name", graphs.load, [[0, 1, 2, 3]])
+    says(r"list of shape \(1, 4\) is not a graph; give a name", graphs.load, [[0, 1, 2, 3]])
     says("NoneType of shape", graphs.load, None)
     says(r"weights of shape \(1,\) for 2 edges", graphs.from_edges, [[0, 1], [1, 2]], weights=[1])
     says("edge 1 .*weight inf is not positive and finite", graphs.from_edges, [[0, 1], [1, 2]], weights=[1, np.inf])
@@ -474,7 +492,7 @@ def test_long_lists_of_components_are_shortened() -> None:
     says("98 components of 3, 1, 1, 1, 1, ... nodes", graphs.from_edges, [[0, 1], [1, 2]], n=100)
 
 
-def test_bipartite_graphs_are_fine() -> None:
+def test_bipartite_graphs_are_accepted() -> None:
     for graph in (graphs.torus(4, 6), graphs.path(2), graphs.star(5), graphs.hypercube(3)):
         assert graphs.load(graph) is graph.check()
 
@@ -484,16 +502,16 @@ def test_names_and_sizes() -> None:
     says("unknown graph or file 'toros'; did you mean 'torus'", graphs.load, "toros", 9)
     says("graph 'torus' needs a number of nodes; give n", graphs.load, "torus")
     says(
-        r"torus: 569 rows make no rectangle with both sides above 2; the nearest sizes that do are 568 and 570: "
+        r"torus: 569 rows do not fill a rectangle with both sides above 2; the nearest sizes that fit are 568 and 570: "
         r"take that many rows with n=568 \(--n 568\)",
         graphs.make,
         "torus",
         569,
     )
-    says("nearest size that does is 9", graphs.make, "torus", 8)
+    says("nearest size that fits is 9", graphs.make, "torus", 8)
     says("grid: 7 rows .* 6 and 8", graphs.make, "grid", 7)
-    says("hypercube: 1000 rows make no power of two.* 512 and 1024", graphs.make, "hypercube", 1000)
-    says("two-cliques: 9 rows make no two equal halves.* 8 and 10", graphs.make, "two-cliques", 9)
+    says("hypercube: 1000 rows are not a power of two.* 512 and 1024", graphs.make, "hypercube", 1000)
+    says("two-cliques: 9 rows cannot form two equal halves.* 8 and 10", graphs.make, "two-cliques", 9)
     for name in graphs.GRAPHS:
         says(f"{name}: n = 1 must be a whole number of at least", graphs.make, name, 1)
         says(f"{name}: n = 2.5 must be a whole number", graphs.make, name, 2.5)
@@ -512,7 +530,7 @@ def test_parameters() -> None:
     says("watts-strogatz: p = 1.5 must lie between 0 and 1", graphs.watts_strogatz, 10, 4, 1.5)
     says("erdos-renyi: p = nan must lie", graphs.erdos_renyi, 10, float("nan"))
     says("random-regular: degree = 4 on 4 nodes; take n of at least 5", graphs.random_regular, 4)
-    says("random-regular: 9 rows make no graph of the odd degree 3.* 8 and 10", graphs.random_regular, 9, 3)
+    says("random-regular: 9 rows cannot have the odd degree 3.* 8 and 10", graphs.random_regular, 9, 3)
     says("degree = 1 joins 10 nodes in pairs", graphs.random_regular, 10, 1)
     says("barabasi-albert: m = 2 on 2 nodes; take n of at least 3", graphs.barabasi_albert, 2)
     says("geometric: radius = -1.0", graphs.geometric, 10, -1)
@@ -520,14 +538,14 @@ def test_parameters() -> None:
     says("seed = None must", graphs.barabasi_albert, 10, seed=None)
 
 
-def test_graphs_that_will_not_become_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_families_that_are_never_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     says("none of 100 draws on 50 nodes was connected; take a p above 0.01", graphs.erdos_renyi, 50, 0.01)
     says("take a radius above 0.01", graphs.geometric, 50, 0.01)
-    monkeypatch.setattr(families, "TRIES", 1)
+    monkeypatch.setattr(families, "MAX_DRAWS", 1)
     says("take a k of at least 4", graphs.watts_strogatz, 5000, 3, 0.9)
 
 
-def test_memory_is_asked_for_before_it_is_taken() -> None:
+def test_memory_is_checked_before_it_is_allocated() -> None:
     for make in (graphs.two_cliques, graphs.watts_strogatz, graphs.random_regular, graphs.barabasi_albert):
         says("GiB of memory", make, 2 * 10**9)
     says("GiB of memory", graphs.erdos_renyi, 10**7, 0.5)
@@ -558,14 +576,14 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
         show(str(path), n=5)
 
 
-def test_the_room_starts_with_numpy_alone() -> None:
+def test_import_needs_numpy_alone() -> None:
     heavy = "{'scipy', 'numba', 'networkx', 'pyarrow', 'psutil'}"
     code = f"import sys, gosta.graphs; print(sorted({heavy} & sys.modules.keys()))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
 
-def test_the_room_says_what_it_has() -> None:
+def test_every_family_is_documented() -> None:
     for name in graphs.__all__:
         assert getattr(graphs, name) is not None
     text = (Path(__file__).parent.parent / "docs" / "graphs.md").read_text()

@@ -89,8 +89,10 @@ def test_no_import_cycles() -> None:
 
 
 def test_public_names() -> None:
-    wanted = ["Estimate", "InputError", "Trace", "datasets", "exact", "graphs", "resume", "simulate", "statistic"]
-    assert gosta.__all__ == [*wanted, "statistics", "theory"]
+    errors = ["ClusterError", "DataError", "GostaError", "InputError", "MissingExtraError", "NetworkError"]
+    classes = [*errors, "NumericalError", "Data", "Estimate", "Graph", "Protocol", "Statistic", "Trace"]
+    modules = ["datasets", "engines", "graphs", "net", "protocols", "statistics", "theory"]
+    assert gosta.__all__ == sorted([*classes, *modules, "exact", "resume", "simulate", "statistic"])
     for name in gosta.__all__:
         assert getattr(gosta, name) is not None
     assert not hasattr(gosta, "nothing_of_the_kind")

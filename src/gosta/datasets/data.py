@@ -1,4 +1,4 @@
-"""Rows of named columns: the one form in which data reach a statistic."""
+"""Data: rows of named columns, the form in which every statistic takes its input."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.errors import InputError, shorten, unknown
+from gosta.errors import DataError, InputError, shorten, unknown
 from gosta.runtime.arrays import Floats
+from gosta.runtime.extras import require
+from gosta.views.notebook import definition_table
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -25,30 +27,30 @@ DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 @dataclass(frozen=True)
 class Data:
-    """Named columns of equal length, and what some of them are for.
+    """Named columns of equal length, and the roles of some of them.
 
     Attributes
     ----------
     name
-        What messages call the data.
+        The name of the data in messages.
     columns
         One array per column, numbers or text.
     label, score, by
-        The column of classes, that of scores, and the one that says where a row is held, if there are any.
+        The columns of classes, of scores, and of the sites that hold the rows, if there are any.
     features
-        The columns that make a row a point in space; by default all but these.
+        The columns that are the coordinates of a row; by default all but label, score and by.
     default_columns
-        The columns that stand for the whole where a statistic needs one or two, in that order.
+        The columns to use where a statistic needs fewer than there are, in this order.
     has_selected_columns
-        Whether a user chose the columns: then no others may stand in for them.
+        Whether the user selected the columns: then `features` are used, never `default_columns`.
     drop_missing
         Whether rows with missing or infinite values are left out; otherwise they are an error.
     declared_classes
-        All classes, in their order, where they are known beforehand: the rows need not have them all.
+        All classes in their order, where they are declared beforehand: the rows need not have them all.
     is_partial
-        Whether the rows are one site's, and others have more: fewer than a value needs are enough then.
+        Whether the rows are those of one site, and other sites have more: then too few rows for a value are allowed.
     used_columns
-        The columns that were read, in that order: what a statistic turned out to need.
+        The columns that were read so far, in that order.
     """
 
     name: str
@@ -75,27 +77,32 @@ class Data:
     def __repr__(self) -> str:
         return f"Data({self.name!r}, {len(self)} rows, columns: {shorten(list(self.columns))})"
 
+    def _repr_html_(self) -> str:
+        roles = {role: getattr(self, role) for role in ("label", "score", "by") if getattr(self, role) is not None}
+        features = shorten(list(self.features), 12)
+        return definition_table(f"Data: {self.name}", {"rows": f"{len(self):,}", "features": features, **roles})
+
     def head(self, n: int) -> Data:
-        """The first n rows."""
+        """Return the first n rows."""
         if not 1 <= n <= len(self):
-            raise InputError(f"n = {n} rows asked for, {self.name} has {len(self)}; take 1 to {len(self)}")
+            raise InputError(f"n = {n} rows requested, {self.name} has {len(self)}; take 1 to {len(self)}")
         return dataclasses.replace(self, columns={k: v[:n] for k, v in self.columns.items()})
 
     def shuffle(self, seed: int) -> Data:
-        """The same rows in a random order."""
+        """Return the rows in a random order."""
         order = np.random.default_rng(seed).permutation(len(self))
         return dataclasses.replace(self, columns={k: v[order] for k, v in self.columns.items()})
 
     def select(
         self,
-        columns: Any = None,
-        label: Any = None,
-        score: Any = None,
+        columns: object = None,
+        label: object = None,
+        score: object = None,
         drop_missing: bool = False,
     ) -> Data:
-        """The same rows with the columns a user wants for each purpose.
+        """Return the rows with the columns that the user wants in each role.
 
-        Columns go by name, or by position where none is called by that number; label and score may be values.
+        Columns are given by name, or by position if none has that number as its name; label and score also as values.
         """
         data = dataclasses.replace(self, drop_missing=drop_missing or self.drop_missing)
         if label is not None:
@@ -105,40 +112,42 @@ class Data:
         if columns is None:
             return data
         if score is not None:
-            raise InputError("score and columns are both given: choose one of the two, a score or what to make it from")
+            raise InputError(
+                "score and columns are both given: give one of the two, a score or the columns to score by"
+            )
         wanted = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
         if not wanted:
             raise InputError("columns is empty: name at least one column")
         names = tuple(map(data._column, wanted))
         if len(set(names)) < len(names):
-            raise InputError(f"columns names {shorten(names)}: each column may stand there once")
+            raise InputError(f"columns = {shorten(names)}: give each column once")
         return dataclasses.replace(data, features=names, has_selected_columns=True)
 
-    def with_sites(self, by: Any, exclude: bool) -> Data:
-        """The same rows, held where a column or values of the user's own say.
+    def with_sites(self, by: object, exclude: bool) -> Data:
+        """Return the rows with a site for each, given by a column or by values.
 
-        If that is kept apart, the column is no part of the observations unless it was chosen to be.
+        If it is excluded, the column is not a feature unless the user selected it.
         """
         data = self._with("by", by)
         return data if exclude and not self.has_selected_columns else dataclasses.replace(data, features=self.features)
 
-    def _with(self, purpose: str, given: Any) -> Data:
-        """The same rows with a label, score or place: a column that is there, or values of the user's own."""
+    def _with(self, role: str, given: object) -> Data:
+        """Return the rows with a column in the role of label, score or by: one of the columns, or new values."""
         if isinstance(given, str | int | np.integer):
             name = self._column(given)
-            if name == getattr(self, purpose):
+            if name == getattr(self, role):
                 return self
-            changes: dict[str, Any] = {purpose: name, "features": ()}
+            changes: dict[str, Any] = {role: name, "features": ()}
         else:
-            values = as_column(purpose, given)
+            values = as_column(role, given)
             if len(values) != len(self):
-                raise InputError(f"{purpose} has {len(values)} values, {self.name} has {len(self)} rows")
-            tries = (purpose, *(f"{purpose}-{k}" for k in range(len(self.columns))))
-            name = next(free for free in tries if free not in self.columns)
-            changes = {purpose: name, "columns": {**self.columns, name: values}}
+                raise DataError(f"{role} has {len(values)} values, {self.name} has {len(self)} rows")
+            candidates = (role, *(f"{role}-{k}" for k in range(len(self.columns))))
+            name = next(free for free in candidates if free not in self.columns)
+            changes = {role: name, "columns": {**self.columns, name: values}}
         return dataclasses.replace(self, **changes)
 
-    def _column(self, name: Any) -> str:
+    def _column(self, name: object) -> str:
         if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
             raise InputError(f"{name!r} is neither a column's name nor its position")
         if str(name) in self.columns:
@@ -146,31 +155,31 @@ class Data:
         if isinstance(name, str):
             raise unknown(f"column of {self.name}", name, self.columns)
         if not -len(self.columns) <= name < len(self.columns):
-            raise InputError(f"column {name} asked for, {self.name} has {len(self.columns)} columns")
+            raise InputError(f"column {name} requested, {self.name} has {len(self.columns)} columns")
         return list(self.columns)[name]
 
-    def columns_for(self, *purposes: str) -> Floats:
-        """One column for each purpose, as an n × len(purposes) array: those chosen or called so, or the main ones."""
-        count = len(purposes)
-        called = tuple(self.score if p == "score" and self.score else p for p in purposes)
+    def columns_for(self, *roles: str) -> Floats:
+        """Return one column for each role, n × len(roles): those selected, or named like the roles, or the defaults."""
+        count = len(roles)
+        named = tuple(self.score if role == "score" and self.score else role for role in roles)
         names = self.features
-        if not self.has_selected_columns and set(called) <= set(self.columns):
-            names = called
+        if not self.has_selected_columns and set(named) <= set(self.columns):
+            names = named
         elif not self.has_selected_columns and len(self.default_columns) >= count:
             names = self.default_columns[:count]
         if len(names) != count:
             example = list((self.features or tuple(self.columns))[:count])
-            raise InputError(
-                f"needs {'one column' if count == 1 else 'columns for ' + ', '.join(purposes)}; "
+            raise DataError(
+                f"needs {'one column' if count == 1 else 'columns for ' + ', '.join(roles)}; "
                 f"{self.name} has {len(names)} ({shorten(names) or 'none'}), "
-                f"choose with columns={example!r} (--columns {','.join(example)})"
+                f"select with columns={example!r} (--columns {','.join(example)})"
             )
         return self.to_floats(names)
 
     def to_floats(self, names: Sequence[str]) -> Floats:
-        """Columns as floats; NaN marks what is missing when such rows are to be dropped."""
+        """Return columns as floats, n × len(names); missing values are NaN if such rows are to be dropped."""
         if not names:
-            raise InputError(f"{self.name} has no columns besides label and score; choose some with columns=...")
+            raise DataError(f"{self.name} has no columns besides label and score; select some with columns=...")
         out = np.empty((len(self), len(names)))
         for k, name in enumerate(names):
             out[:, k] = self._floats(name)
@@ -184,11 +193,11 @@ class Data:
         elif column.dtype.kind in "OUS":
             values = np.array([_number(v, name, row) for row, v in enumerate(column, 1)], dtype=np.float64)
         else:
-            raise InputError(f"column {name!r} holds {column.dtype} values where numbers are needed")
+            raise DataError(f"column {name!r} holds {column.dtype} values where numbers are needed")
         bad = ~np.isfinite(values)
         if bad.any():
             if not self.drop_missing:
-                raise InputError(
+                raise DataError(
                     f"column {name!r} has {bad.sum()} missing or infinite "
                     f"value{'s' if bad.sum() > 1 else ''} (first in row {np.argmax(bad) + 1}); {DROP_HINT}"
                 )
@@ -196,21 +205,21 @@ class Data:
         return values
 
     def check_row_count(self, rows: int) -> None:
-        """Refuse to go on with too few complete rows."""
+        """Raise an error for too few complete rows."""
         if rows < (1 if self.is_partial else 2):
             least = "one complete row" if self.is_partial else "two complete rows"
-            raise InputError(f"needs at least {least}, {self.name} has {rows}")
+            raise DataError(f"needs at least {least}, {self.name} has {rows}")
 
     def class_codes(self) -> tuple[Floats, list[Any]]:
-        """The class of each row as a position (NaN where it is missing) in the classes, and these in their order."""
+        """Return the class of each row as a position (NaN where it is missing) in the classes, and these in order."""
         if self.label is None:
-            raise InputError(
+            raise DataError(
                 f"needs labels; {self.name} has no column called 'label', "
                 f"name one of these with label=... (--label ...): {shorten(list(self.columns))}"
             )
         if self.is_partial and not self.declared_classes:
-            raise InputError(
-                "a site may not have all classes, so they have to be declared for all sites, in one order: "
+            raise DataError(
+                "a site's rows need not have all classes, so declare these for all sites, in one order: "
                 "classes = [...] in [network] (gosta network init --classes a,b)"
             )
         self.used_columns[self.label] = None
@@ -218,50 +227,50 @@ class Data:
         return self._among_declared(codes, classes) if self.declared_classes else (codes, classes)
 
     def _among_declared(self, codes: Floats, classes: list[Any]) -> tuple[Floats, list[Any]]:
-        """The same for positions in the classes that are known beforehand, however a file's format writes them."""
-        position = {_key(known): k for k, known in enumerate(self.declared_classes)}
-        named = shorten([_text(known) for known in self.declared_classes])
+        """Return the positions of classes among the declared ones, however a file's format writes them."""
+        position = {_key(declared): k for k, declared in enumerate(self.declared_classes)}
+        named = shorten([_text(declared) for declared in self.declared_classes])
         if len(position) < len(self.declared_classes):
-            raise InputError(f"classes = {named}: each class may stand there once")
+            raise InputError(f"classes = {named}: give each class once")
         for k, found in enumerate(classes):
             if _key(found) not in position:
-                raise InputError(
+                raise DataError(
                     f"label column {self.label!r} has the class {_text(found)!r} (first in row "
                     f"{np.argmax(codes == k) + 1}), which is none of the classes of all sites: {named}; "
-                    "mend the row, or have the class declared for all sites (classes)"
+                    "correct the row, or declare the class for all sites (classes)"
                 )
-        places = np.array([position[_key(found)] for found in classes], dtype=np.float64)
-        among = np.full(len(codes), np.nan)
-        there = ~np.isnan(codes)
-        among[there] = places[codes[there].astype(np.int64)]
-        return among, list(self.declared_classes)
+        positions = np.array([position[_key(found)] for found in classes], dtype=np.float64)
+        declared_codes = np.full(len(codes), np.nan)
+        present = ~np.isnan(codes)
+        declared_codes[present] = positions[codes[present].astype(np.int64)]
+        return declared_codes, list(self.declared_classes)
 
     def site_codes(self) -> tuple[Floats, list[Any]]:
-        """The same for where each row is held."""
+        """Return the site of each row as a position (NaN where it is missing) in the sites, and these in order."""
         assert self.by is not None
         return self._positions("by", self.by)
 
-    def _positions(self, purpose: str, name: str) -> tuple[Floats, list[Any]]:
+    def _positions(self, role: str, name: str) -> tuple[Floats, list[Any]]:
         try:
             codes, values = _distinct(self.columns[name])
         except TypeError:
-            raise InputError(f"{purpose} column {name!r} holds neither numbers nor text in UTF-8") from None
+            raise DataError(f"{role} column {name!r} holds neither numbers nor text in UTF-8") from None
         missing = np.isnan(codes)
         if missing.any() and not self.drop_missing:
-            raise InputError(
-                f"{purpose} column {name!r} has {missing.sum()} missing values "
+            raise DataError(
+                f"{role} column {name!r} has {missing.sum()} missing values "
                 f"(first in row {np.argmax(missing) + 1}); {DROP_HINT}"
             )
         return codes, values
 
     def class_signs(self, positive: object = None) -> Floats:
-        """+1 for rows of the positive class, −1 for the others, NaN where the label is missing."""
+        """Return +1 for rows of the positive class, −1 for the others, NaN where the label is missing."""
         codes, classes = self.class_codes()
         where, names = f"label column {self.label!r}", [_text(c) for c in classes]
         if len(names) < 2:
-            raise InputError(f"needs two classes, {where} has {shorten(names) or 'none'} only")
+            raise DataError(f"needs two classes, {where} has {shorten(names) or 'none'} only")
         if positive is None and len(names) > 2:
-            raise InputError(
+            raise DataError(
                 f"needs two classes, {where} has {len(names)} ({shorten(names)}); "
                 "name the one to set against the rest with positive=... (--option positive=...)"
             )
@@ -272,7 +281,7 @@ class Data:
 
 
 def as_column(name: str, values: Any) -> NDArray[Any]:
-    """One column as a plain array; what pandas or a mask calls missing becomes None or NaN."""
+    """Return one column as a plain array; missing values of pandas or a mask become None or NaN."""
     pandas, kind = sys.modules.get("pandas"), np.dtype(object)
     if pandas is not None and isinstance(values, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray):
         values = pandas.Series(values)
@@ -293,11 +302,9 @@ def as_column(name: str, values: Any) -> NDArray[Any]:
     try:
         array: Any = np.asarray(values)
     except ValueError:
-        raise InputError(
-            f"column {name!r} has values of different lengths; a column is a flat list of values"
-        ) from None
+        raise DataError(f"column {name!r} has values of different lengths; a column is a flat list of values") from None
     if array.ndim != 1:
-        raise InputError(f"column {name!r} has shape {array.shape}; a column is a flat list of values")
+        raise DataError(f"column {name!r} has shape {array.shape}; a column is a flat list of values")
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8", "replace")
     if array.dtype == object and pandas is not None:
@@ -307,19 +314,18 @@ def as_column(name: str, values: Any) -> NDArray[Any]:
 
 
 def is_arrow(values: Any) -> bool:
-    """Whether it speaks Arrow's interface, as Arrow's own tables and columns do and those of polars."""
+    """Return whether an object has Arrow's interface, as Arrow's own tables and columns have and those of polars."""
     return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
 
 
 def _from_arrow(column: Any) -> NDArray[Any]:
-    import pyarrow as pa
-
+    pa = require("pyarrow", "data", "reading Arrow columns")
     column = pa.chunked_array(column if hasattr(column, "__arrow_c_stream__") else [pa.array(column)])
     try:
-        if pa.types.is_dictionary(column.type):  # to_numpy would take what is missing for the last value
+        if pa.types.is_dictionary(column.type):  # to_numpy would take missing values for the last one
             column = column.cast(column.type.value_type)
         return np.asarray(column.to_numpy(), dtype=float if pa.types.is_null(column.type) else None)
-    except pa.ArrowNotImplementedError:  # what Arrow cannot turn into an array, Python can
+    except pa.ArrowNotImplementedError:  # types that Arrow cannot convert to an array, Python can
         values = np.empty(len(column), dtype=object)
         values[:] = column.to_pylist()
         return values
@@ -332,38 +338,39 @@ def _number(value: Any, column: str, row: int) -> float:
         if isinstance(value, str | Real | Decimal | np.bool_):
             return float(value)
     shown = "bytes, not text in UTF-8," if isinstance(value, bytes) else repr(str(value)[:40])
-    raise InputError(
-        f"column {column!r} has {shown} in row {row} where a number is needed; mend the row or choose other columns"
+    raise DataError(
+        f"column {column!r} has {shown} in row {row} where a number is needed; correct the row or select other columns"
     )
 
 
 def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:
-    """The position of each value (NaN where it is missing) among the distinct ones, and these in order."""
+    """Return the position of each value (NaN where it is missing) among the distinct ones, and these in order."""
     if column.dtype != object:
         values, inverse = np.unique(column, return_inverse=True)
         return np.where(column == column, inverse, np.nan), values[values == values].tolist()
-    own = dict(column.dtype.metadata or {}).get("order")  # that of a data frame's categories
-    classes = sorted((v for v in set(column.tolist()) if v is not None and v == v), key=own.index if own else _order)
+    order = dict(column.dtype.metadata or {}).get("order")  # of a data frame's categories
+    present = (value for value in set(column.tolist()) if value is not None and value == value)
+    classes = sorted(present, key=order.index if order else _sort_key)
     index = {value: k for k, value in enumerate(classes)}
     return np.array([index.get(v, np.nan) for v in column.tolist()], dtype=np.float64), classes
 
 
-def _order(value: Any) -> tuple[int, Any]:
-    """Numbers by size, then text and others as they are written."""
+def _sort_key(value: Any) -> tuple[int, Any]:
+    """Return a sort key: numbers by size, then text and other values by their text."""
     if isinstance(value, bytes):
         raise TypeError
     return (0, value) if isinstance(value, Real | Decimal | np.bool_) else (1, str(value))
 
 
 def _position(positive: Any, classes: list[Any], names: list[str], where: str) -> int:
-    for known, wanted in ((classes, positive), (names, _text(positive))):  # as it is, or as it is written
+    for known, wanted in ((classes, positive), (names, _text(positive))):  # by value, or by its text
         with contextlib.suppress(TypeError, ValueError):
             return known.index(wanted)
     raise unknown(f"class of {where}", _text(positive), names)
 
 
 def _key(value: Any) -> float | str:
-    """A class, whatever a file's format makes of it: 1, 1.0, "1", "01" and true are one."""
+    """Return a key that is equal for the forms that file formats give a class: 1, 1.0, "1", "01" and true are one."""
     text = _text(value)
     with contextlib.suppress(ValueError):
         if math.isfinite(float(text)):
@@ -372,5 +379,5 @@ def _key(value: Any) -> float | str:
 
 
 def _text(value: object) -> str:
-    """A class as a user would write it: exact, and 3.0 as 3."""
+    """Return a class as a user would write it: exact, and 3.0 as 3."""
     return repr(float(value)).removesuffix(".0") if isinstance(value, float | np.floating) else str(value)

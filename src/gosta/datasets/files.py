@@ -1,7 +1,8 @@
-"""Reading users' files: CSV, Parquet and .npy."""
+"""Readers of users' files: CSV, Parquet and .npy."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -10,113 +11,179 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gosta.errors import InputError, shorten
+from gosta.errors import DataError, shorten
 from gosta.runtime import machine
+from gosta.runtime.extras import is_installed, require
 
-Table = Mapping[str, Any]  # columns as numpy or Arrow has them
+Columns = Mapping[str, Any]  # arrays of numpy or Arrow by name
 
-LONGEST_HEADER = 1 << 20
+MAX_HEADER_BYTES = 1 << 20
 SEPARATORS = ",;\t|"
-BYTES_A_CELL = 32  # in Arrow, in numpy, and in what a statistic is computed from
+MAX_PLAIN_BYTES = 1 << 20  # up to this size, the csv module is done before Arrow is imported
+BYTES_PER_CELL = 32  # in Arrow, in numpy, and in what a statistic is computed from
+BYTES_PER_PLAIN_CELL = 100  # the same with Python's strings
+# Values that stand for a missing one, as Arrow has them.
+MISSING = frozenset(
+    ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "N/A", "n/a", "NA", "NULL", "null")
+) | frozenset(("NaN", "nan", "-NaN", "-nan"))
+TRUE, FALSE = frozenset(["1", "True", "TRUE", "true"]), frozenset(["0", "False", "FALSE", "false"])
 
 
-def read(path: Path) -> Table:
-    """The columns of a file, by its ending."""
-    ending = "".join(path.suffixes[-2:] if _is_gzip(path) else path.suffixes[-1:]).lower()
-    if ending not in READERS:
-        raise InputError(f"cannot read {path}: the ending {ending!r} is none of {', '.join(READERS)}")
+def read(path: Path) -> Columns:
+    """Read the columns of a file in the format that its suffix names."""
+    suffix = "".join(path.suffixes[-2:] if _is_gzip(path) else path.suffixes[-1:]).lower()
+    if suffix not in READERS:
+        raise DataError(f"cannot read {path}: the suffix {suffix!r} is none of {', '.join(READERS)}")
     if not path.exists():
-        raise InputError(f"no such file: {path}")
+        raise DataError(f"no such file: {path}")
     if not path.is_file():
-        raise InputError(f"{path} is not a file")
+        raise DataError(f"{path} is not a file")
     try:
-        columns = READERS[ending](path)
+        columns = READERS[suffix](path)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except (EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+        raise DataError(f"cannot read {path}: {error}") from error
     if not columns:
-        raise InputError(f"{path} has no columns")
+        raise DataError(f"{path} has no columns")
     return columns
 
 
-def read_csv(path: Path) -> Table:
-    """A table of text: separated by comma, semicolon, tab or bar; with or without a line of names."""
-    with _opened(path) as file:
-        return _parsed(path, file)
+class Header(NamedTuple):
+    """The first lines of a CSV file."""
+
+    names: list[str]  # of the columns; numbers from 0 if the file does not name them
+    separator: str
+    lines: int  # that the names take; 0 if the file does not name them
 
 
-def _parsed(path: Path, file: Any) -> Table:
+def read_csv(path: Path) -> Columns:
+    """Read text separated by comma, semicolon, tab or bar, with or without a line of names."""
+    with _open(path) as file:
+        begin = file.read(MAX_HEADER_BYTES)
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        header = _header(path, begin)
+        is_plain = size <= MAX_PLAIN_BYTES or not is_installed("pyarrow")
+        cells = (begin.count(header.separator.encode()) + begin.count(b"\n") + 1) / len(begin)
+        per_cell = BYTES_PER_PLAIN_CELL if is_plain else BYTES_PER_CELL
+        machine.require_memory(int(size * (1 + per_cell * cells)), f"reading {path}")
+        return (_parse_plain if is_plain else _parse_with_arrow)(path, file, header)
+
+
+def _parse_plain(path: Path, file: BinaryIO, header: Header) -> Columns:
+    """Parse CSV with Python's csv module, to the types that Arrow would infer, but for dates, which stay text."""
+    text = file.read().decode("utf-8-sig", "surrogateescape")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=header.separator, strict=True)
+    rows: list[list[str]] = []
+    try:
+        if header.lines:
+            next(reader)
+        for row in reader:
+            if len(row) == len(header.names):
+                rows.append(row)
+            elif row:  # empty lines are skipped
+                raise _width_error(path, reader.line_num, len(row), len(header.names))
+    except csv.Error as error:
+        raise DataError(f"cannot read {path}: line {reader.line_num}: {error}") from error
+    columns = zip(*rows, strict=True) if rows else ((),) * len(header.names)
+    return {name: _infer(values) for name, values in zip(header.names, columns, strict=True) if name}
+
+
+def _infer(values: tuple[str, ...]) -> NDArray[Any]:
+    """Return a column as integers, booleans, floats or text, the first that fits all values."""
+    present = [value for value in values if value not in MISSING]
+    has_missing = len(present) < len(values)
+    array = np.empty(len(values), dtype=object)
+    with contextlib.suppress(ValueError):
+        if not any("_" in value for value in present):  # which Python allows in numbers
+            floats = np.array([np.nan if value in MISSING else float(value) for value in values], dtype=np.float64)
+            if not has_missing and all(value.strip().removeprefix("-").isdecimal() for value in present):
+                with contextlib.suppress(OverflowError):
+                    return np.array([int(value) for value in present], dtype=np.int64)
+            return floats
+    if set(present) <= TRUE | FALSE:
+        array[:] = [None if value in MISSING else value in TRUE for value in values]
+        return array if has_missing else array.astype(np.bool_)
+    array[:] = [None if value in MISSING else value for value in values]
+    try:
+        "".join(present).encode()
+    except UnicodeEncodeError:  # some bytes are not UTF-8: the column holds bytes, which only matters if it is used
+        array[:] = [None if value is None else value.encode("utf-8", "surrogateescape") for value in array]
+    return array
+
+
+def _parse_with_arrow(path: Path, file: BinaryIO, header: Header) -> Columns:
+    """Parse CSV with Arrow, which is many times as fast."""
     import pyarrow as pa
     from pyarrow import csv as pa_csv
 
-    begin = file.read(LONGEST_HEADER)
-    names, separator, lines = _header(path, begin)
-    cells = (begin.count(separator.encode()) + begin.count(b"\n") + 1) / len(begin)
-    machine.require_memory(int(file.size() * (1 + BYTES_A_CELL * cells)), f"reading {path}")
     # An unnamed column is the row index that data frames write by themselves.
-    kept = [name or f"unnamed {k}" for k, name in enumerate(names)]
-    bad: list[pa_csv.InvalidRow] = []
+    names = [name or f"unnamed {k}" for k, name in enumerate(header.names)]
+    invalid: list[pa_csv.InvalidRow] = []
 
-    def refuse(row: pa_csv.InvalidRow) -> str:
-        bad.append(row)
+    def reject(row: pa_csv.InvalidRow) -> str:
+        invalid.append(row)
         return "error"
 
-    def parse(threads: bool) -> pa.Table:
+    def parse(use_threads: bool) -> pa.Table:
         file.seek(0)
         return pa_csv.read_csv(
-            file,
-            read_options=pa_csv.ReadOptions(column_names=kept, skip_rows=lines, use_threads=threads),
-            parse_options=pa_csv.ParseOptions(delimiter=separator, invalid_row_handler=refuse, newlines_in_values=True),
+            pa.PythonFile(file, mode="r"),
+            read_options=pa_csv.ReadOptions(column_names=names, skip_rows=header.lines, use_threads=use_threads),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=header.separator, invalid_row_handler=reject, newlines_in_values=True
+            ),
             convert_options=pa_csv.ConvertOptions(
-                include_columns=[k for k, name in zip(kept, names, strict=True) if name],
+                include_columns=[name for name, given in zip(names, header.names, strict=True) if given],
                 strings_can_be_null=True,
             ),
         )
 
     try:
-        return from_arrow(parse(threads=True))
+        return from_arrow(parse(use_threads=True))
     except pa.ArrowInvalid as error:
-        if not bad:
-            raise InputError(f"cannot read {path}: {error}") from error
-    bad.clear()
-    try:
-        parse(threads=False)  # only a parse in order knows the number of the line
-    except pa.ArrowInvalid:
-        row = bad[0]
-    raise InputError(
-        f"{path}, line {row.number}: {row.actual_columns} values where {row.expected_columns} are expected"
-    )
+        if not invalid:
+            raise DataError(f"cannot read {path}: {error}") from error
+    invalid.clear()
+    with contextlib.suppress(pa.ArrowInvalid):
+        parse(use_threads=False)  # only a sequential parse knows the number of the line
+    raise _width_error(path, invalid[0].number, invalid[0].actual_columns, invalid[0].expected_columns)
 
 
-def read_parquet(path: Path) -> Table:
-    """A Parquet file."""
+def _width_error(path: Path, line: int, width: int, expected: int) -> DataError:
+    return DataError(f"{path}, line {line}: {width} values where {expected} are expected")
+
+
+def read_parquet(path: Path) -> Columns:
+    """Read a Parquet file."""
+    parquet = require("pyarrow.parquet", "data", "reading a Parquet file")
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
-        about = parquet.read_metadata(path)
-        machine.require_memory(16 * about.num_rows * about.num_columns, f"reading {path}")
+        metadata = parquet.read_metadata(path)
+        machine.require_memory(16 * metadata.num_rows * metadata.num_columns, f"reading {path}")
         return from_arrow(parquet.read_table(path))
     except pa.ArrowInvalid as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+        raise DataError(f"cannot read {path}: {error}") from error
 
 
-def read_npy(path: Path) -> Table:
-    """An array as numpy saves it; pickled objects are refused."""
+def read_npy(path: Path) -> Columns:
+    """Read an array saved by numpy; pickled objects are rejected."""
     try:
         stored = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, OverflowError) as error:
-        raise InputError(f"cannot read {path}: {error}; save one array of numbers with numpy.save") from error
+        raise DataError(f"cannot read {path}: {error}; save one array of numbers with numpy.save") from error
     machine.require_memory(3 * stored.nbytes, f"reading {path}")
     return from_array(np.array(stored), str(path))
 
 
-READERS: dict[str, Callable[[Path], Table]] = {
+READERS: dict[str, Callable[[Path], Columns]] = {
     ".csv": read_csv,
     ".tsv": read_csv,
     ".csv.gz": read_csv,
@@ -125,24 +192,24 @@ READERS: dict[str, Callable[[Path], Table]] = {
 }
 
 
-def from_array(array: np.ndarray[Any, Any], name: str) -> Table:
-    """The columns of an array: fields by their names, others numbered from 0."""
+def from_array(array: NDArray[Any], name: str) -> Columns:
+    """Return the columns of an array: fields by their names, others numbered from 0."""
     if array.dtype.names and array.ndim == 1:
         return {field: array[field] for field in array.dtype.names}
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.dtype.kind not in "biufOUS":
-        raise InputError(
+        raise DataError(
             f"{name} is an array of {array.dtype} with shape {array.shape}; rows × columns of numbers are needed"
         )
     return {str(k): array[:, k] for k in range(array.shape[1])}
 
 
-def from_arrow(table: Any) -> Table:
-    """The columns of an Arrow table."""
+def from_arrow(table: Any) -> Columns:
+    """Return the columns of an Arrow table."""
     names = table.column_names
     if len(set(names)) < len(names):
-        raise InputError(f"two columns have the same name: {shorten(sorted(names))}")
+        raise DataError(f"two columns have the same name: {shorten(sorted(names))}")
     return dict(zip(names, table.columns, strict=True))
 
 
@@ -150,43 +217,42 @@ def _is_gzip(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
-def _opened(path: Path) -> Any:
-    """The text of a file for Arrow; of a compressed one no more than fits in memory."""
-    import pyarrow as pa
-
+def _open(path: Path) -> BinaryIO:
+    """Open a file, decompressed; of a compressed one no more is read than fits in memory."""
     if not _is_gzip(path):
-        return pa.OSFile(str(path))
-    content = bytearray()
+        return path.open("rb")
+    content = io.BytesIO()
     with gzip.open(path) as file:
         while block := file.read(1 << 24):
-            content += block
-            machine.require_memory(3 * len(content), f"reading {path}")
-    return pa.BufferReader(content)
+            content.write(block)
+            machine.require_memory(3 * content.tell(), f"reading {path}")
+    content.seek(0)
+    return content
 
 
-def _header(path: Path, begin: bytes) -> tuple[list[str], str, int]:
-    """The names of the columns, what separates them, and how many lines they take: none if they are not there."""
-    found = [_first_record(begin.decode("utf-8-sig", "replace"), separator) for separator in SEPARATORS]
-    names, lines = max(found, key=lambda record: len(record[0]))
-    separator = SEPARATORS[found.index((names, lines))]
+def _header(path: Path, begin: bytes) -> Header:
+    """Find the separator and the names of the columns in the first bytes of a file."""
+    records = [_first_record(begin.decode("utf-8-sig", "replace"), separator) for separator in SEPARATORS]
+    names, lines = max(records, key=lambda record: len(record[0]))
+    separator = SEPARATORS[records.index((names, lines))]
     if not names and begin.strip():
-        raise InputError(f"cannot read {path}: its first line has a quote that does not end, or a very long value")
+        raise DataError(f"cannot read {path}: its first line has a quote that does not end, or a very long value")
     if names in ([], [""]):
-        raise InputError(f"{path} is empty or begins with an empty line")
+        raise DataError(f"{path} is empty or begins with an empty line")
     if any("\ufffd" in name for name in names):
-        raise InputError(f"cannot read {path}: it is not text in UTF-8")
-    if len(begin) == LONGEST_HEADER and lines == len(begin.splitlines()):
-        raise InputError(f"cannot read {path}: its first line is longer than {LONGEST_HEADER} bytes")
+        raise DataError(f"cannot read {path}: it is not text in UTF-8")
+    if len(begin) == MAX_HEADER_BYTES and lines == len(begin.splitlines()):
+        raise DataError(f"cannot read {path}: its first line is longer than {MAX_HEADER_BYTES} bytes")
     if _is_data(names):
         names, lines = [str(k) for k in range(len(names))], 0
-    twice = [name for name, count in Counter(names).items() if name and count > 1]
-    if twice:
-        raise InputError(f"{path} has more than one column called {twice[0]!r}")
-    return names, separator, lines
+    repeated = [name for name, count in Counter(names).items() if name and count > 1]
+    if repeated:
+        raise DataError(f"{path} has more than one column called {repeated[0]!r}")
+    return Header(names, separator, lines)
 
 
 def _first_record(text: str, separator: str) -> tuple[list[str], int]:
-    """The values of the first row and how many lines it takes, with newlines in quotes."""
+    """Return the values of the first row and the number of lines it takes, newlines in quotes included."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         return [value.strip() for value in next(reader, [])], reader.line_num
@@ -195,16 +261,13 @@ def _first_record(text: str, separator: str) -> tuple[list[str], int]:
 
 
 def _is_data(values: list[str]) -> bool:
-    """Whether a first line holds numbers, some perhaps missing, and not names."""
-    from pyarrow import csv as pa_csv
-
-    missing = {*pa_csv.ConvertOptions().null_values, "inf", "-inf"}
-    rest = [value for value in values if value not in missing]
-    return bool(rest) and all(map(_is_number, rest))
+    """Return whether a first line holds numbers, some perhaps missing, and not names."""
+    present = [value for value in values if value not in MISSING | {"inf", "-inf"}]
+    return bool(present) and all(map(_is_number, present))
 
 
 def _is_number(text: str) -> bool:
-    """Whether it is a finite number; 2020_1, which Python takes for one, is a name."""
+    """Return whether a text is a finite number; 2020_1, which Python accepts as one, is a name."""
     try:
         return math.isfinite(float(text)) and "_" not in text
     except ValueError:

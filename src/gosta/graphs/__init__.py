@@ -1,4 +1,4 @@
-"""Graphs by name, from files, or from objects in memory, checked once here.
+"""Graphs by name, from files, or from objects in memory; all input is validated here.
 
 >>> import gosta.graphs
 >>> gosta.graphs.torus(39, 41)
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gosta.errors import InputError, unknown
 from gosta.graphs import families
@@ -31,7 +31,7 @@ from gosta.graphs.families import (
     watts_strogatz,
 )
 from gosta.graphs.graph import Graph
-from gosta.graphs.read import ENDINGS, from_edges, from_networkx, from_object, from_scipy, read
+from gosta.graphs.read import SUFFIXES, from_edges, from_networkx, from_object, from_scipy, read
 
 __all__ = [
     "GRAPHS",
@@ -60,7 +60,7 @@ __all__ = [
 
 
 class Family(NamedTuple):
-    """A kind of graph that has a name: what it is, and how it is made from a number of nodes and a seed."""
+    """A family of graphs: one line that describes it, and its generator from a number of nodes and a seed."""
 
     summary: str
     make: Callable[[int, int], Graph]
@@ -75,24 +75,24 @@ def _seeded(family: Callable[..., Graph]) -> Callable[[int, int], Graph]:
 
 
 GRAPHS = {
-    "complete": Family("Everybody may meet everybody; not stored.", _unseeded(complete)),
-    "torus": Family("A grid with its borders glued, the paper's: four neighbours.", _unseeded(families.torus_of)),
-    "grid": Family("A grid with open borders: two to four neighbours.", _unseeded(families.grid_of)),
+    "complete": Family("All nodes are neighbours; not stored.", _unseeded(complete)),
+    "torus": Family("A grid with periodic borders (the paper's), four neighbours.", _unseeded(families.square_torus)),
+    "grid": Family("A grid with open borders: two to four neighbours.", _unseeded(families.square_grid)),
     "cycle": Family("A ring.", _unseeded(cycle)),
     "path": Family("A line.", _unseeded(path)),
-    "star": Family("One in the middle, the others around.", _unseeded(star)),
-    "hypercube": Family("The corners of a cube of many dimensions.", _unseeded(families.hypercube_of)),
-    "watts-strogatz": Family("A ring of four neighbours, 30 % of the edges led astray.", _seeded(watts_strogatz)),
-    "erdos-renyi": Family("Pairs joined by chance, 2 ln(n) neighbours on average.", _seeded(erdos_renyi)),
-    "random-regular": Family("Four neighbours each, drawn by chance.", _seeded(random_regular)),
-    "barabasi-albert": Family("Newcomers join two nodes, rather the well-known ones.", _seeded(barabasi_albert)),
+    "star": Family("One node in the middle, the only neighbour of all others.", _unseeded(star)),
+    "hypercube": Family("The corners of a cube of log2(n) dimensions.", _unseeded(families.hypercube_of_size)),
+    "watts-strogatz": Family("A ring of four neighbours, 30 % of the edges rewired.", _seeded(watts_strogatz)),
+    "erdos-renyi": Family("Pairs joined at random, 2 ln(n) neighbours on average.", _seeded(erdos_renyi)),
+    "random-regular": Family("Four neighbours each, drawn at random.", _seeded(random_regular)),
+    "barabasi-albert": Family("New nodes join two others, preferably those of high degree.", _seeded(barabasi_albert)),
     "geometric": Family("Points on a square, joined when near.", _seeded(geometric)),
     "two-cliques": Family("Two complete halves joined by one edge: a bottleneck.", _unseeded(two_cliques)),
 }
 
 
 def make(name: str, n: int, seed: int = 0) -> Graph:
-    """Make the graph of a family that has n nodes.
+    """Generate a graph of a family with n nodes.
 
     >>> make("torus", 1260)
     Graph('torus 35 x 36', 1260 nodes, 2520 edges)
@@ -102,8 +102,8 @@ def make(name: str, n: int, seed: int = 0) -> Graph:
     return GRAPHS[name].make(n, seed)
 
 
-def load(source: Any, n: int | None = None, seed: int = 0) -> Graph:
-    """Get a graph by name, from a file, or from what is in memory.
+def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
+    """Return a graph by name, from a file, or from an object in memory.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def load(source: Any, n: int | None = None, seed: int = 0) -> Graph:
         The name of a family; the path of a file of edges; a ``Graph``; a networkx graph; a symmetric scipy sparse
         matrix; or an array of edges, m × 2, with weights m × 3.
     n
-        Number of nodes: needed for a family; others must have that many.
+        Number of nodes: required for a family; any other graph must have that many.
     seed
         For the random families.
 
@@ -135,4 +135,4 @@ def load(source: Any, n: int | None = None, seed: int = 0) -> Graph:
 
 
 def _is_file(source: str) -> bool:
-    return source.endswith(ENDINGS) or Path(source).is_file()
+    return source.endswith(SUFFIXES) or Path(source).is_file()

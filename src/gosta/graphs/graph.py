@@ -1,4 +1,4 @@
-"""Who may meet whom: nodes, edges, and the drawing of the edges that fire."""
+"""Graphs: nodes, edges, and the drawing of the edges that fire."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats, Integers
+from gosta.views.notebook import definition_table
 
 Edges = NDArray[np.int32]
 
@@ -22,20 +23,20 @@ MAX_NODES = 2**31 - 1  # node numbers are int32
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """A network: n nodes numbered from 0, and the pairs of them that may meet.
+    """A network: n nodes numbered from 0, and the pairs of them that exchange.
 
     Attributes
     ----------
     name
-        What a person calls it: "torus 39 x 41".
+        A name for messages, such as "torus 39 x 41".
     n
         Number of nodes.
     edges
-        m × 2 node numbers, each undirected edge once; None is the complete graph, which is never stored.
+        m × 2 node numbers, each undirected edge once; None for the complete graph, which is never stored.
     weights
         Rates at which the edges fire, positive; None when all are equal.
     spectrum
-        Gives the n eigenvalues of the unweighted Laplacian, where a formula is known.
+        Function that returns the n eigenvalues of the unweighted Laplacian, where a formula is known.
 
     Examples
     --------
@@ -53,7 +54,7 @@ class Graph:
     spectrum: Callable[[], Floats] | None = None
 
     def __post_init__(self) -> None:
-        # Whatever was given, drawing reads one block of pairs, in order.
+        # Drawing reads one contiguous block of pairs.
         if self.edges is not None:
             object.__setattr__(self, "edges", np.ascontiguousarray(self.edges, dtype=np.int32))
         if self.weights is not None:
@@ -61,6 +62,13 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({self.name!r}, {self.n} nodes, {self.m} edges{', weighted' * (self.weights is not None)})"
+
+    def _repr_html_(self) -> str:
+        degrees, weights = self.degrees, "equal" if self.weights is None else "given"
+        least, most = degrees.min(), degrees.max()
+        rows = {"nodes": f"{self.n:,}", "edges": f"{self.m:,}", "weights": weights}
+        rows["neighbours of a node"] = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        return definition_table(f"Graph: {self.name}", rows)
 
     @property
     def m(self) -> int:
@@ -76,48 +84,48 @@ class Graph:
 
     @property
     def rates(self) -> Floats:
-        """How often each edge fires, relative to the others: its weight, or one."""
+        """Rate at which each edge fires, relative to the others: its weight, or one."""
         return np.ones(self.m) if self.weights is None else self.weights
 
     @functools.cached_property
     def edge_shares(self) -> Floats:
-        """The share that each edge has of the meetings of its ends, at the end where that is less.
+        """Share of each edge in the exchanges of its ends, at the end where that is less.
 
-        One number where it is the same for all.
+        One number where it is the same for all edges.
         """
         if self.edges is None:
             return np.full(1, 1 / (self.n - 1))
         ends, rates = self.edges.ravel(), self.rates
-        meetings = np.bincount(ends, np.repeat(rates, 2), self.n)
-        shares: Floats = (rates[:, None] / meetings[self.edges]).min(axis=1)
+        node_rates = np.bincount(ends, np.repeat(rates, 2), self.n)
+        shares: Floats = (rates[:, None] / node_rates[self.edges]).min(axis=1)
         return shares[:1] if np.ptp(shares) == 0 else shares
 
     def draw(self, rng: np.random.Generator, size: int) -> Edges:
         """Draw the next edges to fire, with replacement: size × 2 node numbers.
 
-        Every edge is as likely as its weight says. Two blocks drawn one after the other hold the same edges as
-        one block of their joint size.
+        The probability of an edge is proportional to its weight. Two blocks drawn one after the other hold the same
+        edges as one block of their joint size.
         """
         return self.draw_with_numbers(rng, size)[0]
 
     def draw_with_numbers(self, rng: np.random.Generator, size: int) -> tuple[Edges, Integers | None]:
-        """The same, and the number of each edge; None where edges are not stored."""
+        """Draw the next edges to fire, and the number of each; None where edges are not stored."""
         if self.edges is None:
             return _draw_pairs(rng, self.n, size), None
         if self.weights is None:
             chosen = rng.integers(self.m, size=size)
         else:
             chosen = np.searchsorted(self._cumulated, rng.random(size) * self._cumulated[-1], side="right")
-            np.minimum(chosen, self.m - 1, out=chosen)  # the product may round up to the end
+            np.minimum(chosen, self.m - 1, out=chosen)  # the product can round up to the end
         return self._joined.take(chosen).view(np.int32).reshape(size, 2), chosen
 
     def edge_shares_of(self, chosen: Integers | None) -> Floats:
-        """The edge_shares of edges by their numbers; one number where it is the same for all."""
+        """Return the shares of edges by their numbers; one number where it is the same for all."""
         return self.edge_shares if chosen is None or len(self.edge_shares) == 1 else self.edge_shares.take(chosen)
 
     @functools.cached_property
     def _joined(self) -> Integers:
-        """Each edge as one number of eight bytes, which is fetched faster than two of four."""
+        """Each edge as one number of eight bytes, which loads faster than two of four."""
         assert self.edges is not None
         return np.require(self.edges.reshape(-1).view(np.int64), requirements="A")
 
@@ -127,22 +135,30 @@ class Graph:
         return np.cumsum(self.weights)
 
     def components(self) -> Integers:
-        """Sizes of the connected parts, largest first."""
+        """Return the sizes of the connected components, largest first.
+
+        Every node points to a smaller one, at last to the root of its component. Each round points the larger of the
+        two roots that an edge joins to the smallest such root, and shortens all paths to one step, until none is left.
+        """
         if self.edges is None:
             return np.array([self.n])
-        from scipy import sparse
-        from scipy.sparse import csgraph
-
-        machine.require_memory(100 * self.m + 40 * self.n, f"looking for the parts of {self.name}")
-        present = np.ones(self.m, dtype=np.int8)
-        matrix = sparse.csr_array((present, (self.edges[:, 0], self.edges[:, 1])), shape=(self.n, self.n))
-        label = csgraph.connected_components(matrix, directed=False)[1]
-        return np.sort(np.bincount(label))[::-1]
+        machine.require_memory(100 * self.m + 40 * self.n, f"finding the components of {self.name}")
+        root = np.arange(self.n, dtype=np.int32)
+        one, two = self.edges.T
+        while len(one):
+            np.minimum.at(root, np.maximum(one, two), np.minimum(one, two))
+            while not np.array_equal(above := root[root], root):
+                root = above
+            one, two = root[one], root[two]
+            apart = one != two
+            one, two = one[apart], two[apart]
+        sizes = np.bincount(root)
+        return np.sort(sizes[sizes > 0])[::-1]
 
     def check(self, where: Callable[[int], str] | None = None) -> Graph:
-        """The graph itself, if gossip can run on it; otherwise one line that says why not.
+        """Return the graph itself if gossip can run on it; otherwise raise an error with the reason.
 
-        ``where`` names the place of the k-th edge in what the user gave.
+        ``where`` names the k-th edge for the message, in terms of the user's input.
         """
         place = where or (lambda k: f"{self.name}, edge {k} (counted from 0)")
         if self.n < 2:
@@ -156,14 +172,14 @@ class Graph:
         sizes = self.components()
         if len(sizes) > 1:
             raise InputError(
-                f"{self.name} is not connected: it has {len(sizes)} components of {_shortened(sizes)} nodes; "
+                f"{self.name} is not connected: it has {len(sizes)} components of {_shorten(sizes)} nodes; "
                 "add edges between them, or take one component"
             )
         return self
 
 
 def pair_numbers(i: NDArray[Any], j: NDArray[Any], n: int) -> Integers:
-    """Each unordered pair of n nodes as a number from 0 to n(n−1)/2 − 1, and less than 0 for a node with itself.
+    """Return each unordered pair of n nodes as a number from 0 to n(n−1)/2 − 1; negative for a node with itself.
 
     Pairs one step apart around the ring of nodes come first, then those two apart, and so on.
     """
@@ -177,7 +193,7 @@ def pair_numbers(i: NDArray[Any], j: NDArray[Any], n: int) -> Integers:
 
 
 def pairs_from_numbers(number: Integers, n: int) -> Edges:
-    """The pairs of nodes that have these numbers."""
+    """Return the pairs of nodes that have these numbers, as `pair_numbers` assigns them."""
     ends = np.empty((len(number), 2), dtype=np.int32)
     step, start = np.divmod(number, n)
     ends[:, 0] = start
@@ -188,7 +204,7 @@ def pairs_from_numbers(number: Integers, n: int) -> Edges:
 
 
 def check_integer(name: str, argument: str, value: SupportsIndex, least: int) -> int:
-    """A number given for a size, if it is a whole one and not too small."""
+    """Return a size as an integer if it is one and not too small."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -199,7 +215,7 @@ def check_integer(name: str, argument: str, value: SupportsIndex, least: int) ->
 
 
 def _draw_pairs(rng: np.random.Generator, n: int, size: int) -> Edges:
-    """Ordered pairs of different nodes, all as likely: one number under n(n−1) says both."""
+    """Draw ordered pairs of different nodes uniformly: one number under n(n−1) encodes both."""
     ends = np.empty((size, 2), dtype=np.int32)
     number = rng.integers(n * (n - 1), size=size)
     step = number // n
@@ -229,7 +245,7 @@ def _check_edges(edges: Edges, n: int, where: Callable[[int], str]) -> None:
 
 
 def _repeated(number: Integers) -> tuple[int, int]:
-    """The earliest place that repeats an earlier one, and that earlier one."""
+    """Return the first position whose value occurred before, preceded by the position where it occurred."""
     _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
     again = int(np.flatnonzero(first[inverse] != np.arange(len(number)))[0])
     return int(first[inverse[again]]), again
@@ -237,13 +253,13 @@ def _repeated(number: Integers) -> tuple[int, int]:
 
 def _check_weights(weights: Floats, m: int, name: str, where: Callable[[int], str]) -> None:
     if weights.shape != (m,):
-        raise InputError(f"{name}: weights of shape {weights.shape} for {m} edges; give one weight an edge")
+        raise InputError(f"{name}: weights of shape {weights.shape} for {m} edges; give one weight per edge")
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
     if len(wrong):
         raise InputError(f"{where(wrong[0])}: weight {weights[wrong[0]]} is not positive and finite")
 
 
-def _shortened(sizes: Integers) -> str:
+def _shorten(sizes: Integers) -> str:
     shown = [str(size) for size in sizes[:5]]
     if len(sizes) > 5:
         return ", ".join([*shown, "..."])

@@ -1,4 +1,4 @@
-"""Users' own graphs: files of edges, arrays, networkx graphs, sparse matrices."""
+"""Graphs given by users: files of edges, arrays, networkx graphs, sparse matrices."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gosta.errors import InputError
 from gosta.graphs.graph import MAX_NODES, Graph, check_integer
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats, Integers
+from gosta.runtime.extras import require
 
-ENDINGS = (".csv", ".tsv", ".txt", ".edges")
-HEADINGS = {"source", "target", "from", "to", "src", "dst", "node1", "node2"}  # no file's nodes are called that
+SUFFIXES = (".csv", ".tsv", ".txt", ".edges")
+HEADINGS = {"source", "target", "from", "to", "src", "dst", "node1", "node2"}  # words that are not taken for nodes
 
 
 def read(path: str | Path) -> Graph:
-    """Read a graph from a text file: one edge a line, with a weight if you like.
+    """Read a graph from a text file: one edge per line, optionally with a weight.
 
-    Two nodes stand on a line, separated by comma, semicolon, tab or blanks; a third number is the weight, the rate at
-    which the edge fires. '#' begins a comment, and the first line may hold headings. Nodes are the numbers 0 to n − 1,
-    or names, which are numbered as they first appear.
+    A line has two nodes, separated by comma, semicolon, tab or blanks; a third number is the weight, the rate at
+    which the edge fires. '#' begins a comment, and the first line can hold headings. Nodes are the numbers 0 to n − 1,
+    or names, which are numbered in the order they first occur.
     """
     path = Path(path)
     if not path.exists():
@@ -33,34 +34,36 @@ def read(path: str | Path) -> Graph:
         raise InputError(f"{path} is not a file")
     machine.require_memory(20 * path.stat().st_size, f"reading {path}")
     try:
-        table = _parsed(path)
+        parsed = _parse(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"cannot read {path}: it is not text in UTF-8") from error
 
     def where(k: int) -> str:
-        return f"{path}, line {table.lines[k]}"
+        return f"{path}, line {parsed.lines[k]}"
 
-    number = _numbered(table, path)
-    edges = number[np.frombuffer(table.ends, dtype=np.int32)].astype(np.int32).reshape(-1, 2)
-    weights = np.frombuffer(table.weights) if table.weights else None
+    number = _node_numbers(parsed, path)
+    edges = number[np.frombuffer(parsed.ends, dtype=np.int32)].astype(np.int32).reshape(-1, 2)
+    weights = np.frombuffer(parsed.weights) if parsed.weights else None
     return Graph(str(path), int(number.max()) + 1, edges, weights).check(where)
 
 
-def from_edges(edges: Any, n: int | None = None, weights: Any = None, *, name: str = "edges") -> Graph:
-    """Make a graph from an array of edges: m × 2 node numbers, each edge once.
+def from_edges(
+    edges: ArrayLike, n: int | None = None, weights: ArrayLike | None = None, *, name: str = "edges"
+) -> Graph:
+    """Return a graph from an array of edges: m × 2 node numbers, each edge once.
 
     Parameters
     ----------
     edges
-        The two ends of each edge, whole numbers from 0.
+        The two ends of each edge, integers from 0.
     n
         Number of nodes; by default one more than the largest number.
     weights
         Rates at which the edges fire, positive.
     name
-        What to call it.
+        A name for messages.
 
     Examples
     --------
@@ -81,7 +84,7 @@ def from_edges(edges: Any, n: int | None = None, weights: Any = None, *, name: s
 
 
 def from_networkx(graph: Any) -> Graph:
-    """Make a graph from a networkx graph: nodes are numbered in its own order.
+    """Return a graph from a networkx graph: nodes are numbered in its own order.
 
     Where edges carry a ``weight``, it is the rate at which they fire.
     """
@@ -104,12 +107,11 @@ def from_networkx(graph: Any) -> Graph:
 
 
 def from_scipy(matrix: Any) -> Graph:
-    """Make a graph from a symmetric sparse matrix: an edge where it is not zero.
+    """Return a graph from a symmetric sparse matrix, with an edge for each value that is not zero.
 
     The values are the rates at which the edges fire, unless they are all equal.
     """
-    from scipy import sparse
-
+    sparse = require("scipy.sparse", "sim", "a graph from a sparse matrix")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"the matrix has shape {matrix.shape}; a graph needs as many rows as columns")
     if matrix.dtype.kind not in "biuf":
@@ -131,26 +133,26 @@ def from_scipy(matrix: Any) -> Graph:
         return f"matrix[{upper.row[k]}, {upper.col[k]}]"
 
     edges = np.column_stack([upper.row, upper.col])
-    # Equal values are no weights, but a negative one is still no edge.
+    # Equal values are not weights, but a negative one is still an error.
     checked = Graph("matrix", both.shape[0], edges, upper.data).check(where)
     return Graph(checked.name, checked.n, checked.edges) if equal else checked
 
 
-def from_object(source: Any) -> Graph:
-    """Whatever stands for a graph in memory."""
+def from_object(source: object) -> Graph:
+    """Return a graph from an object in memory of any kind that is supported."""
     if isinstance(source, Graph):
         return source
     if hasattr(source, "is_multigraph"):
         return from_networkx(source)
     if hasattr(source, "tocsr"):
         return from_scipy(source)
-    table = _array(source, "edges")
-    if table.ndim != 2 or table.shape[1] not in (2, 3):
+    array = _array(source, "edges")
+    if array.ndim != 2 or array.shape[1] not in (2, 3):
         raise InputError(
-            f"graph: {type(source).__name__} of shape {table.shape} is none; give a name, a file, m × 2 or m × 3 "
-            "edges, a networkx graph or a scipy sparse matrix"
+            f"graph: {type(source).__name__} of shape {array.shape} is not a graph; give a name, a file, "
+            "m × 2 or m × 3 edges, a networkx graph or a scipy sparse matrix"
         )
-    return from_edges(table[:, :2], weights=table[:, 2] if table.shape[1] == 3 else None)
+    return from_edges(array[:, :2], weights=array[:, 2] if array.shape[1] == 3 else None)
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:
@@ -158,7 +160,7 @@ def _array(values: Any, name: str) -> NDArray[Any]:
         return np.asarray(values)
     except ValueError:
         raise InputError(
-            f"{name}: rows of different lengths; give two node numbers an edge, with a weight or without"
+            f"{name}: rows of different lengths; give two node numbers per edge, with a weight or without"
         ) from None
 
 
@@ -169,18 +171,18 @@ def _rates(weights: Any, name: str) -> Floats:
         raise InputError(f"{name}: the weights are not all numbers") from None
 
 
-class _Table(NamedTuple):
-    """A file as read: labels as they first appear, and by line the places of two labels and a weight."""
+class _Parsed(NamedTuple):
+    """The content of a file of edges."""
 
-    labels: list[str]
-    ends: array[int]
+    labels: list[str]  # of nodes, in the order they first occur
+    ends: array[int]  # positions in labels of the two ends of each edge
     weights: array[float]
-    lines: array[int]
+    lines: array[int]  # line number of each edge
 
 
-def _parsed(path: Path) -> _Table:
-    place: dict[str, int] = {}
-    table = _Table([], array("i"), array("d"), array("q"))
+def _parse(path: Path) -> _Parsed:
+    position: dict[str, int] = {}
+    parsed = _Parsed([], array("i"), array("d"), array("q"))
     width = 0
     for line, fields in _rows(path):
         width = width or len(fields)
@@ -188,22 +190,22 @@ def _parsed(path: Path) -> _Table:
             raise InputError(f"{path}, line {line}: {width} values; an edge is two nodes and perhaps a weight")
         if len(fields) != width or not all(fields):
             raise InputError(f"{path}, line {line}: {len([*filter(None, fields)])} values where {width} are expected")
-        table.lines.append(line)
-        table.ends.append(place.setdefault(fields[0], len(place)))
-        table.ends.append(place.setdefault(fields[1], len(place)))
+        parsed.lines.append(line)
+        parsed.ends.append(position.setdefault(fields[0], len(position)))
+        parsed.ends.append(position.setdefault(fields[1], len(position)))
         if width == 3:
             weight = _number(fields[2])
             if weight is None:
                 raise InputError(f"{path}, line {line}: weight {fields[2]!r} is not a number")
-            table.weights.append(weight)
-    if not table.lines:
+            parsed.weights.append(weight)
+    if not parsed.lines:
         raise InputError(f"{path} has no edges")
-    table.labels.extend(place)
-    return table
+    parsed.labels.extend(position)
+    return parsed
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Numbered lines that hold something, split; a line of headings is left out."""
+    """Yield the number and the fields of each line that is not blank, without a line of headings."""
     with path.open(encoding="utf-8-sig") as file:
         split = ((k, _split(line)) for k, line in enumerate(file, start=1))
         rows = ((k, fields) for k, fields in split if fields)
@@ -224,7 +226,7 @@ def _split(line: str) -> list[str]:
 
 
 def _is_heading(first: list[str], second: list[str]) -> bool:
-    """Words known to be headings, or two words over two numbers, or three words with a number under the third."""
+    """Return whether a line holds known headings, two words over two numbers, or three words with a number below."""
     if {field.lower() for field in first[:2]} <= HEADINGS:
         return True
     if len(first) != len(second) or not all(_number(field) is None for field in first):
@@ -232,9 +234,9 @@ def _is_heading(first: list[str], second: list[str]) -> bool:
     return _number(second[-1]) is not None and (len(first) == 3 or _number(second[0]) is not None)
 
 
-def _numbered(table: _Table, path: Path) -> Integers:
-    """The node number of each label: the label itself if all are whole numbers, otherwise its place."""
-    values = [_number(label) for label in table.labels]
+def _node_numbers(parsed: _Parsed, path: Path) -> Integers:
+    """Return the node number of each label: the label itself if all are integers, otherwise its position."""
+    values = [_number(label) for label in parsed.labels]
     if any(value is None or not value.is_integer() for value in values):
         return np.arange(len(values))
     number = np.array(values, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Where things are kept between runs: compiled code and downloaded files."""
+"""Files kept between runs: compiled code and downloads."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import platformdirs
 
 
 def folder(name: str) -> Path:
-    """A folder under GOSTA_CACHE_DIR, or else in the platform's place for such things; it may not exist yet."""
+    """Return a folder under GOSTA_CACHE_DIR, or in the platform's user cache folder; it is not created."""
     return Path(os.environ.get("GOSTA_CACHE_DIR") or platformdirs.user_cache_dir("gosta")) / name

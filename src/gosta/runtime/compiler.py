@@ -22,16 +22,18 @@ from typing import Any
 import numpy as np
 
 from gosta.errors import InputError
-from gosta.runtime import cache
+from gosta.runtime import cache, extras
 
 Function = Callable[..., Any]
+
+MAX_PLAIN_STEPS = 1 << 24  # steps that plain Python runs in about half a minute
 
 # What compiled text may import of gosta, and so depends on.
 ROWS = Path(__file__).with_name("observation.py")
 
 
 class UnstableContentError(Exception):
-    """A function refers to something whose content cannot be told, so its code cannot be kept."""
+    """A function refers to an object whose content has no fingerprint, so its machine code cannot be cached."""
 
 
 def specialise(
@@ -58,7 +60,7 @@ def specialise(
                 except (
                     Exception
                 ):  # a damaged file or a full disk may raise anything; the kernel's own errors come again
-                    _forget(file)
+                    _delete_cached(file)
                     module = _run(text, functions, None)
             if key:
                 _loaded[key] = module
@@ -100,10 +102,35 @@ def _written(text: str, key: str) -> Path | None:
     return file
 
 
-def _forget(file: Path) -> None:
+def _delete_cached(file: Path) -> None:
     for kept in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
         with contextlib.suppress(OSError):
             kept.unlink()
+
+
+def is_available(steps: float, purpose: str) -> bool:
+    """Return whether numba is installed; raise an error where it is not and plain Python would take too long.
+
+    Parameters
+    ----------
+    steps
+        How many kernel evaluations, or steps of similar cost, the caller is going to run.
+    purpose
+        The work, for the message.
+    """
+    if extras.is_installed("numba"):
+        return True
+    if steps > MAX_PLAIN_STEPS:
+        raise extras.missing("numba", "fast", f"{purpose} takes {steps:.1g} steps, too many for plain Python, so it")
+    return False
+
+
+def interpret(text: str, functions: Mapping[str, Function]) -> types.ModuleType:
+    """Return a module made from text, as `specialise` does, in plain Python: for when numba is not installed."""
+    module = types.ModuleType("gosta_interpreted")
+    exec(compile(text, "<gosta>", "exec"), vars(module))
+    vars(module).update(functions)
+    return module
 
 
 def compile_plain(function: Function) -> Any:
@@ -185,7 +212,7 @@ def _feed(update: Callable[[bytes], None], part: Any, seen: dict[int, int]) -> N
     elif getattr(part, "__module__", None) in _STABLE and hasattr(part, "__qualname__"):
         feed(part.__module__, part.__qualname__)
     else:
-        raise UnstableContentError(f"{part!r} has no content that could be told")
+        raise UnstableContentError(f"{part!r} has no content that could be fingerprinted")
     return None
 
 

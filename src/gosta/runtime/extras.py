@@ -1,11 +1,34 @@
-"""Optional dependencies: imported on first use, with a message that says what to install."""
+"""Optional dependencies: checked or imported on first use, with a message that says what to install."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from gosta.errors import MissingExtraError
+
+# The modules without which a whole room does not work, by the extra in pyproject.toml that brings them.
+MODULES = {
+    "sim": ("numba", "scipy", "pandas", "xarray", "h5netcdf", "joblib"),
+    "theory": ("scipy", "pyamg"),
+    "plot": ("matplotlib",),
+}
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a top-level module can be imported, without importing it."""
+    return importlib.util.find_spec(module) is not None
+
+
+def require_extra(extra: str, purpose: str) -> None:
+    """Raise an error that names an extra unless all its modules are installed; nothing is imported.
+
+    >>> require_extra("plot", "drawing")
+    """
+    for module in MODULES[extra]:
+        if not is_installed(module):
+            raise missing(module, extra, purpose)
 
 
 def require(module: str, extra: str, purpose: str) -> Any:
@@ -22,7 +45,10 @@ def require(module: str, extra: str, purpose: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
-        package = module.partition(".")[0]
-        raise MissingExtraError(
-            f"{purpose} needs the package {package!r}; install it with: pip install 'gosta[{extra}]'"
-        ) from None
+        raise missing(module, extra, purpose) from None
+
+
+def missing(module: str, extra: str, purpose: str) -> MissingExtraError:
+    """Return the error for a module that is not installed."""
+    package = module.partition(".")[0]
+    return MissingExtraError(f"{purpose} needs the package {package!r}; install it with: pip install 'gosta[{extra}]'")

@@ -1,4 +1,4 @@
-"""What this machine has: memory, asked for before it is taken, and cores."""
+"""Limits of this machine: free memory, checked before it is allocated, and cores."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from contextvars import ContextVar
 from gosta.errors import InputError
 
 
-def require_memory(size: int, what: str, way_out: str = "take fewer rows or columns") -> None:
-    """Refuse work that needs more bytes than are free now, before the machine starts to swap."""
+def require_memory(size: int, purpose: str, remedy: str = "take fewer rows or columns") -> None:
+    """Raise an error if some work needs more bytes than are free now, before the machine starts to swap."""
     import psutil
 
     free = int(psutil.virtual_memory().available)
     if size > free:
         raise InputError(
-            f"{what} needs {size / 2**30:.1f} GiB of memory and {free / 2**30:.1f} GiB are free; {way_out}"
+            f"{purpose} needs {size / 2**30:.1f} GiB of memory and {free / 2**30:.1f} GiB are free; {remedy}"
         )
 
 
-_most_cores: ContextVar[int | None] = ContextVar("most_cores", default=None)
+_core_limit: ContextVar[int | None] = ContextVar("core_limit", default=None)
 
 
 def available_cores() -> int:
-    """How many cores this process, or this piece of work, may use."""
-    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(mine, _most_cores.get() or mine)
+    """Return how many cores the current thread's work is allowed to use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _core_limit.get() or cores)
 
 
 @contextlib.contextmanager
 def limit_cores(number: int) -> Iterator[None]:
-    """Let a piece of work have so many cores only, where other pieces have the others."""
-    token = _most_cores.set(number)
+    """Limit `available_cores` within a block, for work that runs beside other work."""
+    token = _core_limit.set(number)
     try:
         yield
     finally:
-        _most_cores.reset(token)
+        _core_limit.reset(token)

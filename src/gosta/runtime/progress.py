@@ -1,4 +1,4 @@
-"""A progress bar for work that takes long, and only then."""
+"""A progress bar that appears only for work that takes long."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-PATIENCE = 2.0  # seconds before a bar appears
+DELAY_SECONDS = 2.0  # before a bar appears
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 
 @contextlib.contextmanager
 def silent() -> Iterator[None]:
-    """Show no bars meanwhile: for work that is part of something larger, which has a bar of its own."""
+    """Show no bars within a block: for work that is part of something larger, which has its own bar."""
     token = _silent.set(True)
     try:
         yield
@@ -24,23 +24,23 @@ def silent() -> Iterator[None]:
 
 @contextlib.contextmanager
 def bar(
-    title: str, total: float | None, patience: float = PATIENCE, unit: str = ""
+    title: str, total: float | None, delay_seconds: float = DELAY_SECONDS, unit: str = ""
 ) -> Iterator[Callable[[float], None]]:
-    """Yield a function to call with each piece of work done; a bar appears on a terminal after some patience.
+    """Yield a function to call with each amount of work done; a bar appears on a terminal after a delay.
 
-    Without a total it only moves. With a unit, the bar shows how many of them are done in a second. Any thread may call
-    the function.
+    Without a total the bar only moves. With a unit, it shows how many units are done in a second. The function is
+    thread-safe.
     """
-    patience = float("inf") if _silent.get() else patience
+    delay_seconds = float("inf") if _silent.get() else delay_seconds
     start, done, lock = time.monotonic(), 0.0, threading.Lock()
     with contextlib.ExitStack() as stack:
-        show: Callable[[float], None] | None = _open(stack, title, total, unit) if patience <= 0 else None
+        show: Callable[[float], None] | None = _open(stack, title, total, unit) if delay_seconds <= 0 else None
 
-        def advance(piece: float) -> None:
+        def advance(amount: float) -> None:
             nonlocal done, show
             with lock:
-                done += piece
-                if show is None and time.monotonic() - start > patience:
+                done += amount
+                if show is None and time.monotonic() - start > delay_seconds:
                     show = _open(stack, title, total, unit)
                 if show is not None:
                     show(done)

@@ -97,7 +97,7 @@ def simulate(
     interval: float | None = None,
     until: float | None = None,
     options: Mapping[str, Any] | None = None,
-    patience: float = progress.PATIENCE,
+    patience: float = progress.DELAY_SECONDS,
     **statistic_options: Any,
 ) -> Trace:
     """Simulate a protocol that estimates a statistic on a network whose nodes hold one or several rows each.
@@ -207,7 +207,7 @@ def resume(
     source: Trace | str | Path,
     iterations: int | None = None,
     protocol: AnyProtocol | None = None,
-    patience: float = progress.PATIENCE,
+    patience: float = progress.DELAY_SECONDS,
 ) -> Trace:
     """Continue a simulation from where it was interrupted, or beyond its end.
 

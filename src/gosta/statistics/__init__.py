@@ -1,6 +1,6 @@
 """Pairwise statistics: their definitions, one family a file, and their exact values.
 
-``STATISTICS`` holds all of them by name; importing a family enters its statistics.
+``STATISTICS`` holds all of them by name; importing a family registers its statistics.
 """
 
 from gosta.statistics import dispersion, association, ranking, groups  # noqa: F401, I001  (the order of the listing)

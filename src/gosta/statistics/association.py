@@ -1,4 +1,4 @@
-"""How two columns go together."""
+"""Statistics of association between columns."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from math import sqrt
 
 from gosta.errors import InputError
 from gosta.statistics import encode, fast
-from gosta.statistics.definition import Observation, statistic
+from gosta.statistics.definition import Means, Observation, statistic
 from gosta.statistics.dispersion import distance
-
-Means = tuple[float, ...]
 
 
 def sign(gap: float) -> float:
-    """−1, 0 or 1."""
+    """Return −1, 0 or 1."""
     return 1.0 * (gap > 0.0) - 1.0 * (gap < 0.0)
 
 
@@ -35,7 +33,7 @@ def _tau(m: Means, variant: str = "a") -> float:
 
 @statistic(encode=encode.pair, final=_tau, fast=fast.kendall, bounds=(-1.0, 1.0))
 def kendall_tau(x: Observation, y: Observation) -> tuple[float, float, float]:
-    """Share of pairs of rows that two columns order alike, less those ordered otherwise (variant a; b: for ties)."""
+    """Share of concordant pairs of rows less that of discordant ones (variant a; b corrects for ties)."""
     first, second = sign(x[0] - y[0]), sign(x[1] - y[1])
     return first * second, first * first, second * second
 

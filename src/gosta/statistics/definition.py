@@ -1,4 +1,4 @@
-"""What a pairwise statistic is: ``encode``, ``kernel``, ``local``, ``final``.
+"""The definition of a pairwise statistic: ``encode``, ``kernel``, ``local``, ``final``.
 
 With ``x = encode(row)`` for every row, ``h_i`` the mean over j of ``kernel(x_i, x_j)``, and ``g`` the mean
 over i of ``local(h_i)``, the statistic is ``final(g)``. Everything else in gosta follows from these four.
@@ -13,157 +13,205 @@ from types import FunctionType
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.datasets.data import Data
-from gosta.errors import InputError, unknown
-from gosta.runtime.arrays import Floats
+from gosta.errors import DataError, GostaError, InputError, unknown
+from gosta.runtime.arrays import Booleans, Floats
 from gosta.statistics import encode as encoders
+from gosta.views.notebook import definition_table
 
 Observation = Sequence[float]
+Means = tuple[float, ...]
+Numbers = float | tuple[float, ...]
 Normalisation = Literal["U", "V"]
-Function = Callable[..., Any]
+Options = Mapping[str, Any]  # values of a statistic's options by name
+# Parameters after the first two of a kernel, and after the first of the others, are options.
+Kernel = Callable[..., Numbers]
+Encoder = Callable[..., Floats]
+Final = Callable[..., Numbers]
+
+# All parameters of gosta.exact and gosta.simulate: a statistic's option of such a name is given in options={...}.
+CALL_PARAMETERS = (
+    frozenset(
+        (
+            "data",
+            "statistic",
+            "columns",
+            "label",
+            "score",
+            "normalisation",
+            "interval",
+            "drop_missing",
+            "options",
+            "graph",
+        )
+    )
+    | frozenset(
+        ("protocol", "iterations", "runs", "seed", "checkpoints", "spacing", "clocks", "engine", "nodes", "deal", "by")
+    )
+    | frozenset(("until", "patience"))
+)
 
 
 class RowSums(NamedTuple):
-    """Sums over the other rows j of kernel(x_i, x_j), n × k; and kernel(x_i, x_i), n × k or one row of zeros.
+    """Kernel values summed over rows.
 
-    The diagonal is None where it has not been needed.
+    Attributes
+    ----------
+    sums
+        Sums over the other rows j of kernel(x_i, x_j): n × k.
+    diagonal
+        kernel(x_i, x_i): n × k, or one row of zeros; None where it has not been needed.
     """
 
     sums: Floats
     diagonal: Floats | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Statistic:
     """A pairwise statistic; build one with the decorator `statistic`.
 
     Attributes
     ----------
     name, summary
-        What it is called, and one line on what it says.
+        Its name, and one line on what it measures.
     kernel
-        Function of two observations, giving one number or a tuple; symmetric unless there is a ``local``.
+        Function of two observations that returns one number or a tuple; symmetric unless there is a ``local``.
         Further parameters are options and need numbers as defaults.
     encode
-        Function of `Data`, giving the n × d numbers the kernel needs: what will travel. Further parameters
-        are options.
+        Function of `Data` that returns the n × d numbers the kernel needs, which are what nodes exchange. Further
+        parameters are options.
     local
-        Function of one row's means ``h`` (a tuple, one number per kernel value), giving a tuple; absent, h itself.
+        Function of one row's means ``h`` (a tuple, one number per kernel value) that returns a tuple; absent, h itself.
         It is compiled like the kernel.
     moments
-        For statistics that are functions of plain means: a function of one observation, giving a tuple, and one of the
-        means of these over all rows, giving the mean of the kernel over all pairs.
+        For statistics that are functions of plain means: a function of one observation that returns a tuple, and one of
+        the means of these over all rows that returns the mean of the kernel over all pairs.
     final
-        Function of the means over all rows (a tuple), giving the value; absent, the mean or means themselves.
-        Further parameters are options. Both are faster if they can take arrays in place of numbers.
+        Function of the means over all rows (a tuple) that returns the value; absent, the mean or means themselves.
+        Further parameters are options. ``local`` and ``final`` are faster if they accept arrays in place of numbers.
     fast
-        The row sums in O(n log n) where that is known; None for data it does not handle.
+        Function that computes the row sums in O(n log n); it returns None for data it does not handle.
     normalisation
         The textbook's: "U" leaves pairs (i, i) out, "V" counts them.
     total
-        The value is the sum over unordered pairs, not the mean.
+        Whether the value is the sum over unordered pairs instead of the mean.
     sample_index
-        Position in the observation of the sign that tells two samples apart, for two-sample statistics.
+        Position in the observation of the sign that separates two samples, for two-sample statistics.
     bounds
-        Values the population value cannot leave: intervals are cut there.
+        Least and largest possible value in a population: intervals are clipped there.
     """
 
     name: str
     summary: str
-    kernel: Function
-    encode: Function
-    local: Function | None = None
-    moments: tuple[Function, Function] | None = None
-    final: Function | None = None
+    kernel: Kernel
+    encode: Encoder
+    local: Callable[[Means], Means] | None = None
+    moments: tuple[Callable[[Observation], Means], Callable[[Means], float]] | None = None
+    final: Final | None = None
     fast: Callable[[Floats], RowSums | None] | None = None
     normalisation: Normalisation = "U"
     total: bool = False
     sample_index: int | None = None
     bounds: tuple[float, float] = (-np.inf, np.inf)
 
-    def __call__(self, x: Observation, y: Observation, **options: float) -> Any:
-        """The kernel of two observations."""
+    def __call__(self, x: Observation, y: Observation, **options: float) -> Numbers:
+        """Return the kernel's value for two observations."""
         return self.kernel(x, y, **options)
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={default!r}" for name, default in self.options.items())
+        return f"Statistic({self.name!r}{options})"
+
+    def _repr_html_(self) -> str:
+        options = ", ".join(f"{name} = {default!r}" for name, default in self.options.items())
+        low, high = self.bounds
+        rows = {
+            "options": options or "none",
+            "normalisation": f"{self.normalisation}, {'a sum' if self.total else 'a mean'} over pairs",
+            "bounds": f"{low:g} to {high:g}",
+        }
+        return definition_table(self.name, {"": self.summary, **rows} if self.summary else rows)
 
     @property
     def options(self) -> dict[str, object]:
-        """What may be set, with defaults: the further parameters of encode, kernel and final."""
-        return {name: default for part in self._parts() for name, default in part[1].items()}
+        """Names and defaults of all options: the further parameters of encode, kernel and final."""
+        return {name: default for _, options in self._options() for name, default in options.items()}
 
-    def _parts(self) -> Iterator[tuple[str, dict[str, object]]]:
-        for part, own in (("encode", 1), ("kernel", 2), ("final", 1)):
+    def _options(self) -> Iterator[tuple[str, dict[str, object]]]:
+        for part, skip in (("encode", 1), ("kernel", 2), ("final", 1)):
             function = getattr(self, part)
             if function is not None:
-                yield part, _further(function, own)
+                yield part, _option_defaults(function, skip)
 
-    def options_by_part(self, options: Mapping[str, object]) -> dict[str, dict[str, Any]]:
-        """Options sorted by the part they belong to, the kernel's complete."""
+    def options_by_part(self, options: Options) -> dict[str, dict[str, Any]]:
+        """Return the options of "encode", "kernel" and "final", completed with their defaults."""
         for name in options:
             if name not in self.options:
                 known = ", ".join(f"{k}={v!r}" for k, v in self.options.items()) or "none"
                 raise InputError(f"{self.name} has no option {name!r}; its options are: {known}")
         parts = {
-            part: {name: options.get(name, default) for name, default in own.items()} for part, own in self._parts()
+            part: {name: options.get(name, default) for name, default in defaults.items()}
+            for part, defaults in self._options()
         }
         for name, value in parts["kernel"].items():
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise InputError(f"{self.name}: option {name} = {value!r} must be a number")
         return parts
 
-    def encode_rows(self, data: Data, options: Mapping[str, object]) -> Floats:
-        """What the kernel needs of each complete row."""
+    def encode_rows(self, data: Data, options: Options) -> Floats:
+        """Return the observations of all complete rows: n × d."""
         return self.encode_complete_rows(data, options)[0]
 
-    def encode_complete_rows(self, data: Data, options: Mapping[str, object]) -> tuple[Floats, NDArray[np.bool_]]:
-        """The same, and which rows are complete."""
+    def encode_complete_rows(self, data: Data, options: Options) -> tuple[Floats, Booleans]:
+        """Return the observations of all complete rows, and which rows of the data these are."""
         try:
             x = np.ascontiguousarray(self.encode(data, **self.options_by_part(options)["encode"]), dtype=np.float64)
-        except InputError as error:
-            raise InputError(f"{self.name}: {error}") from None
-        except Exception as error:  # whatever a user's function may do
+        except GostaError as error:
+            raise type(error)(f"{self.name}: {error}") from None
+        except Exception as error:  # a user's function can raise anything
             raise InputError(f"{self.name}: encode fails with {type(error).__name__}: {error}") from error
         if x.ndim != 2:
-            raise InputError(f"{self.name}: encode gives an array of shape {x.shape}; rows x numbers are needed")
-        kept: NDArray[np.bool_] = np.ones(len(x), dtype=np.bool_)
+            raise InputError(f"{self.name}: encode returns an array of shape {x.shape}; rows x numbers are needed")
+        kept: Booleans = np.ones(len(x), dtype=np.bool_)
         if data.drop_missing:
             kept = np.asarray(~np.isnan(x).any(axis=1))
             if data.by is not None and len(kept) == len(data):
                 kept &= ~np.isnan(data.site_codes()[0])
             x = x[kept]
-        self._check_enough(x, data)
+        self._check_row_count(x, data)
         return x, kept
 
-    def _check_enough(self, x: Floats, data: Data) -> None:
-        """Refuse rows that are too few for a value; those of one site need not be enough alone."""
+    def _check_row_count(self, x: Floats, data: Data) -> None:
+        """Reject too few rows for a value; one site's rows need not be enough alone."""
         try:
             data.check_row_count(len(x))
-        except InputError as error:
-            raise InputError(f"{self.name}: {error}") from None
+        except DataError as error:
+            raise DataError(f"{self.name}: {error}") from None
         if self.sample_index is not None and not data.is_partial and np.ptp(x[:, self.sample_index]) == 0:
-            raise InputError(f"{self.name}: needs two classes, the complete rows of {data.name} have one only")
+            raise DataError(f"{self.name}: needs two classes, the complete rows of {data.name} have one only")
 
 
 @overload
-def statistic(kernel: Function) -> Statistic: ...
+def statistic(kernel: Kernel) -> Statistic: ...
 @overload
 def statistic(
-    kernel: None = None, *, name: str | None = None, encode: Function = encoders.features, **parts: Any
-) -> Callable[[Function], Statistic]: ...
+    kernel: None = None, *, name: str | None = None, encode: Encoder = encoders.features, **parts: Any
+) -> Callable[[Kernel], Statistic]: ...
 def statistic(
-    kernel: Function | None = None, *, name: str | None = None, encode: Function = encoders.features, **parts: Any
-) -> Any:
-    """Make a statistic of a plain function of two observations, and enter it in the table by its name.
+    kernel: Kernel | None = None, *, name: str | None = None, encode: Encoder = encoders.features, **parts: Any
+) -> Statistic | Callable[[Kernel], Statistic]:
+    """Make a statistic from a plain function of two observations, and register it by its name.
 
     Parameters
     ----------
     kernel
-        Function of two observations, each a row of numbers (``x[0]``, ``len(x)``), giving a number or a tuple. It
-        must not depend on their order. Plain arithmetic, ``math``, loops and other plain functions may be used:
-        it runs as it is and compiled. Parameters after the first two are options.
+        Function of two observations, each a row of numbers (``x[0]``, ``len(x)``), that returns a number or a tuple. It
+        must not depend on their order. It can use plain arithmetic, ``math``, loops and other plain functions:
+        it runs both interpreted and compiled. Parameters after the first two are options.
     name
-        Defaults to the function's, with hyphens.
+        Defaults to the function's name, with hyphens.
     encode, local, moments, final, fast, normalisation, total, sample_index, bounds
         See `Statistic`. By default every column of the data is part of the observation.
 
@@ -178,31 +226,32 @@ def statistic(
     ...         gap = abs(x[c] - y[c])
     ...         total += 0.5 * gap * gap if gap < delta else delta * (gap - 0.5 * delta)
     ...     return total
+    >>> huber_scatter
+    Statistic('huber-scatter', delta=1.0)
     >>> gosta.exact([0.0, 0.5, 3.0], huber_scatter)
     1.5416666666666667
     >>> gosta.exact([0.0, 0.5, 3.0], "huber-scatter", delta=10)
     2.5833333333333335
     """
     if kernel is None:
-        return lambda function: _enter(function, name, encode, parts)
-    return _enter(kernel, name, encode, parts)
+        return lambda function: _register(function, name, encode, parts)
+    return _register(kernel, name, encode, parts)
 
 
-def _enter(kernel: Function, name: str | None, encode: Function, parts: dict[str, Any]) -> Statistic:
+def _register(kernel: Kernel, name: str | None, encode: Encoder, parts: dict[str, Any]) -> Statistic:
     if not isinstance(kernel, FunctionType):
         raise InputError(f"a kernel must be a plain function of two observations (def or lambda), not {kernel!r}")
     title = name or kernel.__name__.replace("_", "-")
     summary = (inspect.getdoc(kernel) or "").partition("\n\n")[0].replace("\n", " ")
-    further = _further(kernel, 2)
-    for option, default in further.items():
+    for option, default in _option_defaults(kernel, 2).items():
         if isinstance(default, bool) or not isinstance(default, int | float):
             raise InputError(f"{title}: the kernel's option {option!r} needs a number as default, not {default!r}")
     made = Statistic(title, summary, kernel, encode, **parts)
     if made.total and (made.final or made.local):
-        raise InputError(f"{title}: a total is a plain sum over pairs, it takes neither local nor final")
+        raise InputError(f"{title}: a total is a plain sum over pairs and has neither local nor final")
     old = STATISTICS.get(title)
     if old is not None and old.kernel.__module__ != kernel.__module__:
-        raise InputError(f"there is a statistic called {title!r} already; choose another name")
+        raise InputError(f"there is already a statistic called {title!r}; choose another name")
     STATISTICS[title] = made
     return made
 
@@ -210,57 +259,94 @@ def _enter(kernel: Function, name: str | None, encode: Function, parts: dict[str
 STATISTICS: dict[str, Statistic] = {}
 
 
-def find(what: str | Statistic) -> Statistic:
-    """A statistic by its name, or itself."""
-    if isinstance(what, Statistic):
-        return what
-    if not isinstance(what, str):
+def find(statistic: str | Statistic) -> Statistic:
+    """Return the statistic of a name; a statistic itself is returned as it is."""
+    if isinstance(statistic, Statistic):
+        return statistic
+    if not isinstance(statistic, str):
         raise InputError(
-            f"statistic = {what!r} is neither a name nor a statistic; decorate a function with @gosta.statistic"
+            f"statistic = {statistic!r} is neither a name nor a statistic; decorate a function with @gosta.statistic"
         )
-    if what not in STATISTICS:
-        raise unknown("statistic", what, STATISTICS)
-    return STATISTICS[what]
+    if statistic not in STATISTICS:
+        raise unknown("statistic", statistic, STATISTICS)
+    return STATISTICS[statistic]
 
 
-def apply_to_rows(function: Function, rows: Floats, **options: Any) -> Floats:
-    """A function of a tuple of numbers, for every row: all rows at once if it can, else one by one.
+def collect_options(
+    statistic: Statistic,
+    options: Options | None,
+    keywords: Options,
+    arguments: Mapping[str, object],
+) -> dict[str, Any]:
+    """Return a statistic's options, given as a mapping or as plain keywords of `gosta.exact` or `gosta.simulate`.
 
-    Where it is not defined (a division by zero, the root of a negative number) the result is NaN. It has a column for
-    each number the function gives.
+    A keyword that could mean an option or a parameter of these functions is an error, never a guess.
+
+    Parameters
+    ----------
+    options, keywords
+        The caller's parameter ``options`` and its further keywords.
+    arguments
+        The caller's own parameters that the user set.
+
+    Examples
+    --------
+    >>> collect_options(find("kendall-tau"), {"variant": "b"}, {}, {})
+    {'variant': 'b'}
+    """
+    given = dict(options or {})
+    for name, value in keywords.items():
+        if name in given:
+            raise InputError(f"{statistic.name}: option {name!r} is given twice, in options and as {name}={value!r}")
+    ambiguous = [name for name in arguments if name not in given] + [k for k in keywords if k in CALL_PARAMETERS]
+    for name in ambiguous:
+        if name in statistic.options:
+            raise InputError(
+                f"{name} is an option of {statistic.name} and a parameter of gosta.exact or gosta.simulate; "
+                f"give the option as options={{{name!r}: ...}}"
+            )
+    return {**given, **keywords}
+
+
+def apply_to_rows(function: Callable[..., Any], rows: Floats, **options: Any) -> Floats:
+    """Return the values of a function of a tuple of numbers for every row: n × the count of its values.
+
+    The function is called once with columns in place of numbers if it accepts them, else row by row. Where it is not
+    defined (a division by zero, the root of a negative number) the result is NaN.
     """
     with np.errstate(all="ignore"):
         try:
-            parts = as_tuple(function(tuple(rows.T), **options))
-            columns = np.empty((len(rows), len(parts)))
-            for c, part in enumerate(parts):
-                columns[:, c] = part
+            values = as_tuple(function(tuple(rows.T), **options))
+            columns = np.empty((len(rows), len(values)))
+            for c, value in enumerate(values):
+                columns[:, c] = value
             return columns
         except InputError:
             raise
         except (TypeError, ValueError):
-            values = [_apply_one(function, row, options) for row in rows.tolist()]
-    width = max(map(len, values))
-    return np.array([value if len(value) == width else (np.nan,) * width for value in values])
+            results = [_apply_to_row(function, row, options) for row in rows.tolist()]
+    width = max(map(len, results))
+    return np.array([result if len(result) == width else (np.nan,) * width for result in results])
 
 
-def _apply_one(function: Function, row: list[float], options: dict[str, Any]) -> tuple[float, ...]:
+def _apply_to_row(function: Callable[..., Any], row: list[float], options: dict[str, Any]) -> tuple[float, ...]:
     try:
         return as_floats(function(tuple(row), **options))
     except (ArithmeticError, ValueError):
         return (np.nan,)
 
 
-def as_tuple(result: Any) -> tuple[Any, ...]:
-    """What a function gave, one number or several, as a tuple."""
+def as_tuple(result: Numbers | list[float]) -> tuple[float, ...]:
+    """Return the result of a function, one number or several, as a tuple."""
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
-def as_floats(result: Any) -> tuple[float, ...]:
-    """The same, as floats."""
+def as_floats(result: Numbers | list[float]) -> tuple[float, ...]:
+    """Return the result of a function, one number or several, as a tuple of Python floats."""
     return tuple(map(float, as_tuple(result)))
 
 
-def _further(function: Function, own: int) -> dict[str, object]:
-    parameters = list(inspect.signature(function).parameters.values())[own:]
+def _option_defaults(function: Callable[..., Any], skip: int) -> dict[str, object]:
+    """Return the parameters of a function after the first few, with their defaults; None for those without."""
+    parameters = list(inspect.signature(function).parameters.values())[skip:]
     return {p.name: None if p.default is p.empty else p.default for p in parameters}

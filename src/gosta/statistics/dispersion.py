@@ -1,4 +1,4 @@
-"""How far rows lie apart."""
+"""Statistics of dispersion: distances between rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gosta.statistics.definition import Observation, statistic
 
 
 def distance(x: Observation, y: Observation, start: int, stop: int) -> float:
-    """Euclidean distance in the coordinates from start up to stop."""
+    """Return the Euclidean distance in the coordinates from start to stop, exclusive."""
     total = 0.0
     for c in range(start, stop):
         gap = x[c] - y[c]

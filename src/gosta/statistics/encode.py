@@ -1,4 +1,4 @@
-"""From rows to observations: the least a kernel needs, which is what travels."""
+"""From rows to observations: the fewest numbers that a kernel needs, which are what nodes exchange."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ import numpy as np
 
 from gosta import datasets
 from gosta.datasets.data import Data
-from gosta.errors import InputError
+from gosta.errors import DataError, InputError
 from gosta.runtime.arrays import Floats
 
 
 def value(data: Data) -> Floats:
-    """One number."""
+    """Encode a row as one number."""
     return data.columns_for("value")
 
 
 def positive_value(data: Data) -> Floats:
-    """One number, never negative, not zero throughout."""
+    """Encode a row as one number that is not negative; not all are zero."""
     x = _complete(data, data.columns_for("value"))
     if x.min() < 0:
-        raise InputError(f"needs values that are not negative, the least is {x.min():g}")
+        raise DataError(f"needs values that are not negative, the least is {x.min():g}")
     if not data.is_partial and not x.max() > 0:
-        raise InputError("needs values that are not all zero")
+        raise DataError("needs values that are not all zero")
     return x
 
 
 def pair(data: Data) -> Floats:
-    """Two numbers."""
+    """Encode a row as two numbers."""
     return data.columns_for("first", "second")
 
 
 def features(data: Data) -> Floats:
-    """All columns of points."""
+    """Encode a row as all its feature columns."""
     return data.to_floats(data.features)
 
 
 def two_parts(data: Data, split: int = 1) -> Floats:
-    """The numbers of the first part, `split` of them, and then those of the second."""
+    """Encode a row as the numbers of a first part, `split` of them, followed by those of a second part."""
     x = features(data) if data.has_selected_columns else pair(data)
     if not 1 <= split < x.shape[1]:
         raise InputError(
@@ -49,9 +49,9 @@ def two_parts(data: Data, split: int = 1) -> Floats:
 
 
 def scored(data: Data, positive: Any = None) -> Floats:
-    """Score and class, +1 or −1.
+    """Encode a row as its score and its class, +1 or −1.
 
-    The score is a column of its own; or the only column; or, of several, x · (mean of + rows − mean of − rows).
+    The score is the score column; or the only feature; or, of several, x · (mean of + rows − mean of − rows).
     """
     names = [data.score] if data.score is not None and not data.has_selected_columns else data.features
     x = _two_classes(data, names, positive)
@@ -59,24 +59,24 @@ def scored(data: Data, positive: Any = None) -> Floats:
         return x
     x, signs = x[:, :-1], x[:, -1]
     if np.ptp(signs) == 0:
-        raise InputError(
-            f"a score is made of several columns from the means of both classes, {data.name} has one only; "
+        raise DataError(
+            f"a score is computed from several columns by the means of both classes, {data.name} has one class only; "
             "name one score column with score (--score)"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         scores = x @ (x[signs > 0].mean(axis=0) - x[signs < 0].mean(axis=0))
     if not np.isfinite(scores).all():
-        raise InputError("the columns are too large to be made a score: it is not finite; scale them or name a score")
+        raise DataError("the columns are too large for a score: it is not finite; scale them or name a score column")
     return np.column_stack([scores, signs])
 
 
 def two_samples(data: Data, positive: Any = None) -> Floats:
-    """A point, and last its sample, +1 or −1."""
+    """Encode a row as its features, followed by its sample, +1 or −1."""
     return _two_classes(data, data.features, positive)
 
 
 def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = None) -> Floats:
-    """A point in units of the bandwidth, and last its sample, +1 or −1.
+    """Encode a row as its features in units of the bandwidth, followed by its sample, +1 or −1.
 
     The bandwidth is by default the root of the summed variances of all columns, which a network can average too.
     """
@@ -88,8 +88,8 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
     return np.column_stack([x[:, :-1] / width, x[:, -1]])
 
 
-def celled(data: Data, centroids: Any = None) -> Floats:
-    """A point, and last its cell: its class, or the nearest of the centroids.
+def clustered(data: Data, centroids: Any = None) -> Floats:
+    """Encode a row as its features, followed by its cluster: its class, or the nearest of the centroids.
 
     Centroids are rows of coordinates, a file of them, or "class-means" for the mean point of each class.
     """
@@ -103,37 +103,37 @@ def celled(data: Data, centroids: Any = None) -> Floats:
         centres = np.array([x[classes == c].mean(axis=0) for c in np.unique(classes)])
     else:
         x = _complete(data, features(data))
-        table = datasets.load(centroids)
-        centres = table.to_floats(list(table.columns))
+        rows = datasets.load(centroids)
+        centres = rows.to_floats(list(rows.columns))
     if centres.shape[1] != x.shape[1]:
-        raise InputError(f"centroids have {centres.shape[1]} coordinates, the points of {data.name} have {x.shape[1]}")
+        raise DataError(f"centroids have {centres.shape[1]} coordinates, the points of {data.name} have {x.shape[1]}")
     return np.column_stack([x, _nearest(x, centres)])
 
 
 def _nearest(x: Floats, centres: Floats) -> Floats:
-    """The number of the centre nearest to each point."""
+    """Return the number of the centre nearest to each point."""
     nearest = np.full(len(x), np.inf)
-    cells = np.zeros(len(x))
+    clusters = np.zeros(len(x))
     with np.errstate(over="ignore", invalid="ignore"):
-        for cell, centre in enumerate(centres):
+        for number, centre in enumerate(centres):
             distance = ((x - centre) ** 2).sum(axis=1)
-            cells[distance < nearest] = cell
+            clusters[distance < nearest] = number
             nearest = np.minimum(nearest, distance)
     if not np.isfinite(nearest).all():
-        raise InputError("the points are too far from the centroids: a distance is not finite; scale the columns")
-    return cells
+        raise DataError("the points are too far from the centroids: a distance is not finite; scale the columns")
+    return clusters
 
 
 def survival(data: Data) -> Floats:
-    """Time, whether the event was seen then (1) or the row censored (0), and the risk score."""
+    """Encode a row as a time, whether the event was observed then (1) or the row censored (0), and the risk score."""
     x = _complete(data, data.columns_for("time", "event", "score"))
     if not set(np.unique(x[:, 1])) <= {0.0, 1.0}:
-        raise InputError("the event column must hold 1 (event seen) and 0 (censored) only")
+        raise DataError("the event column must hold 1 (event observed) and 0 (censored) only")
     return x
 
 
 def _complete(data: Data, *parts: Floats) -> Floats:
-    """The parts side by side, without the rows that are to be dropped."""
+    """Return the parts side by side, without rows that have missing values if these are to be dropped."""
     x = np.column_stack(parts)
     if data.drop_missing:
         x = x[~np.isnan(x).any(axis=1)]
@@ -142,9 +142,9 @@ def _complete(data: Data, *parts: Floats) -> Floats:
 
 
 def _two_classes(data: Data, names: Sequence[str], positive: Any) -> Floats:
-    """Complete rows of some columns, with the sign of their class as last number."""
-    signs = data.class_signs(positive)  # first: that there are no labels is the first thing to say
+    """Return complete rows of some columns, with the sign of their class as last number."""
+    signs = data.class_signs(positive)  # first: missing labels are the first error to report
     x = _complete(data, data.to_floats(names), signs)
     if data.drop_missing and not data.is_partial and np.ptp(x[:, -1]) == 0:
-        raise InputError(f"needs two classes, the complete rows of {data.name} have one only")
+        raise DataError(f"needs two classes, the complete rows of {data.name} have one only")
     return x

@@ -1,24 +1,39 @@
-"""The exact value of a statistic over data in one place, and its interval."""
+"""The exact value of a statistic over rows in one place, and its confidence interval."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
 from gosta import datasets
 from gosta.datasets.data import Data
-from gosta.errors import InputError
+from gosta.errors import DataError, GostaError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
-from gosta.statistics.definition import Normalisation, RowSums, Statistic, apply_to_rows, find
+from gosta.statistics.definition import (
+    Normalisation,
+    Options,
+    RowSums,
+    Statistic,
+    apply_to_rows,
+    collect_options,
+    find,
+)
+from gosta.views.notebook import definition_table
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Columns = str | int | Sequence[str | int]
+Values = TypeVar("Values", float, Floats, "xr.DataArray")
 
 
 class Estimate(NamedTuple):
-    """A value with its interval for the population the rows were drawn from."""
+    """A value with its confidence interval for the population the rows were drawn from."""
 
     value: float
     low: float
@@ -26,19 +41,53 @@ class Estimate(NamedTuple):
     standard_error: float
     level: float
 
+    def _repr_html_(self) -> str:
+        interval = f"{self.low:.6g} to {self.high:.6g}"
+        rows = {"value": f"{self.value:.6g}", f"{self.level:.4g} interval": interval}
+        return definition_table("Estimate", rows | {"standard error": f"{self.standard_error:.3g}"})
 
+
+@overload
 def exact(
-    data: Any,
+    data: object,
     statistic: str | Statistic,
     *,
-    columns: str | int | Sequence[str | int] | None = None,
-    label: Any = None,
-    score: Any = None,
+    columns: Columns | None = None,
+    label: object = None,
+    score: object = None,
+    normalisation: Normalisation | None = None,
+    interval: None = None,
+    drop_missing: bool = False,
+    options: Options | None = None,
+    **keyword_options: Any,
+) -> float | Floats: ...
+@overload
+def exact(
+    data: object,
+    statistic: str | Statistic,
+    *,
+    columns: Columns | None = None,
+    label: object = None,
+    score: object = None,
+    normalisation: Normalisation | None = None,
+    interval: float,
+    drop_missing: bool = False,
+    options: Options | None = None,
+    **keyword_options: Any,
+) -> Estimate: ...
+def exact(
+    data: object,
+    statistic: str | Statistic,
+    *,
+    columns: Columns | None = None,
+    label: object = None,
+    score: object = None,
     normalisation: Normalisation | None = None,
     interval: float | None = None,
     drop_missing: bool = False,
-    **options: Any,
-) -> Any:
+    options: Options | None = None,
+    **keyword_options: Any,
+) -> float | Floats | Estimate:
     """Compute a pairwise statistic over all rows.
 
     Parameters
@@ -46,7 +95,7 @@ def exact(
     data
         A data set's name, a file, or an object in memory: see `gosta.datasets.load`.
     statistic
-        A name from ``gosta statistics`` or what ``@gosta.statistic`` made.
+        A name from ``gosta statistics`` or a function decorated with ``@gosta.statistic``.
     columns
         The columns to use, by name or position; needed where the data have more than the statistic takes.
     label, score
@@ -55,17 +104,18 @@ def exact(
     normalisation
         "U" leaves out pairs of a row with itself, "V" counts them. Default: the textbook's choice.
     interval
-        Confidence level, such as 0.95: gives an `Estimate` with a jackknife interval, which for the AUC
+        Confidence level, such as 0.95: returns an `Estimate` with a jackknife interval, which for the AUC
         is DeLong's.
     drop_missing
-        Leave out rows with missing or infinite values instead of refusing them.
-    **options
-        The statistic's own, such as ``variant="b"`` for ``kendall-tau``.
+        Leave out rows with missing or infinite values instead of raising an error.
+    options, **keyword_options
+        The statistic's options, such as ``variant="b"`` for ``kendall-tau``. An option that is called like a parameter
+        of this function or of `gosta.simulate` is given in ``options={...}``.
 
     Returns
     -------
     float, array or Estimate
-        A number; an array for a statistic of several numbers; an `Estimate` where an interval was asked for.
+        A number; an array for a statistic of several numbers; an `Estimate` if `interval` is given.
 
     Examples
     --------
@@ -78,17 +128,35 @@ def exact(
     >>> f"{estimate.value:.3f}, {estimate.low:.3f} to {estimate.high:.3f}"
     '0.963, 0.948 to 0.978'
     """
-    return measure(
-        datasets.load(data).select(columns, label, score, drop_missing),
-        statistic,
-        normalisation,
-        interval,
-        options,
-    ).value
+    arguments = {
+        "columns": columns,
+        "label": label,
+        "score": score,
+        "normalisation": normalisation,
+        "interval": interval,
+        "drop_missing": drop_missing or None,
+    }
+    found = find(statistic)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    chosen = collect_options(found, options, keyword_options, given)
+    rows = datasets.load(data).select(columns, label, score, drop_missing)
+    return measure(rows, found, normalisation, interval, chosen).value
 
 
 class Measurement(NamedTuple):
-    """A value and how it came about."""
+    """A value and what it was computed from.
+
+    Attributes
+    ----------
+    value
+        The value or values, or the value with its interval.
+    statistic, normalisation
+        The statistic and the normalisation used.
+    n
+        Number of complete rows.
+    columns
+        Names of the columns that were used, the label last.
+    """
 
     value: float | Floats | Estimate
     statistic: Statistic
@@ -102,18 +170,18 @@ def measure(
     statistic: str | Statistic,
     normalisation: Normalisation | None = None,
     interval: float | None = None,
-    options: Mapping[str, Any] = MappingProxyType({}),
+    options: Options = MappingProxyType({}),
 ) -> Measurement:
-    """Compute a statistic over data whose columns are chosen, and tell what was used."""
-    chosen = find(statistic)
-    norm = normalisation or chosen.normalisation
+    """Compute a statistic over data whose columns are selected, and report what was used."""
+    found = find(statistic)
+    norm = normalisation or found.normalisation
     if norm not in ("U", "V"):
         raise InputError(f"normalisation = {norm!r} must be 'U' (pairs of different rows) or 'V' (all pairs)")
-    parts = chosen.options_by_part(options)
-    x = chosen.encode_rows(data, options)
-    level = None if interval is None else check_level(chosen, interval, x)
-    value = exact_value(chosen, x, norm, level, parts["kernel"], parts.get("final", {}))
-    return Measurement(value, chosen, len(x), sorted(data.used_columns, key=lambda name: name == data.label), norm)
+    parts = found.options_by_part(options)
+    x = found.encode_rows(data, options)
+    level = None if interval is None else check_level(found, interval, x)
+    value = exact_value(found, x, norm, level, parts["kernel"], parts.get("final", {}))
+    return Measurement(value, found, len(x), sorted(data.used_columns, key=lambda name: name == data.label), norm)
 
 
 def exact_value(
@@ -124,7 +192,7 @@ def exact_value(
     kernel_options: dict[str, Any],
     final_options: dict[str, Any],
 ) -> float | Floats | Estimate:
-    """The value over encoded rows, with its interval if a level is given."""
+    """Return the value over encoded rows, with its interval if a level is given."""
     rows = row_sums(statistic, x, kernel_options, with_diagonal=norm == "V")
     if statistic.total:
         return float(_total(rows, norm)[0] / 2)
@@ -133,12 +201,11 @@ def exact_value(
     if level is None:
         return value
     if not isinstance(value, float):
-        raise InputError(f"{statistic.name} gives several numbers; an interval is for one")
-    values = final_values(statistic, _leave_one_out_means(statistic, x, rows, norm, kernel_options), final_options)[
-        :, 0
-    ]
+        raise InputError(f"{statistic.name} has several values; an interval is for one")
+    left_out = _leave_one_out_means(statistic, x, rows, norm, kernel_options)
+    values = final_values(statistic, left_out, final_options)[:, 0]
     if np.isnan(values).any():
-        raise InputError(
+        raise NumericalError(
             f"{statistic.name} is not defined without row {np.isnan(values).argmax() + 1}, so it has no interval here"
         )
     error = _jackknife(values, None if statistic.sample_index is None else x[:, statistic.sample_index])
@@ -146,15 +213,17 @@ def exact_value(
     return Estimate(value, float(low), float(high), error, level)
 
 
-def interval_bounds(statistic: Statistic, value: Any, error: Any, level: float) -> tuple[Any, Any]:
-    """Where intervals begin and end, from values and their standard errors."""
+def interval_bounds(statistic: Statistic, value: Values, error: Values, level: float) -> tuple[Values, Values]:
+    """Return the lower and upper ends of intervals, from values and their standard errors."""
     reach = NormalDist().inv_cdf(0.5 + level / 2) * error
-    return np.maximum(statistic.bounds[0], value - reach), np.minimum(statistic.bounds[1], value + reach)
+    low: Values = np.maximum(statistic.bounds[0], value - reach)  # type: ignore[assignment]
+    high: Values = np.minimum(statistic.bounds[1], value + reach)  # type: ignore[assignment]
+    return low, high
 
 
 def row_sums(statistic: Statistic, x: Floats, kernel_options: dict[str, Any], with_diagonal: bool = True) -> RowSums:
-    """Sums over the other rows of kernel(x_i, x_j): the fast form if there is one, else all pairs."""
-    with np.errstate(all="ignore"):  # what overflows is found in the value
+    """Return sums over the other rows of kernel(x_i, x_j), by the fast form if there is one, else over all pairs."""
+    with np.errstate(all="ignore"):  # overflows are found in the value
         fast = statistic.fast(x) if statistic.fast else None
     if fast is not None:
         return fast
@@ -163,7 +232,7 @@ def row_sums(statistic: Statistic, x: Floats, kernel_options: dict[str, Any], wi
 
 
 def row_means(rows: RowSums, norm: Normalisation) -> Floats:
-    """The mean kernel value of each row with the others, or with all: n × k."""
+    """Return the mean kernel value of each row with the others ("U") or with all rows ("V"): n × k."""
     n = len(rows.sums)
     if norm == "U":
         return rows.sums / (n - 1)
@@ -172,22 +241,21 @@ def row_means(rows: RowSums, norm: Normalisation) -> Floats:
 
 
 def check_level(statistic: Statistic, interval: float, x: Floats) -> float:
-    """A confidence level that the data can bear."""
+    """Return a confidence level if the statistic and the rows allow an interval."""
     if isinstance(interval, bool) or not isinstance(interval, int | float | np.floating) or not 0 < interval < 1 - 1e-9:
         raise InputError(f"interval = {interval!r} must lie between 0 and 1, such as 0.95")
     if statistic.total:
-        raise InputError(
-            f"{statistic.name} is a count, which has no value in a population; ask for the interval of auc"
-        )
+        raise InputError(f"{statistic.name} is a count, which has no value in a population; use the interval of auc")
     if len(x) < 3:
-        raise InputError(f"an interval needs at least three rows, there are {len(x)}")
-    if statistic.sample_index is not None and min(np.unique(x[:, statistic.sample_index], return_counts=True)[1]) < 2:
-        raise InputError("an interval needs at least two rows of each class")
+        raise DataError(f"an interval needs at least three rows, there are {len(x)}")
+    sample = statistic.sample_index
+    if sample is not None and min(np.unique(x[:, sample], return_counts=True)[1]) < 2:
+        raise DataError("an interval needs at least two rows of each class")
     return float(interval)
 
 
 def _means(statistic: Statistic, rows: RowSums, norm: Normalisation) -> Floats:
-    """Means over all rows of `local` of the row means."""
+    """Return the means over all rows of `local` of the row means."""
     if statistic.local is None:
         n = len(rows.sums)
         return _total(rows, norm) / n / (n if norm == "V" else n - 1)
@@ -195,7 +263,7 @@ def _means(statistic: Statistic, rows: RowSums, norm: Normalisation) -> Floats:
 
 
 def _total(rows: RowSums, norm: Normalisation) -> Floats:
-    """Sums over all pairs, column by column: only along one column does numpy add up pairwise, without drift."""
+    """Return sums over all pairs, column by column: only along one column does numpy add up pairwise, without drift."""
     parts = rows if norm == "V" else rows[:1]
     return sum(np.array([column.sum() for column in part.T]) for part in parts if part is not None)  # type: ignore[return-value]
 
@@ -203,7 +271,7 @@ def _total(rows: RowSums, norm: Normalisation) -> Floats:
 def _leave_one_out_means(
     statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: dict[str, Any]
 ) -> Floats:
-    """The same, for each row as if it were not there."""
+    """Return the means over all rows but one of `local` of the row means, for each row left out."""
     n = len(x)
     own = rows.diagonal if norm == "V" and rows.diagonal is not None else np.zeros((1, 1))
     count = n - 1 if norm == "V" else n - 2
@@ -213,25 +281,25 @@ def _leave_one_out_means(
 
 
 def final_values(statistic: Statistic, means: Floats, options: dict[str, Any]) -> Floats:
-    """From means over all rows, m × k, to values, m × p; NaN where there is none."""
+    """Return values, m × p, from means over all rows, m × k; NaN where there is no value."""
     return _apply(statistic, "final", means, **options) if statistic.final else means
 
 
 def _apply(statistic: Statistic, part: str, rows: Floats, **options: Any) -> Floats:
     try:
         return apply_to_rows(getattr(statistic, part), rows, **options)
-    except InputError:
+    except GostaError:
         raise
-    except Exception as error:  # whatever a user's function may do
+    except Exception as error:  # a user's function can raise anything
         raise InputError(f"{statistic.name}: {part} fails with {type(error).__name__}: {error}") from error
 
 
 def require_finite(statistic: Statistic, means: Floats, values: Floats) -> float | Floats:
-    """A number, or an array of several; refused where it is none."""
+    """Return a number, or an array of several, if all are finite; otherwise raise an error with the reason."""
     if not np.isfinite(means).all():
-        raise InputError(f"{statistic.name} is not finite here: the numbers are too large; use smaller units")
+        raise NumericalError(f"{statistic.name} is not finite here: the numbers are too large; use smaller units")
     if not np.isfinite(values).all():
-        raise InputError(
+        raise NumericalError(
             f"{statistic.name} is not defined here: it divides by zero, as when a column is constant, "
             "a class has a single row, or no two rows can be compared"
         )
@@ -239,6 +307,6 @@ def require_finite(statistic: Statistic, means: Floats, values: Floats) -> float
 
 
 def _jackknife(values: Floats, sample: Floats | None) -> float:
-    """Standard error from values without one row each; two samples are two sources of chance."""
+    """Return the standard error from leave-one-out values; two samples contribute two variances."""
     parts = [values] if sample is None else [values[sample > 0], values[sample < 0]]
     return float(np.sqrt(sum((len(p) - 1) / len(p) * ((p - p.mean()) ** 2).sum() for p in parts)))

@@ -1,44 +1,49 @@
-"""Row sums in O(n log n): sums over the other rows of kernel(x_i, x_j) without looking at every pair."""
+"""Row sums in O(n log n): sums over the other rows of kernel(x_i, x_j) without evaluating every pair.
+
+Each docstring names the kernel values that are summed.
+"""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
-from gosta.runtime import compiler as compiled
+from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers
+from gosta.statistics import sweeps
 from gosta.statistics.definition import RowSums
 
 SWEEPS = Path(__file__).with_name("sweeps.py")
 
 
 def variance(x: Floats) -> RowSums:
-    """Of ½(x − y)²."""
+    """½(x − y)²."""
     return _zero_diagonal(0.5 * _products(x[:, 0], x[:, 0]))
 
 
 def covariance(x: Floats) -> RowSums:
-    """Of ½(x − y)(x' − y')."""
+    """½(x − y)(x' − y')."""
     return _zero_diagonal(0.5 * _products(x[:, 0], x[:, 1]))
 
 
 def gini(x: Floats) -> RowSums:
-    """Of |x − y|."""
+    """|x − y|."""
     return _zero_diagonal(_gaps(x[:, 0]))
 
 
 def gini_index(x: Floats) -> RowSums:
-    """Of |x − y| and x + y."""
+    """|x − y| and x + y."""
     v = x[:, 0]
     zero = np.zeros(len(v))
     return RowSums(np.column_stack([_gaps(v), (len(v) - 2) * v + v.sum()]), np.column_stack([zero, 2 * v]))
 
 
 def kendall(x: Floats) -> RowSums:
-    """Of the product of the two signs, and of their squares."""
+    """The product of the two signs, and their squares."""
     n, (first, second) = len(x), _both_ranks(x)
     agreement = np.empty(n)
     agreement[first.order] = _sweep("quadrants", first.dense[first.order], second.dense[first.order])
@@ -47,13 +52,13 @@ def kendall(x: Floats) -> RowSums:
 
 
 def spearman(x: Floats) -> RowSums:
-    """Of the two signs: n below less n above, in each column."""
+    """The two signs: the number of rows below less that of rows above, in each column."""
     n = len(x)
     return _zero_diagonal(*(ranks.middle - n for ranks in _both_ranks(x)))
 
 
 def distance_correlation(x: Floats) -> RowSums | None:
-    """Of a = |x − y|, b = |x' − y'|, ab, a² and b²; None unless both parts have one number."""
+    """a = |x − y|, b = |x' − y'|, ab, a² and b²; None unless both parts have one number."""
     if x.shape[1] != 2:
         return None
     v, w = x[:, 0] - x[:, 0].mean(), x[:, 1] - x[:, 1].mean()
@@ -63,18 +68,18 @@ def distance_correlation(x: Floats) -> RowSums | None:
 
 
 def auc(x: Floats) -> RowSums:
-    """Of (1 − ℓℓ')·won, and of 1 − ℓℓ'."""
+    """(1 − ℓℓ')·won, and 1 − ℓℓ', with ℓ the class."""
     wins, others = _wins(x)
     return _zero_diagonal(2 * wins, 2 * others)
 
 
 def mann_whitney(x: Floats) -> RowSums:
-    """Of ½(1 − ℓℓ')·won."""
+    """½(1 − ℓℓ')·won, with ℓ the class."""
     return _zero_diagonal(_wins(x)[0])
 
 
 def energy_distance(x: Floats) -> RowSums | None:
-    """Of |x − y| across, within + and within −, and of the counts of such pairs; None beyond one dimension."""
+    """|x − y| across, within + and within −, and indicators of such pairs; None beyond one dimension."""
     if x.shape[1] != 2:
         return None
     n, v, plus = len(x), x[:, 0] - x[:, 0].mean(), x[:, 1] > 0
@@ -87,11 +92,16 @@ def energy_distance(x: Floats) -> RowSums | None:
     return RowSums(np.column_stack(sums), np.column_stack([zero, zero, zero, zero, plus, ~plus]))
 
 
-def _sweep(name: str, *arrays: Floats | Integers) -> Any:
-    """Run one of the compiled sweeps."""
-    nothing = [np.zeros(1, dtype=array.dtype) for array in arrays]
-    text = SWEEPS.read_text(encoding="utf-8")
-    return getattr(compiled.specialise(text, {}, lambda module: getattr(module, name)(*nothing)), name)(*arrays)
+def _sweep(name: str, *arrays: Floats | Integers) -> Floats | Integers:
+    """Run one of the sweeps, compiled if numba is installed."""
+    n = len(arrays[0])
+    module: ModuleType = sweeps
+    if compiler.is_available(n * np.log2(n), f"{n} rows"):
+        smallest = [np.zeros(1, dtype=array.dtype) for array in arrays]
+        text = SWEEPS.read_text(encoding="utf-8")
+        module = compiler.specialise(text, {}, lambda made: getattr(made, name)(*smallest))
+    values: Floats | Integers = getattr(module, name)(*arrays)
+    return values
 
 
 def _zero_diagonal(*sums: Floats | Integers) -> RowSums:
@@ -100,7 +110,7 @@ def _zero_diagonal(*sums: Floats | Integers) -> RowSums:
 
 
 def _products(v: Floats, w: Floats) -> Floats:
-    """Sums over j of (v_i − v_j)(w_i − w_j), from the means."""
+    """Return the sums over j of (v_i − v_j)(w_i − w_j), from the means."""
     dv, dw = v - v.mean(), w - w.mean()
     dv, dw = dv - dv.mean(), dw - dw.mean()  # the mean's own rounding
     both: Floats = dv * dw
@@ -109,7 +119,7 @@ def _products(v: Floats, w: Floats) -> Floats:
 
 
 def _gaps(v: Floats) -> Floats:
-    """Sums over j of |v_i − v_j|: with v sorted, those below and those above are sums of a prefix and a suffix."""
+    """Return the sums over j of |v_i − v_j|, from the sums of prefixes and suffixes of the sorted values."""
     n = len(v)
     order = np.argsort(v)
     ordered = v[order] - v.mean()
@@ -121,16 +131,16 @@ def _gaps(v: Floats) -> Floats:
 
 
 class _Ranks(NamedTuple):
-    """The rows in order; of each its rank among distinct values, how many equal it, and that plus twice those below."""
+    """Ranks of one column's values."""
 
-    order: Integers
-    dense: Integers
-    ties: Integers
-    middle: Integers
+    order: Integers  # rows from the least value to the largest
+    dense: Integers  # of each row, its rank among distinct values
+    ties: Integers  # how many rows have its value, itself included
+    middle: Integers  # that, plus twice the number of rows below it
 
 
 def _ranks(v: Floats) -> _Ranks:
-    # numpy's quicksort is slow on a few values that come again and again; its mergesort is quick on them.
+    # numpy's quicksort is slow on a few values that repeat often; its mergesort is fast on them.
     few = len(np.unique(v[:: len(v) // 256 + 1])) <= 4
     order = np.argsort(v, kind="stable" if few else None)
     ordered = v[order]
@@ -143,13 +153,13 @@ def _ranks(v: Floats) -> _Ranks:
 
 
 def _both_ranks(x: Floats) -> list[_Ranks]:
-    """Of both columns, at the same time: sorting is most of the work."""
+    """Rank both columns at the same time: sorting is most of the work."""
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(_ranks, np.ascontiguousarray(x.T)))
 
 
 def _wins(x: Floats) -> tuple[Floats, Floats]:
-    """Over rows of the other class: against how many a row is right (ties count half), and how many there are."""
+    """Count the rows of the other class that a row is ordered correctly against (ties count half), and all of them."""
     plus, group = x[:, 1] > 0, _ranks(x[:, 0]).dense
     plus_in, minus_in = (np.bincount(group[of], minlength=group.max() + 1) for of in (plus, ~plus))
     plus_above = plus_in.sum() - np.cumsum(plus_in) + 0.5 * plus_in

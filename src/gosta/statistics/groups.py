@@ -1,4 +1,4 @@
-"""How groups of rows hold together or differ."""
+"""Statistics of groups: cohesion within, differences between."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from gosta.statistics import encode, fast
 from gosta.statistics.definition import Observation, statistic
 from gosta.statistics.dispersion import distance
 
-Means = tuple[float, ...]
 
-
-@statistic(encode=encode.celled, bounds=(0.0, inf))
+@statistic(encode=encode.clustered, bounds=(0.0, inf))
 def within_cluster_scatter(x: Observation, y: Observation) -> float:
-    """Mean distance of two rows, counted 0 where they are in different cells."""
+    """Mean distance of two rows, counted as 0 where they are in different clusters."""
     last = len(x) - 1
     return distance(x, y, 0, last) if x[last] == y[last] else 0.0
 
 
 def by_sample(x: Observation, y: Observation, value: float) -> tuple[float, float, float, float, float, float]:
-    """A value for pairs across samples, within the first and within the second, then whether it is such a pair."""
+    """Return a value for pairs across samples, within the first and within the second, then an indicator of each."""
     last = len(x) - 1
     across = 1.0 * (x[last] != y[last])
     first = (x[last] > 0.0) * (1.0 - across)

@@ -1,6 +1,6 @@
-"""The loops over pairs of rows, as text: `pairs` has them compiled once per kernel.
+"""Template of the loops over pairs of rows: `pairs` compiles it once per kernel, or interprets it without numba.
 
-The names declared here are given when that happens. `values` is the kernel, always giving a tuple of floats.
+The names declared here are defined when that happens. `values` is the kernel, returning a tuple of floats always.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ from collections.abc import Callable
 from typing import Any
 
 from gosta.runtime.arrays import Floats
-from gosta.runtime.observation import row
 
-values: Callable[[Any, Any, tuple[Any, ...]], tuple[float, ...]]
-local_values: Callable[[tuple[float, ...]], tuple[float, ...]]
-without: Callable[..., tuple[float, ...]]
+Numbers = tuple[float, ...]
+row: Callable[[Floats, int], Any]  # row i of x, as the kernel takes it
+values: Callable[[Any, Any, Numbers], Numbers]
+local_values: Callable[[Numbers], Numbers]
+without: Callable[[Any, Numbers, float], Numbers]  # (sums − h) / count
 
 
-def diagonal(x: Floats, options: tuple[Any, ...], first: int, last: int, out: Floats) -> None:
-    """The kernel of rows first..last with themselves."""
+def diagonal(x: Floats, options: Numbers, first: int, last: int, out: Floats) -> None:
+    """Evaluate the kernel of rows first..last with themselves."""
     for i in range(first, last):
         h = values(row(x, i), row(x, i), options)
         for c in range(len(h)):
             out[i - first, c] = h[c]
 
 
-def against(x: Floats, other: Floats, options: tuple[Any, ...], out: Floats) -> None:
+def against(x: Floats, other: Floats, options: Numbers, out: Floats) -> None:
     """Evaluate the kernel of each row with the first row of another array."""
     for i in range(len(x)):
         h = values(row(x, i), row(other, 0), options)
@@ -32,8 +33,8 @@ def against(x: Floats, other: Floats, options: tuple[Any, ...], out: Floats) -> 
             out[i, c] = h[c]
 
 
-def symmetric(x: Floats, options: tuple[Any, ...], first: int, last: int, tile: int, sums: Floats) -> None:
-    """Add the pairs of rows first..last with all later rows, to both; sums[0] is row first."""
+def symmetric(x: Floats, options: Numbers, first: int, last: int, tile: int, sums: Floats) -> None:
+    """Add the kernel of rows first..last with all later rows to the sums of both; sums[0] belongs to row first."""
     n = len(x)
     for start in range(first + 1, n, tile):
         for i in range(first, last):
@@ -44,8 +45,8 @@ def symmetric(x: Floats, options: tuple[Any, ...], first: int, last: int, tile: 
                     sums[j - first, c] += h[c]
 
 
-def directed(x: Floats, options: tuple[Any, ...], first: int, last: int, tile: int, sums: Floats) -> None:
-    """Add the pairs of rows first..last with all other rows, in this order."""
+def directed(x: Floats, options: Numbers, first: int, last: int, tile: int, sums: Floats) -> None:
+    """Add the kernel of rows first..last with all other rows, in this order of arguments."""
     n = len(x)
     for start in range(0, n, tile):
         for i in range(first, last):
@@ -56,10 +57,8 @@ def directed(x: Floats, options: tuple[Any, ...], first: int, last: int, tile: i
                         sums[i - first, c] += h[c]
 
 
-def leave_one_out(
-    x: Floats, options: tuple[Any, ...], first: int, last: int, sums: Floats, count: float, out: Floats
-) -> None:
-    """Add up `local` over all rows but i, from row sums that row i has been taken out of."""
+def leave_one_out(x: Floats, options: Numbers, first: int, last: int, sums: Floats, count: float, out: Floats) -> None:
+    """Add up `local` over all rows but i, from row sums without row i."""
     for i in range(first, last):
         for j in range(len(x)):
             if j != i:
@@ -68,8 +67,8 @@ def leave_one_out(
                     out[i - first, c] += g[c]
 
 
-def combined(x: Floats, options: tuple[Any, ...], slopes: Floats, first: int, last: int, out: Floats) -> None:
-    """One number for each pair of rows first..last with all rows: the kernel's values times slopes."""
+def kernel_matrix(x: Floats, options: Numbers, slopes: Floats, first: int, last: int, out: Floats) -> None:
+    """Add the kernel's values times slopes, one number for each pair of rows first..last with all rows."""
     for i in range(first, last):
         for j in range(len(x)):
             h = values(row(x, i), row(x, j), options)
@@ -77,10 +76,10 @@ def combined(x: Floats, options: tuple[Any, ...], slopes: Floats, first: int, la
                 out[i - first, j] += slopes[c] * h[c]
 
 
-def squares(
-    x: Floats, options: tuple[Any, ...], slopes: Floats, centre: float, first: int, last: int, out: Floats
+def sum_of_squares(
+    x: Floats, options: Numbers, slopes: Floats, centre: float, first: int, last: int, out: Floats
 ) -> None:
-    """Sums over all rows of the squared distance of that number from a centre."""
+    """Add up over all rows the squared difference of that number from a centre."""
     for i in range(first, last):
         for j in range(len(x)):
             h = values(row(x, i), row(x, j), options)

@@ -1,4 +1,4 @@
-"""Every pair of rows, in blocks, compiled, on all cores, in O(n) memory."""
+"""Kernel values of every pair of rows, in blocks on all cores, in O(n) memory; compiled if numba is installed."""
 
 from __future__ import annotations
 
@@ -7,56 +7,68 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gosta.errors import InputError
-from gosta.runtime import compiler as compiled
-from gosta.runtime import machine, progress
+from gosta.errors import GostaError, InputError, NumericalError
+from gosta.runtime import compiler, machine, progress
 from gosta.runtime.arrays import Floats
-from gosta.statistics.definition import Statistic, as_floats, as_tuple
+from gosta.statistics.definition import Numbers, Statistic, as_floats, as_tuple
 
-LOOPS = Path(__file__).with_name("loops.py")  # read, not imported: it only makes sense once compiled
-MAY_USE = "it may use numbers, x[i], len(x), math, loops and functions that do the same"
-NUMBERS_A_BLOCK = 1 << 26  # about a tenth of a second: short enough to stop, long enough to hide the threads' cost
-NUMBERS_A_TILE = 1 << 13  # columns of a tile stay in the nearest cache
+LOOPS = Path(__file__).with_name("loops.py")  # read, not imported: its names are defined when it is compiled
+COMPILED_ROW = "\nfrom gosta.runtime.observation import row\n"
+PLAIN_ROW = "\n\ndef row(x, i):\n    return x[i]\n"
+ALLOWED = "a kernel can use numbers, x[i], len(x), math, loops and functions that do the same"
+NUMBERS_PER_BLOCK = 1 << 26  # about a tenth of a second: short enough to stop, long enough to hide the threads' cost
+NUMBERS_PER_TILE = 1 << 13  # columns of a tile stay in the nearest cache
+Result = TypeVar("Result")
+
+
+class _Loops(NamedTuple):
+    """The functions of loops.py for one kernel, and the rows: an array, or lists if they are interpreted."""
+
+    module: ModuleType
+    rows: Floats | list[list[float]]
 
 
 def row_sums(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats:
-    """Sums over the other rows of kernel(x_i, x_j): half the pairs suffice unless a `local` makes order matter."""
-    n, once = len(x), statistic.local is None
-    example = check_kernel(statistic, x, options)
-    name, width, values = "symmetric" if once else "directed", len(as_tuple(example)), tuple(options.values())
-    tile = max(16, NUMBERS_A_TILE // x.shape[1])
+    """Return sums over the other rows of kernel(x_i, x_j): n × k.
 
-    def work(module: ModuleType, first: int, last: int) -> Floats:
-        some = np.zeros((n - first if once else last - first, width))
-        getattr(module, name)(x, values, first, last, tile, some)
-        return some
+    Half the pairs suffice unless a `local` makes the order of arguments matter.
+    """
+    n, is_symmetric = len(x), statistic.local is None
+    example = check_kernel(statistic, x, options)
+    name, width, values = "symmetric" if is_symmetric else "directed", len(as_tuple(example)), tuple(options.values())
+    tile = max(16, NUMBERS_PER_TILE // x.shape[1])
+
+    def work(loops: _Loops, first: int, last: int) -> Floats:
+        block = np.zeros((n - first if is_symmetric else last - first, width))
+        getattr(loops.module, name)(loops.rows, values, first, last, tile, block)
+        return block
 
     sums = np.zeros((n, width))
-    for first, _, some in _blocks(statistic, x, example, once, work):
-        sums[first : first + len(some)] += some
+    for first, _, block in _blocks(statistic, x, example, is_symmetric, work):
+        sums[first : first + len(block)] += block
     bad = ~np.isfinite(sums).all(axis=1)
     if bad.any():
-        raise InputError(
-            f"{statistic.name}: the kernel gives values that are not finite, first for row {bad.argmax() + 1}"
+        raise NumericalError(
+            f"{statistic.name}: the kernel returns values that are not finite, first for row {bad.argmax() + 1}"
         )
     return sums
 
 
 def diagonal(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats:
-    """kernel(x_i, x_i) for all rows: n × k."""
+    """Return kernel(x_i, x_i) for all rows: n × k."""
     example, values = check_kernel(statistic, x, options), tuple(options.values())
-    width = len(as_tuple(example))
+    out = np.empty((len(x), len(as_tuple(example))))
 
-    def work(module: ModuleType, first: int, last: int) -> Floats:
-        some = np.empty((last - first, width))
-        module.diagonal(x, values, first, last, some)
-        return some
+    def work(loops: _Loops, first: int, last: int) -> None:
+        loops.module.diagonal(loops.rows, values, first, last, out[first:last])
 
-    return _guarded(statistic, lambda: work(_loops(statistic, example, work), 0, len(x)))
+    loops = _loops(statistic, x, example, len(x), work)
+    _call(statistic, lambda: work(loops, 0, len(x)))
+    return out
 
 
 def row_loop(
@@ -73,50 +85,46 @@ def row_loop(
 
 
 def leave_one_out_means(statistic: Statistic, x: Floats, options: dict[str, Any], sums: Floats, count: int) -> Floats:
-    """For each row i, the mean over the others of `local` of their means, (sum without i) / count: n × m."""
+    """Return for each row i the mean over the others of `local` of their means, (sum without i) / count: n × m."""
     n, values = len(x), tuple(options.values())
     assert statistic.local is not None
-    parts = len(as_tuple(statistic.local(tuple(sums[0].tolist()))))
+    out = np.zeros((n, len(as_tuple(statistic.local(tuple(sums[0].tolist()))))))
 
-    def work(module: ModuleType, first: int, last: int) -> Floats:
-        some = np.zeros((last - first, parts))
-        module.leave_one_out(x, values, first, last, sums, float(count), some)
-        return some
+    def work(loops: _Loops, first: int, last: int) -> None:
+        loops.module.leave_one_out(loops.rows, values, first, last, sums, float(count), out[first:last])
 
-    out = np.empty((n, parts))
-    for first, last, some in _blocks(statistic, x, check_kernel(statistic, x, options), False, work):
-        out[first:last] = some
+    _run_blocks(statistic, x, options, work)
     return out / (n - 1)
 
 
 def kernel_matrix(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats) -> Floats:
-    """The kernel's values times slopes, one number for each pair of rows: n × n."""
+    """Return the kernel's values times slopes, one number for each pair of rows: n × n."""
     n, values = len(x), tuple(options.values())
     machine.require_memory(8 * n * n, f"the kernel of all pairs of {n} rows")
     out = np.zeros((n, n))
 
-    def work(module: ModuleType, first: int, last: int) -> None:
-        module.combined(x, values, slopes, first, last, out[first:last])
+    def work(loops: _Loops, first: int, last: int) -> None:
+        loops.module.kernel_matrix(loops.rows, values, slopes, first, last, out[first:last])
 
-    deque(_blocks(statistic, x, check_kernel(statistic, x, options), False, work), maxlen=0)
+    _run_blocks(statistic, x, options, work)
     return out
 
 
 def sum_of_squares(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats, centre: float) -> float:
-    """The sum over all pairs of the squared distance of that number from a centre, without keeping them."""
+    """Return the sum over all pairs of the squared difference from a centre of the kernel's values times slopes."""
     values = tuple(options.values())
 
-    def work(module: ModuleType, first: int, last: int) -> Floats:
-        some = np.zeros(last - first)
-        module.squares(x, values, slopes, centre, first, last, some)
-        return some
+    def work(loops: _Loops, first: int, last: int) -> Floats:
+        block = np.zeros(last - first)
+        loops.module.sum_of_squares(loops.rows, values, slopes, centre, first, last, block)
+        return block
 
     blocks = _blocks(statistic, x, check_kernel(statistic, x, options), False, work)
-    return float(sum(some.sum() for _, _, some in blocks))
+    return float(sum(block.sum() for _, _, block in blocks))
 
 
-def check_kernel(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Any:
-    """Try the kernel on some pairs of different rows, both ways round, and give one result as an example."""
+def check_kernel(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Numbers:
+    """Call the kernel on some pairs of different rows, in both orders, and return one result as an example."""
     i, gap = np.random.default_rng(0).integers([0, 1], [[len(x), len(x)]] * 64).T
     pairs = np.column_stack([i, (i + gap) % len(x)]).tolist()
     rows = {i: x[i].tolist() for pair in pairs for i in pair}
@@ -126,28 +134,29 @@ def check_kernel(statistic: Statistic, x: Floats, options: dict[str, Any]) -> An
 
     try:
         example = statistic.kernel(*(rows[i] for i in pairs[0]), **options)
-        there, back = ([numbers(*pair[::way]) for pair in pairs] for way in (1, -1))
-    except Exception as error:  # whatever a user's function may do
-        raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)}; {MAY_USE}") from error
-    widths = {len(h) for h in [*there, *back]}
+        forward, backward = ([numbers(*pair[::step]) for pair in pairs] for step in (1, -1))
+    except Exception as error:  # a user's function can raise anything
+        raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)}; {ALLOWED}") from error
+    widths = {len(h) for h in [*forward, *backward]}
     if len(widths) > 1 or widths == {0}:
         raise InputError(
-            f"{statistic.name}: the kernel must always give the same count of numbers, not {sorted(widths)}"
+            f"{statistic.name}: the kernel must always return the same count of numbers, not {sorted(widths)}"
         )
-    slack = 1e-12 * max((abs(v) for h in there for v in h if np.isfinite(v)), default=0.0)
-    for (i, j), one, other in zip(pairs, there, back, strict=True):
-        if statistic.local is None and not np.allclose(one, other, rtol=1e-9, atol=slack, equal_nan=True):
+    tolerance = 1e-12 * max((abs(v) for h in forward for v in h if np.isfinite(v)), default=0.0)
+    for (i, j), one, other in zip(pairs, forward, backward, strict=True):
+        if statistic.local is None and not np.allclose(one, other, rtol=1e-9, atol=tolerance, equal_nan=True):
             raise InputError(
-                f"{statistic.name} is not symmetric: rows {i + 1} and {j + 1} give {_show(one)}, and "
-                f"{_show(other)} the other way round; write a kernel that does not depend on the order"
+                f"{statistic.name} is not symmetric: the kernel is {_show(one)} for rows {i + 1} and {j + 1}, and "
+                f"{_show(other)} for rows {j + 1} and {i + 1}; write a kernel that does not depend on the order"
             )
     return example
 
 
-def values_text(example: Any, kernel: str = "kernel", name: str = "values", arguments: str = "x, y, *options") -> str:
-    """The text of a function that gives what another gives, but always as a tuple of floats."""
-    several = isinstance(example, tuple | list)
-    parts = [f"1.0 * h[{c}]" for c in range(len(example))] if several else ["1.0 * h"]
+def values_text(
+    example: object, kernel: str = "kernel", name: str = "values", arguments: str = "x, y, *options"
+) -> str:
+    """Return the text of a function that calls another and returns its result as a tuple of floats always."""
+    parts = [f"1.0 * h[{c}]" for c in range(len(example))] if isinstance(example, tuple | list) else ["1.0 * h"]
     return f"""
 
 def {name}({arguments.replace("*", "")}):
@@ -156,53 +165,64 @@ def {name}({arguments.replace("*", "")}):
 """
 
 
-def _loops(statistic: Statistic, example: Any, work: Callable[[ModuleType, int, int], Any]) -> ModuleType:
-    """The loops, compiled for this kernel and the number of values it gives."""
+def _loops(
+    statistic: Statistic, x: Floats, example: Numbers, steps: int, work: Callable[[_Loops, int, int], object]
+) -> _Loops:
+    """Return the loops for a kernel and the number of values it returns."""
     width = len(as_tuple(example))
     text = LOOPS.read_text(encoding="utf-8") + values_text(example)
-    functions = {"kernel": statistic.kernel}
+    functions: dict[str, Callable[..., Any]] = {"kernel": statistic.kernel}
     if statistic.local is not None:
-        given = statistic.local((1.0,) * width)
-        text += values_text(given, "local", "local_values", "h")
+        text += values_text(statistic.local((1.0,) * width), "local", "local_values", "h")
         parts = ", ".join(f"(sums[{c}] - h[{c}]) / count" for c in range(width))
         text += f"\n\ndef without(sums, h, count):\n    return ({parts},)\n"
         functions["local"] = statistic.local
+    if not compiler.is_available(steps, f"{statistic.name} over {len(x)} rows"):
+        return _Loops(compiler.interpret(text + PLAIN_ROW, functions), x.tolist())
     try:
-        return compiled.specialise(text, functions, lambda module: work(module, 0, 0))
+        module = compiler.specialise(text + COMPILED_ROW, functions, lambda module: work(_Loops(module, x), 0, 0))
     except Exception as error:  # numba raises several kinds
-        gist = _gist(str(error))
-        raise InputError(f"{statistic.name}: the kernel cannot be compiled: {gist}; {MAY_USE}") from error
+        reason = _compiler_reason(str(error))
+        raise InputError(f"{statistic.name}: the kernel cannot be compiled: {reason}; {ALLOWED}") from error
+    return _Loops(module, x)
 
 
-def _guarded(statistic: Statistic, work: Callable[[], Floats]) -> Floats:
+def _call(statistic: Statistic, work: Callable[[], Result]) -> Result:
     try:
         return work()
+    except GostaError:
+        raise
     except (ArithmeticError, LookupError, ValueError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)} for some rows") from error
 
 
+def _run_blocks(
+    statistic: Statistic, x: Floats, options: dict[str, Any], work: Callable[[_Loops, int, int], None]
+) -> None:
+    deque(_blocks(statistic, x, check_kernel(statistic, x, options), False, work), maxlen=0)
+
+
 def _blocks(
-    statistic: Statistic, x: Floats, example: Any, once: bool, work: Callable[[ModuleType, int, int], Any]
-) -> Iterator[tuple[int, int, Any]]:
-    """Work on blocks of rows on all cores; results come in order, so that sums are always the same."""
+    statistic: Statistic, x: Floats, example: Numbers, is_symmetric: bool, work: Callable[[_Loops, int, int], Result]
+) -> Iterator[tuple[int, int, Result]]:
+    """Work on blocks of rows on all cores; results are yielded in order, so that sums are always the same."""
     n, d = x.shape
-    module = _loops(statistic, example, work)
+    loops = _loops(statistic, x, example, n * (n - 1) // 2 if is_symmetric else n * n, work)
     cores = machine.available_cores()
-    height = max(1, min(NUMBERS_A_BLOCK // (n * d), n // 32))  # whatever the cores: sums are rounded block by block
-    pending: deque[tuple[int, int, Future[Any]]] = deque()
+    # The height does not depend on the cores: sums are rounded block by block.
+    height = max(1, min(NUMBERS_PER_BLOCK // (n * d), n // 32))
+    pending: deque[tuple[int, int, Future[Result]]] = deque()
     title = f"{statistic.name}, {n * (n - 1) // 2:,} pairs"
     with progress.bar(title, n * n) as advance, ThreadPoolExecutor(cores) as pool:
         try:
             for first in range(0, n + height * 2 * cores, height):
                 if first < n:
                     last = min(n, first + height)
-                    pending.append((first, last, pool.submit(work, module, first, last)))
+                    pending.append((first, last, pool.submit(work, loops, first, last)))
                 if len(pending) >= 2 * cores or (pending and first >= n):
                     start, stop, future = pending.popleft()
-                    yield start, stop, _guarded(statistic, future.result)
-                    advance((stop - start) * (2 * n - start - stop if once else n))
+                    yield start, stop, _call(statistic, future.result)
+                    advance((stop - start) * (2 * n - start - stop if is_symmetric else n))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -211,8 +231,8 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
-def _gist(message: str) -> str:
-    """The telling line of numba's page-long message: the first that is not about its own passes."""
+def _compiler_reason(message: str) -> str:
+    """Return the line of numba's long message that names the reason: the first that is not about its own passes."""
     lines = [line.strip().removesuffix(":") for line in message.splitlines() if line.strip(" ^")]
     return next((line for line in lines if not line.startswith("Failed in nopython mode")), "no reason given")[:200]
 

@@ -1,4 +1,4 @@
-"""How well a score orders rows."""
+"""Statistics of ranking: how well a score orders rows."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from gosta.statistics.definition import Observation, statistic
 
 
 def won(x: Observation, y: Observation) -> float:
-    """1 where, of two rows of different classes, the positive one has the higher score; 1/2 where they tie."""
+    """Return 1 if of two rows of different classes the positive one has the higher score, 1/2 for a tie, else 0."""
     mine, theirs = x[0] * x[1], -y[0] * y[1]
     return 1.0 * (mine > theirs) + 0.5 * (mine == theirs)
 
 
 @statistic(encode=encode.scored, final=lambda m: m[0] / m[1], fast=fast.auc, sample_index=1, bounds=(0.0, 1.0))
 def auc(x: Observation, y: Observation) -> tuple[float, float]:
-    """Chance that a positive row scores higher than a negative one: the area under the ROC curve."""
+    """Probability that a positive row scores higher than a negative one: the area under the ROC curve."""
     different = 1.0 - x[1] * y[1]
     return different * won(x, y), different
 
 
 @statistic(encode=encode.scored, fast=fast.mann_whitney, sample_index=1, total=True)
 def mann_whitney(x: Observation, y: Observation) -> float:
-    """How many pairs of a positive and a negative row the positive one wins: the rank-sum U."""
+    """Number of pairs of a positive and a negative row in which the positive one scores higher: the rank-sum U."""
     return 0.5 * (1.0 - x[1] * y[1]) * won(x, y)
 
 
 def precedes(x: Observation, y: Observation) -> bool:
-    """Whether x is known to have had its event before y."""
+    """Return whether x is known to have had its event before y."""
     return x[1] > 0.0 and (x[0] < y[0] or (x[0] == y[0] and y[1] == 0.0))
 
 
 @statistic(encode=encode.survival, final=lambda m: m[0] / m[1], bounds=(0.0, 1.0))
 def concordance_index(x: Observation, y: Observation) -> tuple[float, float]:
-    """Chance that of two rows, the one with the earlier event has the higher score: Harrell's C, censored."""
+    """Probability that of two rows, the one with the earlier event has the higher score: Harrell's C, censored."""
     if precedes(x, y):
         gap = x[2] - y[2]
     elif precedes(y, x):

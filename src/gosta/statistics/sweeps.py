@@ -1,4 +1,4 @@
-"""Sweeps over sorted rows, with a Fenwick tree over the other column: a text that `fast` has compiled."""
+"""Sweeps over sorted rows, with a Fenwick tree over the other column; `fast` compiles this file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gosta.runtime.arrays import Floats, Integers
 
 
 def quadrants(first: Integers, second: Integers) -> Integers:
-    """For each row, how many rows lie {below, not above} it in one column and {below, not above} in the other, summed.
+    """Count for each row the rows {below, not above} it in one column and {below, not above} in the other, summed.
 
     Both columns are ranks among distinct values; the rows are in the order of the first.
     """
@@ -31,7 +31,7 @@ def quadrants(first: Integers, second: Integers) -> Integers:
                 tree[at] += 1
                 at += at & -at
         if stop == start + 1:
-            out[start] += out[start] + 1  # alone in the first column: not above it are those below and itself
+            out[start] += out[start] + 1  # no ties in the first column: not above it are those below and itself
         else:
             for k in range(start, stop):
                 out[k] += 2 * prefix(tree, second[k]) + passed[second[k]]
@@ -48,7 +48,7 @@ def prefix(tree: NDArray[np.int32], at: int) -> int:
 
 
 def products_alike(v: Floats, w: Floats, order_v: Integers, order_w: Integers) -> Floats:
-    """For each row, the sum of (v_i − v_j)(w_i − w_j) over rows j on the same side of it in both columns.
+    """Return for each row the sum of (v_i − v_j)(w_i − w_j) over rows j on the same side of it in both columns.
 
     Expanding the product leaves sums of 1, v, w and vw over {j before i in both orders} and {j after i in
     both}; the second follows from the first and from the sums over each order alone. Ties add nothing, so

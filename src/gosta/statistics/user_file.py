@@ -1,4 +1,4 @@
-"""Statistics of a user's own, in a file."""
+"""Statistics defined in a user's Python file, named FILE.py:NAME."""
 
 from __future__ import annotations
 
@@ -7,27 +7,39 @@ import sys
 from pathlib import Path
 
 from gosta.errors import InputError
-from gosta.statistics import find
-from gosta.statistics.definition import Statistic
+from gosta.statistics.definition import STATISTICS, Statistic, find
+
+_loaded: dict[tuple[Path, bytes], dict[str, Statistic]] = {}
 
 
-def load_statistic(text: str, folder: Path | None = None) -> Statistic:
-    """A statistic by name; FILE.py:NAME runs the file first, from a folder if one is given."""
-    parts = split_reference(text)
+def load_statistic(reference: str, folder: Path | None = None) -> Statistic:
+    """Return the statistic of a name, or the one called NAME in FILE.py:NAME, relative to a folder if one is given.
+
+    A file runs once for each content it has. While it runs it can import files beside it, as in ``python FILE.py``.
+    """
+    parts = split_reference(reference)
     if parts is None:
-        return find(text)
+        return find(reference)
     file = parts[0] if folder is None else folder / parts[0]
     if not file.is_file():
-        raise InputError(f"statistic = {text!r}: no such file: {file}")
-    sys.path.insert(0, str(file.parent))  # as python FILE.py has it
+        raise InputError(f"statistic = {reference!r}: no such file: {file}")
+    before, path = dict(STATISTICS), list(sys.path)
     try:
+        key = file.absolute(), file.read_bytes()
+        if key in _loaded:
+            STATISTICS.update(_loaded[key])
+            return find(parts[1])
+        sys.path.insert(0, str(file.absolute().parent))
         runpy.run_path(str(file))
-    except (Exception, SystemExit) as error:  # whatever a user's file may do
-        raise InputError(f"statistic = {text!r}: {file} fails with {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # a user's file can raise anything
+        raise InputError(f"statistic = {reference!r}: {file} fails with {type(error).__name__}: {error}") from error
+    finally:
+        sys.path[:] = path
+    _loaded[key] = {name: made for name, made in STATISTICS.items() if before.get(name) is not made}
     return find(parts[1])
 
 
-def split_reference(text: str) -> tuple[Path, str] | None:
-    """The file and the name in FILE.py:NAME; None for a plain name."""
-    file, colon, name = text.rpartition(":")
+def split_reference(reference: str) -> tuple[Path, str] | None:
+    """Return the file and the name of FILE.py:NAME; None for the plain name of a statistic."""
+    file, colon, name = reference.rpartition(":")
     return (Path(file), name) if colon and file.endswith(".py") else None

@@ -1,0 +1,83 @@
+"""The base install, without extras: what works, and the one line that says what to install for the rest."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gosta.runtime import extras
+
+ROOT = Path(__file__).parent.parent
+OPTIONAL = ["numba", "llvmlite", "scipy", "pandas", "pyarrow", "sklearn", "pooch", "xarray", "matplotlib", "pyamg"]
+SCRIPT = f"""
+import sys
+sys.modules |= dict.fromkeys({OPTIONAL!r})  # importing one raises ModuleNotFoundError
+from gosta.cli.main import main
+sys.exit(main())
+"""
+
+
+def light(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT, *arguments], capture_output=True, text=True, cwd=cwd, timeout=120
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = "".join(f"{k % 7}.5,{k % 5},{'yes' if k % 3 else 'no'}\n" for k in range(30))
+    (tmp_path / "rows.csv").write_text("a,b,died\n" + rows)
+    (tmp_path / "mine.py").write_text(
+        "import gosta\n@gosta.statistic(name='gap')\ndef gap(x, y): return abs(x[0] - y[0])\n"
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["statistics"],
+        ["datasets"],
+        ["protocols"],
+        ["exact", "rows.csv", "--statistic", "auc", "--score", "a", "--label", "died", "--interval", "95%"],
+        ["exact", "rows.csv", "--statistic", "kendall-tau", "--columns", "a,b"],
+        ["exact", "rows.csv", "--statistic", "mean-pairwise-distance", "--columns", "a,b"],
+        ["exact", "rows.csv", "--statistic", "mine.py:gap", "--columns", "a"],
+        ["network", "init", "net", "--nodes", "4", "--data", "rows.csv", "--statistic", "variance", "--columns", "a"],
+    ],
+    ids=" ".join,
+)
+def test_works_without_extras(arguments: list[str], folder: Path) -> None:
+    done = light(*arguments, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "package", "extra"),
+    [
+        (["run", "rows.csv", "--statistic", "variance", "--columns", "a"], "numba", "sim"),
+        (["graph", "torus"], "scipy", "theory"),
+        (["exact", "breast-cancer", "--statistic", "auc"], "sklearn", "data"),
+        (["exact", "rows.parquet", "--statistic", "auc"], "pyarrow", "data"),
+    ],
+    ids=["run", "graph", "scikit-learn", "parquet"],
+)
+def test_missing_extras_are_one_line(arguments: list[str], package: str, extra: str, folder: Path) -> None:
+    (folder / "rows.parquet").write_bytes(b"PAR1")
+    done = light(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert re.fullmatch(rf".*needs the package '{package}'.*pip install 'gosta\[{extra}\]'\n", done.stderr), done.stderr
+
+
+def test_extras_bring_the_modules_that_are_checked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for extra, modules in extras.MODULES.items():
+        packages = {re.split(r"[<>=;\[]", line)[0] for line in project[extra]}
+        assert set(modules) <= packages
+    assert set(project) - {"all", "dev", "ray"} <= set(re.findall(r"\w+", project["all"][0]))
