@@ -113,7 +113,7 @@ def test_an_existing_authority(gosta_: Any, tmp_path: Path, port: int) -> None:
         (["--columns", "a,b", "--label", "ill", "--classes", "x,y"], "depends on other rows"),
         (["-s", "mmd", "--columns", "a", "--classes", "x,y"], "depends on other rows"),
         (["-s", "kendall-tau", "--columns", "a"], "needs columns for first, second"),
-        (["-s", "spearman-rho", "--interval", "95%"], "nodes cannot tell its interval"),
+        (["-s", "spearman-rho", "--interval", "95%"], "nodes cannot compute its interval"),
         (["-s", "kendall-tau", "--protocol", "flooding"], "is for simulations"),
         (["-s", "kendall-tau", "--by", "site"], "by requires --data"),
         (["-s", "kendall-tau", "-o", "nosuch=1"], "has no option 'nosuch'"),

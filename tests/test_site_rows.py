@@ -94,7 +94,7 @@ def test_declared_classes_determine_the_encoding(tmp_path: Path) -> None:
     ("lines", "fields", "message"),
     [
         (["1,maybe"], {"classes": ("no", "yes")}, r"class 'maybe' \(first in row 1\), which is none of .*: no, yes"),
-        (["1,no", "2,yes"], {}, "declared for all sites"),
+        (["1,no", "2,yes"], {}, "declare these for all sites"),
         (["1,no"], {"classes": ("no",)}, "needs two classes"),
         (["1,no"], {"classes": ("1", "01")}, "each class"),
         (["1e51,no"], {"classes": ("no", "yes")}, "use smaller units"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gosta.cli import options
-from gosta.errors import InputError, unknown
+from gosta.errors import GostaError, InputError, unknown
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def exact(
     for chosen in STATISTICS.values():
         try:
             record = compute(chosen, {k: v for k, v in given.items() if k in chosen.options})
-        except InputError as error:
+        except GostaError as error:
             reason = str(error).removeprefix(chosen.name + ": ").partition(";")[0]
             cells.append((chosen.name, numbers.NONE, *[numbers.NONE] * len(columns), reason))
         else:
