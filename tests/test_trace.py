@@ -133,7 +133,7 @@ def test_where_there_is_nothing_to_be_wrong_about(tmp_path: Path) -> None:
 
 
 def test_an_undefined_target_is_refused() -> None:
-    with pytest.raises(gosta.InputError, match="kendall-tau is not defined here"):
+    with pytest.raises(gosta.NumericalError, match="kendall-tau is not defined here"):
         gosta.simulate(np.ones((10, 2)), "kendall-tau", graph="complete", variant="b")
 
 

@@ -150,7 +150,7 @@ def test_statistics_and_protocols_without_intervals() -> None:
     for statistic, protocol, message in (
         ("auc", "gosta-async", "an interval requires each row's own mean"),
         ("mann-whitney", "tracking", "a count"),
-        ("spearman-rho", "tracking", "nodes cannot tell its interval"),
+        ("spearman-rho", "tracking", "nodes cannot compute its interval"),
     ):
         with pytest.raises(gosta.InputError, match=message):
             gosta.simulate("two-gaussians", statistic, columns=None if statistic != "spearman-rho" else [0, 1],
