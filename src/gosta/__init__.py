@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from gosta.statistics.exact import Estimate as Estimate
     from gosta.statistics.exact import exact as exact
 
+    __version__: str
+
 # The module that defines each public name; other names are modules themselves.
 _HOME = {
     "ClusterError": "errors",
