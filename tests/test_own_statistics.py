@@ -281,13 +281,18 @@ def test_a_keyword_that_is_an_option_and_a_parameter_is_an_error() -> None:
             gosta.exact(X, made, **ambiguous)  # type: ignore[call-overload]
     estimate = gosta.exact(X, made, interval=0.9, options={"interval": 3.0})
     assert estimate.value == 5.0
+    with pytest.raises(gosta.InputError, match="seed is an option of two-names"):
+        gosta.simulate(X, made, graph="complete", seed=3, runs=1, iterations=10)
+    trace = gosta.simulate(X, made, graph="complete", seed=3, runs=1, iterations=10, options={"seed": 2.0})
+    assert trace.info.seed == 3
+    assert trace.target == pytest.approx(3.0)
     with pytest.raises(gosta.InputError, match="option 'power' is given twice"):
         gosta.exact(X, made, options={"power": 2.0}, power=3.0)
 
 
 def test_all_parameters_of_exact_and_simulate_are_known() -> None:
     names = {name for f in (gosta.exact, gosta.simulate) for name in inspect.signature(f).parameters}
-    assert names - {"keyword_options", "options"} == CALL_PARAMETERS - {"options"}
+    assert names - {"statistic_options", "options"} == CALL_PARAMETERS - {"options"}
 
 
 COUNTING = """

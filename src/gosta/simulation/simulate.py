@@ -24,6 +24,7 @@ from gosta.simulation.runner import Runner
 from gosta.simulation.trace import Spacing, Trace, TraceInfo
 from gosta.statistics import Statistic
 from gosta.statistics import find as find_statistic
+from gosta.statistics.definition import collect_options
 
 MAX_COUNT = 1 << 53  # ticks are floats, which count exactly up to here
 ITERATIONS_PER_NODE = 100
@@ -153,7 +154,7 @@ def simulate(
     """
     run_options = RunOptions(iterations, runs, seed, checkpoints, spacing, clocks, engine, until)
     chosen = find_statistic(statistic)
-    given = {**(options or {}), **statistic_options}
+    given = collect_options(chosen, options, statistic_options, simulate, locals())
     setting = make_setting(
         protocol, data, chosen, graph, seed, given, columns, label, score, drop_missing, nodes, deal, by, interval
     )

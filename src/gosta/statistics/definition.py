@@ -276,6 +276,7 @@ def collect_options(
     statistic: Statistic,
     options: Options | None,
     keywords: Options,
+    function: Callable[..., object],
     arguments: Mapping[str, object],
 ) -> dict[str, Any]:
     """Return a statistic's options, given as a mapping or as plain keywords of `gosta.exact` or `gosta.simulate`.
@@ -286,21 +287,18 @@ def collect_options(
     ----------
     options, keywords
         The caller's parameter ``options`` and its further keywords.
-    arguments
-        The caller's own parameters that the user set.
-
-    Examples
-    --------
-    >>> collect_options(find("kendall-tau"), {"variant": "b"}, {}, {})
-    {'variant': 'b'}
+    function, arguments
+        The caller, and the values of its parameters: its ``locals()``.
     """
     given = dict(options or {})
     for name, value in keywords.items():
         if name in given:
             raise InputError(f"{statistic.name}: option {name!r} is given twice, in options and as {name}={value!r}")
-    ambiguous = [name for name in arguments if name not in given] + [k for k in keywords if k in CALL_PARAMETERS]
-    for name in ambiguous:
-        if name in statistic.options:
+    parameters = inspect.signature(function).parameters
+    for name in statistic.options:
+        default = parameters[name].default if name in parameters else inspect.Parameter.empty
+        is_set = default is not inspect.Parameter.empty and arguments[name] is not default and name not in given
+        if is_set or (name in keywords and name in CALL_PARAMETERS):
             raise InputError(
                 f"{name} is an option of {statistic.name} and a parameter of gosta.exact or gosta.simulate; "
                 f"give the option as options={{{name!r}: ...}}"

@@ -59,7 +59,7 @@ def exact(
     interval: None = None,
     drop_missing: bool = False,
     options: Options | None = None,
-    **keyword_options: Any,
+    **statistic_options: Any,
 ) -> float | Floats: ...
 @overload
 def exact(
@@ -73,7 +73,7 @@ def exact(
     interval: float,
     drop_missing: bool = False,
     options: Options | None = None,
-    **keyword_options: Any,
+    **statistic_options: Any,
 ) -> Estimate: ...
 def exact(
     data: object,
@@ -86,7 +86,7 @@ def exact(
     interval: float | None = None,
     drop_missing: bool = False,
     options: Options | None = None,
-    **keyword_options: Any,
+    **statistic_options: Any,
 ) -> float | Floats | Estimate:
     """Compute a pairwise statistic over all rows.
 
@@ -108,7 +108,7 @@ def exact(
         is DeLong's.
     drop_missing
         Leave out rows with missing or infinite values instead of raising an error.
-    options, **keyword_options
+    options, **statistic_options
         The statistic's options, such as ``variant="b"`` for ``kendall-tau``. An option that is called like a parameter
         of this function or of `gosta.simulate` is given in ``options={...}``.
 
@@ -128,19 +128,10 @@ def exact(
     >>> f"{estimate.value:.3f}, {estimate.low:.3f} to {estimate.high:.3f}"
     '0.963, 0.948 to 0.978'
     """
-    arguments = {
-        "columns": columns,
-        "label": label,
-        "score": score,
-        "normalisation": normalisation,
-        "interval": interval,
-        "drop_missing": drop_missing or None,
-    }
     found = find(statistic)
-    given = {name: value for name, value in arguments.items() if value is not None}
-    chosen = collect_options(found, options, keyword_options, given)
+    given = collect_options(found, options, statistic_options, exact, locals())
     rows = datasets.load(data).select(columns, label, score, drop_missing)
-    return measure(rows, found, normalisation, interval, chosen).value
+    return measure(rows, found, normalisation, interval, given).value
 
 
 class Measurement(NamedTuple):

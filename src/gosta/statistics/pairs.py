@@ -72,15 +72,17 @@ def diagonal(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats
 
 
 def row_loop(
-    statistic: Statistic, x: Floats, options: dict[str, Any], example: Any
+    statistic: Statistic, x: Floats, options: dict[str, Any], example: Numbers
 ) -> Callable[[Floats, Floats], None]:
-    """Return a compiled function (other, out) that sets out[i] to the kernel of x[i] with the row other[0]."""
+    """Return a function (other, out) that sets out[i] to the kernel of x[i] with the row other[0]."""
     values = tuple(options.values())
 
-    def work(module: ModuleType, first: int, last: int) -> None:  # noqa: ARG001
-        module.against(x[:0], x[:1], values, np.empty((0, len(as_tuple(example)))))
+    def trial(loops: _Loops, _first: int, _last: int) -> None:
+        loops.module.against(x[:0], x[:1], values, np.empty((0, len(as_tuple(example)))))
 
-    module = _loops(statistic, example, work)
+    module, rows = _loops(statistic, x, example, len(x), trial)
+    if isinstance(rows, list):
+        return lambda other, out: module.against(rows, other.tolist(), values, out)
     return lambda other, out: module.against(x, other, values, out)
 
 
