@@ -15,7 +15,7 @@ import pytest
 from terminal import read_rest, read_until
 
 import gosta
-from gosta.cli.main import main
+from gosta.cli.main import COMMANDS, NETWORK_COMMANDS, main
 from gosta.statistics import STATISTICS
 
 
@@ -133,6 +133,34 @@ def test_lists_of_names(run) -> None:  # type: ignore[no-untyped-def]
     assert {row["name"] for row in json.loads(run("statistics", "--json").out)} == set(STATISTICS)
     assert {row["name"] for row in json.loads(run("datasets", "--json").out)} == set(gosta.datasets.DATASETS)
     assert run("--version").out.strip() == gosta.__version__
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[name] for section in COMMANDS.values() for name, *_ in section]
+    + [["network", name] for name, *_ in NETWORK_COMMANDS],
+    ids=" ".join,
+)
+def test_every_command_has_a_help_text(run, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+    shown = run(*command, "--help")
+    assert shown.code == 0, shown.err
+    assert f"gosta {' '.join(command)} " in shown.out
+
+
+def test_options_of_a_group_stand_together_in_the_help(run) -> None:  # type: ignore[no-untyped-def]
+    shown = run("run", "--help").out
+    places = [shown.index(text) for text in ("Simulation", "--statistic", "--until", "Rows and columns", "--label")]
+    assert places == sorted(places)
+
+
+def test_missing_matplotlib_is_reported_before_the_simulation(tmp_path: Path) -> None:
+    script = (
+        "import sys\nsys.modules['matplotlib'] = None\nsys.argv = ['gosta', 'run', '--iterations', '10000000000']\n"
+        "from gosta.cli.main import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    message = "drawing plots needs the package 'matplotlib'; install it with: pip install 'gosta[plot]'"
+    assert (done.returncode, done.stderr) == (2, f"gosta: {message}\n")
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -1,4 +1,4 @@
-"""The house rules: who may import whom, what is public, what the papers of the project say."""
+"""Rules of the repository: directions of imports, public names, and documents that agree with the code."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gosta.statistics import STATISTICS
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "gosta"
 
-# From the ground up; a room may enter those named before it.
+# From the bottom up: a room imports only rooms named before it.
 GROUND = ["errors", "runtime", "views"]
 FIRST = [*GROUND, "datasets", "graphs", "statistics", "protocols"]
 ROOMS = [*FIRST, "estimation", "theory", "schedule", "net", "simulation", "experiments", "cli"]
-# Inside net: a folder may import those named before it.
+# Inside net, from the bottom up.
 NET = ["names", "addresses", "limits", "config", "transport", "protocol", "storage", "node", "deploy", "audit"]
-APART = {"net", "simulation"}  # what a network does, a simulation must not need, nor the other way round
+APART = {"net", "simulation"}  # neither imports the other
 
 
 def room(module: str) -> str:

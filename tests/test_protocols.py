@@ -45,9 +45,9 @@ def test_a_wrong_input_of_meet_is_reported_with_the_right_ones() -> None:
 
 def test_representations_name_the_parts() -> None:
     assert repr(gosta_async.protocol).startswith("Protocol('gosta-async', keeps an estimate")
-    assert "<b>gosta-async</b>" in gosta_async.protocol._repr_html_()
+    assert "<caption>Protocol: gosta-async</caption>" in gosta_async.protocol._repr_html_()
     trace = gosta.simulate("iris", "gini-mean-difference", graph="complete", iterations=500, runs=1)
-    assert "mean relative error at the end: " in trace._repr_html_()
+    assert "<th>mean relative error at the end</th>" in trace._repr_html_()
 
 
 def test_resuming_needs_the_protocol_of_the_trace(tmp_path: Path) -> None:

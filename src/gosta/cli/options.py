@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from gosta.errors import InputError
+from gosta.runtime.extras import require_extra
 
 if TYPE_CHECKING:
     from gosta.datasets import Data
@@ -133,6 +134,7 @@ def check_picture(name: str, file: Path) -> None:
     """Reject a picture's path that cannot be written or whose ending is not a known format."""
     if file.suffix.lower() not in PICTURE_FORMATS:
         raise InputError(f"{name} = {str(file)!r} must end in .png, .svg or .pdf")
+    require_extra("plot", "drawing plots")
     check_writable(name, file)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gosta.errors import DataError, InputError, shorten, unknown
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import require
-from gosta.views.notebook import definition_table
+from gosta.views import html
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -79,8 +79,8 @@ class Data:
 
     def _repr_html_(self) -> str:
         roles = {role: getattr(self, role) for role in ("label", "score", "by") if getattr(self, role) is not None}
-        features = shorten(list(self.features), 12)
-        return definition_table(f"Data: {self.name}", {"rows": f"{len(self):,}", "features": features, **roles})
+        rows = {"rows": f"{len(self):,}", "features": shorten(list(self.features), 12), **roles}
+        return html.table(rows.items(), caption=f"Data: {self.name}")
 
     def head(self, n: int) -> Data:
         """Return the first n rows."""

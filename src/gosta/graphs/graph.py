@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats, Integers
-from gosta.views.notebook import definition_table
+from gosta.views import html
 
 Edges = NDArray[np.int32]
 
@@ -68,7 +68,7 @@ class Graph:
         least, most = degrees.min(), degrees.max()
         rows = {"nodes": f"{self.n:,}", "edges": f"{self.m:,}", "weights": weights}
         rows["neighbours of a node"] = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        return definition_table(f"Graph: {self.name}", rows)
+        return html.table(rows.items(), caption=f"Graph: {self.name}")
 
     @property
     def m(self) -> int:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from html import escape
 from typing import Any
 
 from gosta.errors import InputError
+from gosta.views import html
 
 Function = Callable[..., Any]
 
@@ -98,10 +98,8 @@ class Protocol:
         return f"Protocol({self.name!r}, keeps {self.keeps}; sends {self.sends})"
 
     def _repr_html_(self) -> str:
-        return (
-            f"<b>{escape(self.name)}</b>: {escape(self.summary)}<br>keeps: {escape(self.keeps)}<br>"
-            f"sends in an iteration: {escape(self.sends)}"
-        )
+        rows = {"summary": self.summary, "keeps": self.keeps, "sends per iteration": self.sends}
+        return html.table(rows.items(), caption=f"Protocol: {self.name}")
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +17,7 @@ from gosta.estimation.estimand import norms, scale_of
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
+from gosta.views import html, numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -217,10 +217,18 @@ class Trace:
         )
 
     def _repr_html_(self) -> str:
-        error = self.error()["mean"].values
-        reached = error[np.isfinite(error)]
-        last = f"{reached[-1]:.3g}" if len(reached) else "no checkpoint reached"
-        return f"<b>{escape(repr(self))}</b><br>mean {self.error().attrs['error']} error at the end: {last}"
+        error = self.error()
+        reached = error["mean"].values[np.isfinite(error["mean"].values)]
+        last = numbers.error(reached[-1] if len(reached) else None, self.info.is_relative)
+        rows = {
+            "protocol": self.info.protocol,
+            "statistic": self.info.statistic,
+            "graph": self.info.graph,
+            "runs": f"{self.info.runs:,}",
+            "iterations": f"{self.iterations[-1]:,}",
+            f"mean {error.attrs['error']} error at the end": last,
+        }
+        return html.table(rows.items(), caption="Trace")
 
 
 def node_errors(estimates: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:

@@ -18,7 +18,7 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError, unknown
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.statistics import encode as encoders
-from gosta.views.notebook import definition_table
+from gosta.views import html, numbers
 
 Observation = Sequence[float]
 Means = tuple[float, ...]
@@ -128,11 +128,12 @@ class Statistic:
         options = ", ".join(f"{name} = {default!r}" for name, default in self.options.items())
         low, high = self.bounds
         rows = {
+            "summary": self.summary,
             "options": options or "none",
             "normalisation": f"{self.normalisation}, {'a sum' if self.total else 'a mean'} over pairs",
-            "bounds": f"{low:g} to {high:g}",
+            "bounds": numbers.interval(low, high),
         }
-        return definition_table(self.name, {"": self.summary, **rows} if self.summary else rows)
+        return html.table(rows.items(), caption=f"Statistic: {self.name}")
 
     @property
     def options(self) -> dict[str, object]:

@@ -23,7 +23,7 @@ from gosta.statistics.definition import (
     collect_options,
     find,
 )
-from gosta.views.notebook import definition_table
+from gosta.views import html, numbers
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,9 +42,12 @@ class Estimate(NamedTuple):
     level: float
 
     def _repr_html_(self) -> str:
-        interval = f"{self.low:.6g} to {self.high:.6g}"
-        rows = {"value": f"{self.value:.6g}", f"{self.level:.4g} interval": interval}
-        return definition_table("Estimate", rows | {"standard error": f"{self.standard_error:.3g}"})
+        rows = {
+            "value": numbers.number(self.value),
+            f"{numbers.percent(self.level, 'g')} interval": numbers.interval(self.low, self.high),
+            "standard error": numbers.number(self.standard_error, 3),
+        }
+        return html.table(rows.items(), caption="Estimate")
 
 
 @overload

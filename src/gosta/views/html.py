@@ -29,14 +29,15 @@ def page(title: str, body: str, refresh_seconds: int | None = None) -> str:
     return PAGE.format(refresh=refresh, title=escape(title), body=body)
 
 
-def table(rows: Iterable[Sequence[str]], heading: bool = False) -> str:
+def table(rows: Iterable[Sequence[str]], heading: bool = False, caption: str = "") -> str:
     """Return a table whose first column, and first row if it is a heading, are header cells.
 
-    >>> table([("state", "a < b")])
-    '<table>\\n<tr><th>state<td>a &lt; b\\n</table>\\n'
+    >>> table([("state", "a < b")], caption="node-1")
+    '<table>\\n<caption>node-1</caption>\\n<tr><th>state</th><td>a &lt; b</td></tr>\\n</table>\\n'
     """
-    lines = []
+    lines = [f"<caption>{escape(caption)}</caption>"] if caption else []
     for number, (first, *others) in enumerate(rows):
-        cell = "th" if heading and number == 0 else "td"
-        lines.append(f"<tr><th>{escape(first)}" + "".join(f"<{cell}>{escape(text)}" for text in others))
-    return "<table>\n" + "\n".join(lines) + "\n</table>\n"
+        tag = "th" if heading and number == 0 else "td"
+        cells = "".join(f"<{tag}>{escape(text)}</{tag}>" for text in others)
+        lines.append(f"<tr><th>{escape(first)}</th>{cells}</tr>")
+    return "\n".join(["<table>", *lines, "</table>\n"])
