@@ -41,7 +41,7 @@ class File:
         if self.url:
             return self._download()
         if spec is None:
-            raise missing(self.module, "data", f"the data set in {Path(self.path).name}")
+            raise missing("scikit-learn", "data", f"the data set in {Path(self.path).name}")
         raise DataError(f"the installed {self.module} has no file {self.path}; install scikit-learn 1.4 or newer")
 
     def _download(self) -> Path:

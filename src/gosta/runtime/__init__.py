@@ -1,1 +1,1 @@
-"""What the package needs of the machine: caches, memory and cores, progress bars, compilation."""
+"""Shared services: array types, caches, files, extras, memory and cores, progress bars, compilation."""

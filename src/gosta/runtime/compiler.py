@@ -1,8 +1,8 @@
-"""Compiling plain functions, and keeping the machine code between runs.
+"""Compilation of plain functions by numba, with machine code cached between runs.
 
-numba finds compiled loops on disk again only for a function that stands in a file of its own and does not take
-other functions as arguments. So a loop is a text; ``specialise`` writes it to a file in the user's cache folder,
-named after all that goes into it, and gives it the functions it calls as globals.
+numba caches compiled loops on disk only for a function that is defined in a file and does not take other functions as
+arguments. So a loop is text; ``specialise`` writes it to a file in the user's cache folder, named after a digest of
+everything it depends on, and defines the functions it calls as globals.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import hashlib
 import sys
-import tempfile
 import threading
 import types
 import uuid
@@ -23,12 +22,13 @@ import numpy as np
 
 from gosta.errors import InputError
 from gosta.runtime import cache, extras
+from gosta.runtime.files import write_atomically
 
 Function = Callable[..., Any]
 
-MAX_PLAIN_STEPS = 1 << 24  # steps that plain Python runs in about half a minute
+MAX_PLAIN_STEPS = 1 << 23  # steps that plain Python runs in about half a minute
 
-# What compiled text may import of gosta, and so depends on.
+# The module of gosta that compiled text imports, and so depends on.
 ROWS = Path(__file__).with_name("observation.py")
 
 
@@ -39,27 +39,25 @@ class UnstableContentError(Exception):
 def specialise(
     text: str, functions: Mapping[str, Function], trial: Callable[[types.ModuleType], object]
 ) -> types.ModuleType:
-    """The functions of a module's text, compiled, with the given functions, compiled too, among its globals.
+    """Return a module made from text, its functions compiled, with the given functions, compiled too, as globals.
 
-    Machine code is kept on disk unless a function depends on something unknowable or the disk cannot be written.
-    `trial` calls what will be needed, on no data: that compiles it, or loads it. Kept code that cannot be loaded,
-    damaged or not writable, is thrown away.
+    Machine code is cached on disk unless a function has no fingerprint or the disk is not writable. `trial` calls the
+    functions that will be needed, on no data, which compiles or loads them. Cached code that cannot be loaded is
+    deleted.
     """
     try:
         key = fingerprint(text, functions, ROWS.read_text(encoding="utf-8"))
     except UnstableContentError:
         key = ""
-    with _one_at_a_time:
+    with _lock:
         module = _loaded.get(key)
         if module is None:
-            file = _written(text, key) if key else None
+            file = _write_text(text, key) if key else None
             module = _run(text, functions, file)
             if file:
                 try:
                     trial(module)
-                except (
-                    Exception
-                ):  # a damaged file or a full disk may raise anything; the kernel's own errors come again
+                except Exception:  # a damaged file or a full disk can raise anything; errors of the kernel recur below
                     _delete_cached(file)
                     module = _run(text, functions, None)
             if key:
@@ -68,17 +66,16 @@ def specialise(
     return module
 
 
-_one_at_a_time = threading.RLock()  # simulations may go on in several threads of a process
+_lock = threading.RLock()  # several threads of a process run simulations
 _loaded: dict[str, types.ModuleType] = {}
 
 
 def _run(text: str, functions: Mapping[str, Function], file: Path | None) -> types.ModuleType:
-    import numba
-
+    numba = extras.require("numba", "fast", "compiling a kernel")
     module = types.ModuleType(f"gosta_{file.stem}" if file else "gosta_unsaved")
     module.__file__ = str(file or "<gosta>")
     if file:
-        sys.modules[module.__name__] = module  # numba looks modules up by name when it loads kept code
+        sys.modules[module.__name__] = module  # numba looks modules up by name when it loads cached code
     exec(compile(text, module.__file__, "exec"), vars(module))
     for name, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
@@ -87,17 +84,15 @@ def _run(text: str, functions: Mapping[str, Function], file: Path | None) -> typ
     return module
 
 
-def _written(text: str, key: str) -> Path | None:
-    """The text in a file of its own, written whole or not at all, so that two processes may do it at once."""
+def _write_text(text: str, key: str) -> Path | None:
+    """Write text to a file of the cache unless it is there; return None where the cache is not writable."""
     folder = cache.folder("compiled")
     file = folder / f"{key[:32]}.py"
     try:
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as draft:
-                draft.write(text)
-            Path(draft.name).replace(file)
-    except (OSError, UnicodeDecodeError):
+            write_atomically(file, text)
+    except (OSError, UnicodeDecodeError, InputError):
         return None
     return file
 
@@ -142,15 +137,14 @@ _compiled: dict[str, Any] = {}
 
 
 def _compile(function: Any, callers: tuple[Any, ...]) -> Any:
-    import numba
-
+    numba = extras.require("numba", "fast", "compiling a kernel")
     if not _is_plain(function):
         return function
     if function in callers:
         raise InputError(f"{function.__name__} calls itself, which cannot be compiled; write it as a loop")
     try:
         key = fingerprint(function)
-        # Another content is another function, even where it is the same object: a global may have changed.
+        # The same object is another function if a global that it uses has changed.
         if key in _compiled:
             return _compiled[key]
     except UnstableContentError:
@@ -160,16 +154,16 @@ def _compile(function: Any, callers: tuple[Any, ...]) -> Any:
     names["__name__"] = __name__
     cells = tuple(types.CellType(_compile(cell.cell_contents, callers)) for cell in function.__closure__ or ())
     copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
-    # Kept code finds functions by name alone, so functions that differ must not share one.
+    # Cached code refers to functions by name alone, so functions that differ must not share one.
     copy.__qualname__ = f"{function.__name__}_{key[:16]}"
     _compiled[key] = numba.njit(copy)
     return _compiled[key]
 
 
 def fingerprint(*parts: Any) -> str:
-    """A name for the content of texts, numbers and functions, the same in every process.
+    """Return a digest of the content of texts, numbers and functions, the same in every process.
 
-    Functions count by their code and by what they refer to, not by where they stand.
+    Functions are hashed by their code and the objects they refer to, not by their place in a file.
     """
     digest = hashlib.sha256()
     for part in parts:

@@ -8,11 +8,11 @@ from typing import Any
 
 from gosta.errors import MissingExtraError
 
-# The modules without which a whole room does not work, by the extra in pyproject.toml that brings them.
+# The modules that a whole room of the package needs, by the extra in pyproject.toml that brings them.
 MODULES = {
     "sim": ("numba", "scipy", "pandas", "xarray", "h5netcdf", "joblib"),
-    "theory": ("scipy", "pyamg"),
     "plot": ("matplotlib",),
+    "paper": ("numba", "scipy", "pandas", "xarray", "joblib", "pyamg", "matplotlib", "pyarrow"),
 }
 
 

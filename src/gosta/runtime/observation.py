@@ -1,7 +1,7 @@
-"""A row of a table as compiled kernels see it: a place in memory and a length.
+"""Rows of an array as compiled kernels take them: a pointer and a length.
 
 numba's own array rows count references on every use, which costs five times the arithmetic of a distance.
-A row made here must not outlive the table, which in a loop over the table it cannot.
+A row made here must not outlive its array, which it cannot in a loop over the array.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from numba.core import types as numba_types
 from numba.extending import intrinsic, models, overload, register_model
 
 Row = Any  # a row of floats in compiled code
-types: Any = numba_types  # its stubs name a part of it only
+types: Any = numba_types  # its type stubs are incomplete
 
 
 class RowType(numba_types.Type):
-    """The type of a row of floats, stored one after the other."""
+    """The type of a row of contiguous floats."""
 
     def __init__(self) -> None:
         super().__init__("gosta.Row")
@@ -35,8 +35,8 @@ class _RowModel(models.StructModel):
 
 
 @intrinsic
-def row(context: Any, table: Any, i: Any) -> Any:  # noqa: ARG001
-    """Row i of a table of floats in C order."""
+def row(context: Any, array: Any, i: Any) -> Any:  # noqa: ARG001
+    """Return row i of an array of floats in C order."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -45,12 +45,12 @@ def row(context: Any, table: Any, i: Any) -> Any:  # noqa: ARG001
         made.data = builder.gep(array.data, [builder.mul(args[1], made.size)])
         return made._getvalue()
 
-    return ROW(table, types.intp), generate
+    return ROW(array, types.intp), generate
 
 
 @intrinsic
-def part(context: Any, table: Any, i: Any, start: Any, size: Any) -> Any:  # noqa: ARG001
-    """A stretch of row i of a table of floats in C order."""
+def part(context: Any, array: Any, i: Any, start: Any, size: Any) -> Any:  # noqa: ARG001
+    """Return a slice of row i of an array of floats in C order."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         made = cgutils.create_struct_proxy(ROW)(context, builder)
@@ -58,12 +58,12 @@ def part(context: Any, table: Any, i: Any, start: Any, size: Any) -> Any:  # noq
         made.data = _place(context, builder, signature, args)
         return made._getvalue()
 
-    return ROW(table, types.intp, types.intp, types.intp), generate
+    return ROW(array, types.intp, types.intp, types.intp), generate
 
 
 @intrinsic
-def prefetch(context: Any, table: Any, i: Any, c: Any) -> Any:  # noqa: ARG001
-    """Ask for the memory around table[i, c], to be written soon."""
+def prefetch(context: Any, array: Any, i: Any, c: Any) -> Any:  # noqa: ARG001
+    """Prefetch the memory around array[i, c], which will be written soon."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -73,7 +73,7 @@ def prefetch(context: Any, table: Any, i: Any, c: Any) -> Any:  # noqa: ARG001
         builder.call(function, [at, flag(1), flag(3), flag(1)])
         return context.get_dummy_value()
 
-    return types.void(table, types.intp, types.intp), generate
+    return types.void(array, types.intp, types.intp), generate
 
 
 def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:

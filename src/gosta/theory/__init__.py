@@ -4,7 +4,6 @@ There is theory for averaging, U1, U2, GoSta-sync and GoSta-async, but none for 
 simulations: functions that need a protocol require its name.
 """
 
-from gosta.runtime.extras import require_extra
 from gosta.theory.bottleneck import Bottleneck, bottleneck
 from gosta.theory.bounds import bound
 from gosta.theory.expectations import expectation
@@ -23,5 +22,3 @@ __all__ = [
     "predict",
     "spectral_gap",
 ]
-
-require_extra("theory", "theory")
