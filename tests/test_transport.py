@@ -42,43 +42,43 @@ def on_network(request: pytest.FixtureRequest, tmp_path: Path) -> OnNetwork:
     kind, _, layer = request.param.partition(", ")
 
     async def run(body: Body) -> None:
-        world = MemoryTestNetwork() if kind == "memory" else TcpTestNetwork(tmp_path if kind == "tls" else None)
-        world.has_faults = bool(layer)
+        network = MemoryTestNetwork() if kind == "memory" else TcpTestNetwork(tmp_path if kind == "tls" else None)
+        network.has_faults = bool(layer)
         try:
             async with asyncio.timeout(20):
-                await body(world)
+                await body(network)
         finally:
-            await world.stop()
+            await network.stop()
 
     return lambda body: asyncio.run(run(body))
 
 
-async def connect(world: TestNetwork) -> tuple[RecordingHandler, RecordingHandler, Link, Link]:
+async def connect(network: TestNetwork) -> tuple[RecordingHandler, RecordingHandler, Link, Link]:
     """Return two connected neighbours, a and b, and their ends of the link."""
     a, b = RecordingHandler("b"), RecordingHandler("a")
-    dialling = world.add("a", a)
-    world.add("b", b)
-    await world.start()
-    dialling.dial("b", world.address("b"))
-    await world.until(lambda: bool(a.links and b.links))
+    dialling = network.add("a", a)
+    network.add("b", b)
+    await network.start()
+    dialling.dial("b", network.address("b"))
+    await network.until(lambda: bool(a.links and b.links))
     return a, b, a.links[0], b.links[0]
 
 
-async def send(world: TestNetwork, link: Link, message: bytes) -> None:
+async def send(network: TestNetwork, link: Link, message: bytes) -> None:
     """Send as soon as the buffer has space."""
-    await world.until(lambda: link.send(message))
+    await network.until(lambda: link.send(message))
 
 
 def test_messages_arrive_whole_and_in_order(on_network: OnNetwork) -> None:
-    async def body(world: TestNetwork) -> None:
-        a, b, to_b, to_a = await connect(world)
+    async def body(network: TestNetwork) -> None:
+        a, b, to_b, to_a = await connect(network)
         assert (to_b.neighbour, to_a.neighbour) == ("b", "a")
         there = [bytes([k + 1]) * size for k, size in enumerate(SIZES)]
         back = [message[::-1] for message in reversed(there)]
         for one, other in zip(there, back, strict=True):
-            await send(world, to_b, one)
-            await send(world, to_a, other)
-        await world.until(lambda: len(a.messages) == len(b.messages) == len(SIZES))
+            await send(network, to_b, one)
+            await send(network, to_a, other)
+        await network.until(lambda: len(a.messages) == len(b.messages) == len(SIZES))
         assert b.messages == there
         assert a.messages == back
 
@@ -86,15 +86,15 @@ def test_messages_arrive_whole_and_in_order(on_network: OnNetwork) -> None:
 
 
 def test_many_messages_at_once(on_network: OnNetwork) -> None:
-    async def body(world: TestNetwork) -> None:
-        a, b, to_b, _ = await connect(world)
+    async def body(network: TestNetwork) -> None:
+        a, b, to_b, _ = await connect(network)
         messages = [b"%d " % k + bytes(k % 700) for k in range(2000)]
         b.respond = lambda link, message: (
             None if link.send(message[:5]) else b.disconnections.append("a reply was lost")
         )
         for message in messages:
-            await send(world, to_b, message)
-        await world.until(lambda: len(a.messages) == len(messages))
+            await send(network, to_b, message)
+        await network.until(lambda: len(a.messages) == len(messages))
         assert b.messages == messages
         assert a.messages == [message[:5] for message in messages]
         assert b.disconnections == []
@@ -103,30 +103,30 @@ def test_many_messages_at_once(on_network: OnNetwork) -> None:
 
 
 def test_a_message_sent_as_the_link_opens_arrives(on_network: OnNetwork) -> None:
-    async def body(world: TestNetwork) -> None:
+    async def body(network: TestNetwork) -> None:
         class Eager(RecordingHandler):
             def on_connected(self, link: Link) -> None:
                 super().on_connected(link)
                 assert link.send(b"at once")
 
         a, b = Eager("b"), Eager("a")
-        dialling = world.add("a", a)
-        world.add("b", b)
-        await world.start()
-        dialling.dial("b", world.address("b"))
-        await world.until(lambda: a.messages == b.messages == [b"at once"])
+        dialling = network.add("a", a)
+        network.add("b", b)
+        await network.start()
+        dialling.dial("b", network.address("b"))
+        await network.until(lambda: a.messages == b.messages == [b"at once"])
 
     on_network(body)
 
 
 def test_both_ends_are_told_of_a_close(on_network: OnNetwork) -> None:
-    async def body(world: TestNetwork) -> None:
-        a, b, to_b, to_a = await connect(world)
+    async def body(network: TestNetwork) -> None:
+        a, b, to_b, to_a = await connect(network)
         to_b.send(b"last words")
         to_b.close()
         to_b.close()
         assert not to_b.send(b"too late")
-        await world.until(lambda: not a.links and not b.links)
+        await network.until(lambda: not a.links and not b.links)
         assert b.messages == [b"last words"]
         assert a.disconnections == ["closed by this node"]
         assert b.disconnections == ["closed by the other end"]
@@ -136,24 +136,24 @@ def test_both_ends_are_told_of_a_close(on_network: OnNetwork) -> None:
 
 
 def test_a_link_closed_in_on_message_gets_no_more_messages(on_network: OnNetwork) -> None:
-    async def body(world: TestNetwork) -> None:
-        a, b, to_b, _ = await connect(world)
+    async def body(network: TestNetwork) -> None:
+        a, b, to_b, _ = await connect(network)
         b.respond = lambda link, message: link.close()
         for _ in range(60):  # more than is read at once
             to_b.send(b"enough" * 1000)
-        await world.until(lambda: not a.links and not b.links)
+        await network.until(lambda: not a.links and not b.links)
         assert b.messages == [b"enough" * 1000]
 
     on_network(body)
 
 
 def test_dialling_an_unused_address_fails(on_network: OnNetwork) -> None:
-    async def body(world: TestNetwork) -> None:
+    async def body(network: TestNetwork) -> None:
         a = RecordingHandler("b")
-        dialling = world.add("a", a)
-        await world.start()
-        dialling.dial("b", world.address("b"))
-        await world.until(lambda: bool(a.dial_failures))
+        dialling = network.add("a", a)
+        await network.start()
+        dialling.dial("b", network.address("b"))
+        await network.until(lambda: bool(a.dial_failures))
         assert a.dial_failures[0] in ("no node at this address", "Connection refused")
         assert a.links == []
 
@@ -161,13 +161,13 @@ def test_dialling_an_unused_address_fails(on_network: OnNetwork) -> None:
 
 
 def test_a_node_that_is_not_a_neighbour_is_rejected(on_network: OnNetwork) -> None:
-    async def body(world: TestNetwork) -> None:
+    async def body(network: TestNetwork) -> None:
         a, b = RecordingHandler("b"), RecordingHandler("c")
-        dialling = world.add("a", a)
-        world.add("b", b)
-        await world.start()
-        dialling.dial("b", world.address("b"))
-        await world.until(lambda: bool(a.dial_failures and b.rejections))
+        dialling = network.add("a", a)
+        network.add("b", b)
+        await network.start()
+        dialling.dial("b", network.address("b"))
+        await network.until(lambda: bool(a.dial_failures and b.rejections))
         assert b.rejections == ["not a neighbour"]
         assert "closed" in a.dial_failures[0]
         assert a.links == b.links == []
@@ -176,28 +176,28 @@ def test_a_node_that_is_not_a_neighbour_is_rejected(on_network: OnNetwork) -> No
 
 
 def test_a_closed_transport_accepts_no_connections(on_network: OnNetwork) -> None:
-    async def body(world: TestNetwork) -> None:
+    async def body(network: TestNetwork) -> None:
         a, b = RecordingHandler("b"), RecordingHandler("a")
-        dialling, accepting = world.add("a", a), world.add("b", b)
-        await world.start()
-        dialling.dial("b", world.address("b"))
-        await world.until(lambda: bool(a.links and b.links))
+        dialling, accepting = network.add("a", a), network.add("b", b)
+        await network.start()
+        dialling.dial("b", network.address("b"))
+        await network.until(lambda: bool(a.links and b.links))
         accepting.close()
-        await world.until(lambda: not a.links and not b.links)
-        dialling.dial("b", world.address("b"))
-        await world.until(lambda: bool(a.dial_failures))
+        await network.until(lambda: not a.links and not b.links)
+        dialling.dial("b", network.address("b"))
+        await network.until(lambda: bool(a.dial_failures))
 
     on_network(body)
 
 
 def on_tcp(tmp_path: Path, body: Callable[[TcpTestNetwork], Awaitable[None]], *, tls: bool = True) -> None:
     async def run() -> None:
-        world = TcpTestNetwork(tmp_path if tls else None)
+        network = TcpTestNetwork(tmp_path if tls else None)
         try:
             async with asyncio.timeout(20):
-                await body(world)
+                await body(network)
         finally:
-            await world.stop()
+            await network.stop()
 
     asyncio.run(run())
 
@@ -206,8 +206,8 @@ def on_tcp(tmp_path: Path, body: Callable[[TcpTestNetwork], Awaitable[None]], *,
 def test_nothing_is_read_from_a_neighbour_that_does_not_read(tmp_path: Path, tls: bool) -> None:
     """Buffering replies for a neighbour that does not read them would take memory without bound."""
 
-    async def body(world: TcpTestNetwork) -> None:
-        a, b, to_b, to_a = await connect(world)
+    async def body(network: TcpTestNetwork) -> None:
+        a, b, to_b, to_a = await connect(network)
         assert isinstance(to_b, Connection)
         assert isinstance(to_a, Connection)
         b.respond = lambda link, message: (
@@ -215,7 +215,7 @@ def test_nothing_is_read_from_a_neighbour_that_does_not_read(tmp_path: Path, tls
         )
         to_b.transport.pause_reading()
         for _ in range(200):
-            await send(world, to_b, b"?")
+            await send(network, to_b, b"?")
         await until(lambda: to_a.transport.get_write_buffer_size() > MAX_WRITE_BUFFER_BYTES)
         assert len(b.messages) < 200, "the rest is not read yet"
         assert to_a.transport.get_write_buffer_size() < MAX_WRITE_BUFFER_BYTES + 2 * MAX_MESSAGE_BYTES
@@ -228,8 +228,8 @@ def test_nothing_is_read_from_a_neighbour_that_does_not_read(tmp_path: Path, tls
 
 @pytest.mark.parametrize("tls", [True, False])
 def test_a_link_to_a_neighbour_that_does_not_read_can_be_closed(tmp_path: Path, tls: bool) -> None:
-    async def body(world: TcpTestNetwork) -> None:
-        a, b, to_b, to_a = await connect(world)
+    async def body(network: TcpTestNetwork) -> None:
+        a, b, to_b, to_a = await connect(network)
         assert isinstance(to_a, Connection)
         to_a.transport.pause_reading()
         for _ in range(20):
@@ -245,10 +245,10 @@ def test_a_link_to_a_neighbour_that_does_not_read_can_be_closed(tmp_path: Path, 
 
 
 def test_the_number_of_links_to_a_neighbour_is_limited(tmp_path: Path) -> None:
-    async def body(world: TcpTestNetwork) -> None:
-        a, b, _, first = await connect(world)
+    async def body(network: TcpTestNetwork) -> None:
+        a, b, _, first = await connect(network)
         for _ in range(MAX_LINKS_PER_NEIGHBOUR):
-            world.nodes["a"].dial("b", world.address("b"))
+            network.nodes["a"].dial("b", network.address("b"))
         await until(
             lambda: (
                 bool(a.disconnections and b.disconnections) and len(a.links) == len(b.links) == MAX_LINKS_PER_NEIGHBOUR
@@ -261,8 +261,8 @@ def test_the_number_of_links_to_a_neighbour_is_limited(tmp_path: Path) -> None:
 
 
 def test_invalid_addresses(tmp_path: Path) -> None:
-    async def body(world: TcpTestNetwork) -> None:
-        transport = world.build("a", RecordingHandler("b"))
+    async def body(network: TcpTestNetwork) -> None:
+        transport = network.build("a", RecordingHandler("b"))
         for address in ("nowhere", "127.0.0.1:", "127.0.0.1:70000", ":7000", "::1:7000", "127.0.0.1:port"):
             with pytest.raises(InputError, match=r"host:port|a port"):
                 await transport.start(address)
@@ -324,6 +324,41 @@ def test_a_crash_on_the_memory_transport() -> None:
     assert to_a.send(b"from before the crash")
     loop.run_all()
     assert a.messages == [b"back"]
+
+
+def test_messages_of_a_killed_process_still_arrive() -> None:
+    loop = VirtualClock()
+    network = MemoryNetwork(loop, 0.01)
+    a, b = RecordingHandler("b"), RecordingHandler("a")
+    network.attach("a", a).dial("b", "")
+    network.attach("b", b)
+    loop.run_all()
+    assert b.links[0].send(b"sent before the crash")
+    network.detach("b", flush=True)
+    loop.run_all()
+    assert a.messages == [b"sent before the crash"]
+    assert (a.disconnections, b.disconnections) == (["connection broken"], [])
+
+
+def test_a_late_copy_is_sent_over_the_connection_open_then() -> None:
+    loop = VirtualClock()
+    network = MemoryNetwork(loop, 0.01)
+    a, b = RecordingHandler("b"), RecordingHandler("a")
+    late = faults.numbered({1: [1.0], 2: [1.0, 3.0]})
+    dialling = FaultyTransport("a", a, loop, late, lambda handler: network.attach("a", handler))
+    network.attach("b", b)
+    dialling.dial("b", "")
+    loop.run(0.5)
+    assert a.links[0].send(b"first")
+    assert a.links[0].send(b"second")
+    network.detach("b")
+    loop.run(2.0)
+    assert (b.messages, a.links) == ([], [])
+    again = RecordingHandler("a")
+    network.attach("b", again)
+    dialling.dial("b", "")
+    loop.run_all()
+    assert again.messages == [b"second"]
 
 
 @pytest.mark.parametrize("who", ["a", "b"])

@@ -33,16 +33,16 @@ YESTERDAY, TOMORROW = (datetime.now(UTC) + timedelta(days=days) for days in (-1,
 class Setup:
     """Node b, connected to its neighbour a, for others to connect to."""
 
-    def __init__(self, world: TcpTestNetwork, folder: Path) -> None:
-        assert world.authority
-        self.world, self.folder, self.authority = world, folder, world.authority
+    def __init__(self, network: TcpTestNetwork, folder: Path) -> None:
+        assert network.authority
+        self.network, self.folder, self.authority = network, folder, network.authority
         self.a, self.b = RecordingHandler("b"), RecordingHandler("a")
 
     async def connect(self) -> None:
-        self.world.build("a", self.a)
-        self.world.build("b", self.b)
-        await self.world.start()
-        self.world.nodes["a"].dial("b", self.address)
+        self.network.build("a", self.a)
+        self.network.build("b", self.b)
+        await self.network.start()
+        self.network.nodes["a"].dial("b", self.address)
         await until(lambda: bool(self.a.links and self.b.links))
         self.b.respond = lambda link, message: (
             self.b.disconnections.append("buffer full") if not link.send(message) else None
@@ -50,7 +50,7 @@ class Setup:
 
     @property
     def address(self) -> str:
-        return self.world.address("b")
+        return self.network.address("b")
 
     async def check(self) -> None:
         """Check that the link of a and b works."""
@@ -70,9 +70,9 @@ class Setup:
     async def add(self, name: str, handler: RecordingHandler, own: Pair) -> TcpTransport:
         """Add a node with a given certificate."""
         files = write(self.folder / "chosen", self.authority, own)
-        self.world.nodes["chosen"] = TcpTransport(name, NETWORK, handler, files)
-        await self.world.nodes["chosen"].start("127.0.0.1:0")
-        return self.world.nodes["chosen"]
+        self.network.nodes["chosen"] = TcpTransport(name, NETWORK, handler, files)
+        await self.network.nodes["chosen"].start("127.0.0.1:0")
+        return self.network.nodes["chosen"]
 
 
 @pytest.fixture
@@ -80,15 +80,15 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable
     monkeypatch.setattr(tcp, "HANDSHAKE_TIMEOUT_SECONDS", 0.5)
 
     async def run(body: Callable[[Setup], Awaitable[None]]) -> None:
-        world = TcpTestNetwork(tmp_path)
-        setup = Setup(world, tmp_path)
+        network = TcpTestNetwork(tmp_path)
+        setup = Setup(network, tmp_path)
         try:
             async with asyncio.timeout(20):
                 await setup.connect()
                 await body(setup)
                 await setup.check()
         finally:
-            await world.stop()
+            await network.stop()
 
     return lambda body: asyncio.run(run(body))
 
@@ -223,7 +223,7 @@ def test_many_silent_clients_do_not_keep_a_neighbour_out(setup: WithSetup, monke
     async def body(setup: Setup) -> None:
         clients = [asyncio.create_task(send(setup.address, None, b"")) for _ in range(MAX_HANDSHAKES + 20)]
         await until(lambda: len(setup.b.rejections) == 20)
-        setup.world.nodes["a"].dial("b", setup.address)
+        setup.network.nodes["a"].dial("b", setup.address)
         await until(lambda: len(setup.a.links) == 2)
         assert set(setup.b.rejections) == {"unauthenticated"}
         for silent in clients:
@@ -246,7 +246,7 @@ def test_a_node_that_is_not_the_one_dialled(setup: WithSetup, own: Callable[[Set
     async def body(setup: Setup) -> None:
         handler = RecordingHandler("a")
         impostor = await setup.add("b", handler, own(setup))
-        setup.world.nodes["a"].dial("b", impostor.address)
+        setup.network.nodes["a"].dial("b", impostor.address)
         await until(lambda: bool(setup.a.dial_failures and handler.rejections))
         assert why in setup.a.dial_failures[0]
         assert handler.links == []
@@ -291,7 +291,7 @@ def test_another_program_at_the_address(setup: WithSetup, answer: bytes | None) 
                 await writer.wait_closed()
 
         server = await asyncio.start_server(other, "127.0.0.1", 0)
-        setup.world.nodes["a"].dial("b", addresses.listening_address(server.sockets[0]))
+        setup.network.nodes["a"].dial("b", addresses.listening_address(server.sockets[0]))
         await until(lambda: bool(setup.a.dial_failures))
         server.close()
 
@@ -352,17 +352,17 @@ def test_without_tls_only_neighbours_are_accepted_too(monkeypatch: pytest.Monkey
     }
 
     async def run() -> None:
-        world = TcpTestNetwork(None)
+        network = TcpTestNetwork(None)
         handler = RecordingHandler("a")
-        world.build("b", handler)
-        await world.start()
+        network.build("b", handler)
+        await network.start()
         try:
             async with asyncio.timeout(20):
                 for data in wrong:
-                    assert await send(world.address("b"), None, data) == b""
+                    assert await send(network.address("b"), None, data) == b""
                 await until(lambda: len(handler.rejections) == len(wrong))
         finally:
-            await world.stop()
+            await network.stop()
         assert handler.rejections == list(wrong.values())
 
     asyncio.run(run())
@@ -374,18 +374,18 @@ def test_an_intermediate_authority_is_accepted(tmp_path: Path) -> None:
     intermediate = signed(key, x509.load_pem_x509_certificate(root.cert).subject, root.key)
 
     async def run() -> None:
-        world = TcpTestNetwork(tmp_path)
-        world.authority = intermediate
+        network = TcpTestNetwork(tmp_path)
+        network.authority = intermediate
         a, b = RecordingHandler("b"), RecordingHandler("a")
-        world.build("a", a)
-        world.build("b", b)
-        await world.start()
+        network.build("a", a)
+        network.build("b", b)
+        await network.start()
         try:
             async with asyncio.timeout(20):
-                world.nodes["a"].dial("b", world.address("b"))
+                network.nodes["a"].dial("b", network.address("b"))
                 await until(lambda: bool(a.links and b.links))
         finally:
-            await world.stop()
+            await network.stop()
 
     asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""The lock on a node's folder: at most one process runs a node, and others can tell whether one does."""
+"""The lock on a node's folder: at most one process runs a node, and other processes can check whether one does."""
 
 from __future__ import annotations
 

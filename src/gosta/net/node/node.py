@@ -152,7 +152,7 @@ class Node:
         self._schedule_next()
 
     def on_disconnected(self, link: Link, reason: str) -> None:
-        """Forget a closed connection and dial again."""
+        """Drop a closed connection and dial again."""
         if self.links.get(link.neighbour) is link:
             del self.links[link.neighbour]
             self.log("disconnected", neighbour=link.neighbour, reason=reason)

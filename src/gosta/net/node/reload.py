@@ -13,7 +13,7 @@ FIXED_SETTINGS = ("name", "listen", "status_page", "tls", "durable")  # of [node
 
 
 class FileWatcher:
-    """Compares the sizes and modification times of a node's files with those of the last look."""
+    """Compares the sizes and modification times of a node's files with those found last."""
 
     def __init__(self, node: Node, folder: Path, log: Log) -> None:
         self._node, self._folder, self._log = node, folder, log

@@ -149,6 +149,6 @@ class Journal:
     def close(self) -> None:
         """Close the file and note that no record is missing."""
         if not self._read_only:
-            with contextlib.suppress(sqlite3.Error):  # on a full disk: it will look as after a crash
+            with contextlib.suppress(sqlite3.Error):  # on a full disk; the next start treats it as a crash
                 self._db.execute("UPDATE node SET boot_id = ''")
         self._db.close()

@@ -95,7 +95,7 @@ class MemoryLink:
         return self._is_open
 
     def close(self) -> None:
-        """Close the connection; both handlers are told."""
+        """Close the connection; both handlers are notified."""
         if self in self._transport.links:
             loop = self._transport.network.loop
             loop.call_later(0.0, self._notify_disconnected, self._is_open, "closed by this node")
