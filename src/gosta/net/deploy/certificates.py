@@ -132,17 +132,9 @@ def _authority_identifier(signer: x509.Certificate) -> x509.AuthorityKeyIdentifi
 
 
 def _usage(signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=False,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "crl_sign")
+    unused = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
+    return x509.KeyUsage(digital_signature=not signs_certificates, key_cert_sign=signs_certificates, **unused)
 
 
 def _subject(name: str) -> x509.Name:

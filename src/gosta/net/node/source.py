@@ -26,12 +26,10 @@ class Source:
         self.protocol = protocol_of(task, self.estimand)
         self.fingerprint = fingerprint(task, folder)
         self.digest = _digest(x.tobytes(), self.fingerprint, *sorted(neighbours))
-        self._rows: LocalRows | None = None
+        self._rows = LocalRows(self.estimand)  # evaluates the kernel once, before a record is written
 
     def estimator(self) -> Estimator:
         """Return the node's state at the start of an epoch."""
-        if self._rows is None:
-            self._rows = LocalRows(self.estimand)
         return Estimator(self.name, self.protocol, self._rows, first_state(self._rows, self.protocol))
 
 

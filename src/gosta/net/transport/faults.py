@@ -73,6 +73,8 @@ class FaultyTransport:
         self.loop = loop
         self.fault = fault
         self._handler = handler
+        self.is_neighbour, self.on_rejected = handler.is_neighbour, handler.on_rejected
+        self.on_dial_failed = handler.on_dial_failed
         self._links: dict[Link, FaultyLink] = {}
         self.inner = build(self)
 
@@ -93,10 +95,6 @@ class FaultyTransport:
             if inner.neighbour == neighbour and inner.send(message):
                 break
 
-    def is_neighbour(self, name: str) -> bool:
-        """Return whether to accept connections of this node."""
-        return self._handler.is_neighbour(name)
-
     def on_connected(self, link: Link) -> None:
         """Pass on a connection, wrapped so that its messages suffer faults."""
         self._links[link] = FaultyLink(link, self)
@@ -109,14 +107,6 @@ class FaultyTransport:
     def on_disconnected(self, link: Link, reason: str) -> None:
         """Pass on the end of a connection."""
         self._handler.on_disconnected(self._links.pop(link), reason)
-
-    def on_dial_failed(self, neighbour: str, reason: str) -> None:
-        """Pass on a failed dial."""
-        self._handler.on_dial_failed(neighbour, reason)
-
-    def on_rejected(self, reason: str, detail: str) -> None:
-        """Pass on a rejection."""
-        self._handler.on_rejected(reason, detail)
 
 
 class FaultyLink:
