@@ -61,13 +61,14 @@ def test_works_without_extras(arguments: list[str], folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "package", "extra"),
     [
-        (["run", "rows.csv", "--statistic", "variance", "--columns", "a"], "numba", "sim"),
+        (["run", "rows.csv", "--statistic", "variance", "--columns", "a"], "numba", "sim,plot"),
+        (["sweep", "study.toml"], "numba", "sim,plot,data"),
         (["reproduce"], "numba", "paper"),
         (["graph", "torus"], "scipy", "theory"),
         (["exact", "breast-cancer", "--statistic", "auc"], "scikit-learn", "data"),
         (["exact", "rows.parquet", "--statistic", "auc"], "pyarrow", "data"),
     ],
-    ids=["run", "reproduce", "graph", "scikit-learn", "parquet"],
+    ids=["run", "sweep", "reproduce", "graph", "scikit-learn", "parquet"],
 )
 def test_missing_extras_are_one_line(arguments: list[str], package: str, extra: str, folder: Path) -> None:
     (folder / "rows.parquet").write_bytes(b"PAR1")

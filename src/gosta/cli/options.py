@@ -134,7 +134,7 @@ def check_picture(name: str, file: Path) -> None:
     """Reject a picture's path that cannot be written or whose ending is not a known format."""
     if file.suffix.lower() not in PICTURE_FORMATS:
         raise InputError(f"{name} = {str(file)!r} must end in .png, .svg or .pdf")
-    require_extra("plot", "drawing plots")
+    require_extra("plot", purpose="drawing plots")
     check_writable(name, file)
 
 

@@ -13,6 +13,7 @@ import typer
 
 from gosta.cli import options
 from gosta.errors import InputError
+from gosta.runtime.extras import require_extra
 
 if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
@@ -74,6 +75,7 @@ def run(
     data: options.DataName = "breast-cancer",
 ) -> None:
     """Simulate gossip on a network whose nodes hold one row of the data each, or several."""
+    require_extra("sim", "plot", purpose="gosta run")
     _check(context, output)
     from gosta.simulation import summary
     from gosta.views import run_summary

@@ -12,6 +12,7 @@ import typer
 
 from gosta.cli import options
 from gosta.errors import InputError
+from gosta.runtime.extras import require_extra
 
 EXAMPLES = """
 [bold]A study[/bold] is a file of lists; every combination is a job:
@@ -46,6 +47,7 @@ def sweep(
 
     Finished jobs are not repeated: after an interruption, or with a longer list, run the same command again.
     """
+    require_extra("sim", "plot", "data", purpose="gosta sweep")
     folder = out or study.parent / f"{study.stem or 'study'}-results"
     picture = plot or folder.with_name(f"{folder.name}.png")
     options.check_picture("plot", picture)

@@ -12,6 +12,7 @@ from gosta.errors import MissingExtraError
 MODULES = {
     "sim": ("numba", "scipy", "pandas", "xarray", "h5netcdf", "joblib"),
     "plot": ("matplotlib",),
+    "data": ("pyarrow",),
     "paper": ("numba", "scipy", "pandas", "xarray", "joblib", "pyamg", "matplotlib", "pyarrow"),
 }
 
@@ -21,14 +22,15 @@ def is_installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def require_extra(extra: str, purpose: str) -> None:
-    """Raise an error that names an extra unless all its modules are installed; nothing is imported.
+def require_extra(*extras: str, purpose: str) -> None:
+    """Raise an error that names those of some extras that are not installed; nothing is imported.
 
-    >>> require_extra("plot", "drawing")
+    >>> require_extra("sim", "plot", purpose="drawing")
     """
-    for module in MODULES[extra]:
-        if not is_installed(module):
-            raise missing(module, extra, purpose)
+    absent = {extra: [name for name in MODULES[extra] if not is_installed(name)] for extra in extras}
+    needed = [extra for extra in extras if absent[extra]]
+    if needed:
+        raise missing(absent[needed[0]][0], ",".join(needed), purpose)
 
 
 def require(module: str, extra: str, purpose: str) -> Any:

@@ -2,4 +2,4 @@
 
 from gosta.runtime.extras import require_extra
 
-require_extra("sim", "simulation")
+require_extra("sim", purpose="simulation")

@@ -2,4 +2,4 @@
 
 from gosta.runtime.extras import require_extra
 
-require_extra("paper", "reproducing the paper")
+require_extra("paper", purpose="reproducing the paper")
