@@ -28,7 +28,7 @@ MOST_FACTOR = 2.0  # between the errors after as many exchanges, with and withou
 
 
 class Curves(NamedTuple):
-    """One row a run, one column a virtual second."""
+    """Arrays with one row for each run and one column for each virtual second."""
 
     errors: Floats
     """Relative errors, means over nodes."""

@@ -1,4 +1,4 @@
-"""How often the intervals that nodes give cover the population value.
+"""Coverage of the intervals that nodes give for the population value.
 
 Populations whose value is known; of each, 1000 samples of 400 rows, each gossiped over once. Every node gives an
 interval; one node's is checked, a different one in every sample. The standard error of a coverage of 95 % is 0.7 %.

@@ -39,14 +39,14 @@ from gosta.net.storage.journal import Journal
 
 
 class Sizes(NamedTuple):
-    """How much is measured."""
+    """Extent of the measurements."""
 
     seconds: float
     """Duration of each measurement."""
     rounds: int
-    """How often the echo and the pair are measured, in turn."""
+    """Measurements of the echo and of the pair, in turn."""
     calls: int
-    """How often each part of an exchange is called."""
+    """Calls of each part of an exchange."""
     nodes: int
     """Nodes of the large network."""
     graph: str
@@ -188,15 +188,15 @@ def parts(folder: Path, message: bytes, calls: int) -> dict[str, float]:
     peer, _ = offer_of(folder / "node-1")
     offer = wire.decode(message)
     assert isinstance(offer, wire.Offer)
-    met = ExchangeCompleted("node-0", 1, 1, False, offer.contribution, message)
+    completed = ExchangeCompleted("node-0", 1, 1, False, offer.contribution, message)
     found = {}
     for durable in (False, True):
         with tempfile.TemporaryDirectory() as place:
             journal = Journal(Path(place) / "journal.sqlite", durable)
-            write = partial(journal.append, [met])
+            write = partial(journal.append, [completed])
             found["a write" + " that survives a loss of power" * durable] = microseconds(write, calls)
             journal.close()
-    found["the rule, one side"] = microseconds(lambda: peer.apply(met), calls)
+    found["the rule, one side"] = microseconds(lambda: peer.apply(completed), calls)
     found["validating a message"] = microseconds(lambda: peer._is_valid(offer), calls)
     found["encode and decode"] = microseconds(lambda: wire.decode(wire.encode(offer)), calls)
     return found

@@ -1,4 +1,4 @@
-"""The simulator against the obvious numpy loop and against C: ratios measured side by side, answers checked.
+"""Speed of the simulator against the obvious numpy loop and against C: ratios measured side by side, answers checked.
 
 Run with: python benchmarks/simulate.py [--large | --smoke]   (--large adds n = 10^7: 4 GiB and some minutes)
 """
@@ -80,12 +80,12 @@ class GostaRun:
 
     @property
     def bytes_per_node(self) -> float | None:
-        """How much memory that belongs together a node takes; None where visitors are found by index."""
+        """Bytes of the contiguous memory of a node; None where visitors are found by index."""
         return float(self.engine.size * 8) if self.engine.is_carried else None
 
 
 class CRun:
-    """The same run in C."""
+    """One run of the loop in C."""
 
     def __init__(self, loop: ctypes.CDLL, x: Floats) -> None:
         n = len(x)

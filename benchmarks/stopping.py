@@ -1,4 +1,4 @@
-"""How often the promise of `until` holds, and how long nodes wait for it.
+"""Reliability of `until`: how often the error is as small as promised, and how many exchanges that costs.
 
 For each network and statistic, 20 runs that the nodes end themselves at 1 %, and 20 runs that go on. The promise is
 kept where the median node is within 1 % when the run ends. Needed are the exchanges after which that holds in 19 of 20
@@ -38,14 +38,14 @@ LEAST_KEPT = 0.9  # of all runs; 98 % when last measured
 
 
 class Stopped(NamedTuple):
-    """How runs of one network and statistic ended."""
+    """Ends of the runs of one network and statistic."""
 
     runs: int
     """Runs that the nodes ended."""
     kept: int
-    """Those of them whose median node was within the error asked for."""
+    """Runs of those whose median node was within the required error."""
     exchanges: float
-    """When they ended, in the median."""
+    """Median number of exchanges at their end."""
     needed: float
     """Exchanges after which 95 % of runs are within that error; NaN if that is beyond what was simulated."""
 

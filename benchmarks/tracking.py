@@ -1,4 +1,4 @@
-"""How many exchanges `tracking` needs, beside GoSta-async on the same edges; with --variants, what else was tried.
+"""Exchanges that `tracking` needs, beside GoSta-async on the same edges; with --variants, those of its variants.
 
 An answer is the number of exchanges after which the mean relative error over nodes and runs is down to a target. The
 limit is plain averaging that starts from every node's exact row mean: what is left to do where visitors cost nothing.
@@ -121,7 +121,7 @@ def variants() -> dict[str, Protocol]:
         "push 0.6": variant(("PUSH = 0.4", "PUSH = 0.6")),
         "no ramp": variant(("RAMP = 40.0", "RAMP = 1.0")),
         "changes seen at once": variant(("return State(z, ahead + change", "return State(z + change, ahead + change")),
-        "smoothed for ever": variant(("SMOOTH = 0.02", "SMOOTH = 0.0")),
+        "smoothed forever": variant(("SMOOTH = 0.02", "SMOOTH = 0.0")),
         "own mean not smoothed": variant(("max(SMOOTH, 2.0 / (exchanges + 3.0))", "1.0")),
         "own mean smoothed once": variant(("2.0 / (exchanges + 3.0)", "1.0 / (exchanges + 2.0)")),
         "own mean smoothed thrice": variant(("2.0 / (exchanges + 3.0)", "3.0 / (exchanges + 4.0)")),

@@ -1,7 +1,7 @@
-"""What goes wrong when sites average their local values of a pairwise statistic.
+"""Error of averaging the local values of a pairwise statistic, instead of gossiping over all pairs.
 
-The 569 patients of the breast-cancer data, each with a risk score, are spread over 20 hospitals: by chance, or as
-it is in life, where one hospital screens and another treats, so that each sees tumours of about one size.
+The 569 patients of the breast-cancer data, each with a risk score, are placed at 20 hospitals: at random, or by the size
+of their tumours, as where one hospital screens and another treats.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def main() -> None:
     data = gosta.datasets.load("breast-cancer")
     risk, label = encode.scored(data).T
     patients = {"risk": risk, "size": data.columns["mean radius"], "label": label}
-    filled = {"by chance": np.random.default_rng(0).permutation(len(data)), "by size": np.argsort(patients["size"])}
-    print("".join(f"{title:>24}" for title in ("statistic", "all patients", *(f"filled {how}" for how in filled))))
+    placements = {"at random": np.random.default_rng(0).permutation(len(data)), "by size": np.argsort(patients["size"])}
+    print("".join(f"{title:>24}" for title in ("statistic", "all patients", *(f"placed {how}" for how in placements))))
     for name, columns in STATISTICS.items():
         row = f"{name:>24}{gosta.exact(patients, name, columns=columns):>24.4f}"
-        for order in filled.values():
+        for order in placements.values():
             values = local_values(patients, order, name)
-            none = f" ({HOSPITALS - len(values)} have none)" if len(values) < HOSPITALS else ""
-            row += f"{f'{np.mean(values):.4f}{none}':>24}"
+            missing = f" ({HOSPITALS - len(values)} have none)" if len(values) < HOSPITALS else ""
+            row += f"{f'{np.mean(values):.4f}{missing}':>24}"
         print(row)
 
 

@@ -50,16 +50,16 @@ class Job:
     n: int | None
     seed: int
     iterations: int | None
-    iterations_per_node: int | None
     runs: int
     checkpoints: int
     spacing: Spacing
-    columns: tuple[str, ...] | None
-    label: str | None
-    score: str | None
-    drop_missing: bool
     options: Mapping[str, Any]
     content: Mapping[str, str]
+    iterations_per_node: int | None = None
+    columns: tuple[str, ...] | None = None
+    label: str | None = None
+    score: str | None = None
+    drop_missing: bool = False
 
     @cached_property
     def key(self) -> str:

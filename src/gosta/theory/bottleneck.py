@@ -57,7 +57,7 @@ def _best_cut(graph: Graph, order: Integers) -> Bottleneck:
     place[order] = np.arange(n)
     ends = np.sort(place[graph.edges], axis=1)
     weights = graph.rates
-    # An edge crosses every cut that lies between its two ends.
+    # An edge crosses every cut between its two ends.
     opened, closed = (np.bincount(ends[:, side], weights, minlength=n) for side in (0, 1))
     crossing = np.cumsum(opened - closed)[:-1]
     sizes = np.arange(1, n)

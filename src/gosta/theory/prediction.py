@@ -118,7 +118,7 @@ def predict(
     4.4e+04 exchanges, 87 a node
     """
     if not isinstance(accuracy, int | float | np.floating) or not 0 < accuracy < 1:
-        raise InputError(f"accuracy = {accuracy!r} must lie between 0 and 1, such as 0.01")
+        raise InputError(f"accuracy = {accuracy!r} must be between 0 and 1, such as 0.01")
     if (data is None) != (statistic is None):
         raise InputError("data and statistic must be given together, or neither for a typical kernel")
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}

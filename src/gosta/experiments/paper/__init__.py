@@ -1,4 +1,4 @@
-"""The experiments of the paper: every table and figure, every claim, and one figure of our own."""
+"""Experiments of the paper: every table and figure, every claim, and one figure of our own."""
 
 from gosta.runtime.extras import require_extra
 

@@ -39,7 +39,7 @@ class Subject:
     statistic: str
     title: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the statistic."""
+    """Options of the statistic."""
 
     @property
     def data(self) -> str:
@@ -65,7 +65,7 @@ class Plan:
     auc: Subject
     runs: int
     seed: int
-    """Of the order of rows, of random networks, and of runs."""
+    """Seed of the order of rows, of random networks, and of runs."""
 
     @property
     def uses_stand_in(self) -> bool:
@@ -96,14 +96,9 @@ class Plan:
             n=n,
             seed=self.seed,
             iterations=iterations,
-            iterations_per_node=None,
             runs=self.runs,
             checkpoints=min(checkpoints, iterations),
             spacing=spacing,
-            columns=None,
-            label=None,
-            score=None,
-            drop_missing=False,
             options=subject.options,
             content={"rows": subject.digest},
         )
@@ -169,7 +164,7 @@ class Advantage(NamedTuple):
     share: float
     """Share of the checkpoints at which the first is lower."""
     factor: float
-    """How many times lower it is, as a geometric mean."""
+    """Factor by which it is lower, as a geometric mean."""
 
 
 def advantage(ours: Floats, theirs: Floats) -> Advantage:
@@ -184,7 +179,7 @@ class Claim(NamedTuple):
     sentence: str
     measured: str
     agrees: bool
-    finding: str = "No reason is known; more runs would tell chance from effect."
+    finding: str = "No reason is known; more runs would show whether it is noise."
     """Explanation of a disagreement; not shown where the claim agrees."""
 
 
@@ -193,7 +188,7 @@ class Findings:
     """Results of an experiment."""
 
     numbers: Mapping[str, Any]
-    """As JSON stores them."""
+    """Values that JSON can store."""
     claims: Sequence[Claim]
     table: Sequence[Sequence[str]]
     """Rows of text, the first the heading."""
@@ -217,7 +212,7 @@ class CompletedExperiment(NamedTuple):
     findings: Findings
     seconds: float
     iterations: int
-    """Of all runs of its simulations."""
+    """Iterations of all runs of its simulations."""
     files: list[str]
     """Figures in the folder of results."""
 

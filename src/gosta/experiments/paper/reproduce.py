@@ -47,7 +47,7 @@ TIMED_ITERATIONS = 200  # of the loop in numpy
 
 
 class Resources(NamedTuple):
-    """Where simulations are computed; see `gosta.experiments.sweep.sweep`."""
+    """Backend that runs the simulations; see `gosta.experiments.sweep.sweep`."""
 
     backend: Backend = "local"
     scheduler: str | None = None
