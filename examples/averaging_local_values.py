@@ -1,7 +1,7 @@
 """Error of averaging the local values of a pairwise statistic, instead of gossiping over all pairs.
 
-The 569 patients of the breast-cancer data, each with a risk score, are placed at 20 hospitals: at random, or by the size
-of their tumours, as where one hospital screens and another treats.
+The 569 patients of the breast-cancer data, each with a risk score, are placed at 20 hospitals: at random, or by the
+size of their tumours, as where one hospital screens and another treats.
 """
 
 from __future__ import annotations

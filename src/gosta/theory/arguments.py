@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gosta.errors import InputError
 from gosta.protocols import AnyProtocol
@@ -15,7 +16,7 @@ Formula = TypeVar("Formula")
 LATEST = 2**53  # floats count iterations exactly up to here
 
 
-def validate_times(times: Any) -> Integers:
+def validate_times(times: ArrayLike) -> Integers:
     """Return numbers of iterations as an array, or raise an error if they are not such numbers."""
     array = np.atleast_1d(np.asarray(times))
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size or array.min() < 1 or array.max() > LATEST:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gosta.estimation.setting import Setting, make_setting
 from gosta.protocols import AnyProtocol
@@ -32,7 +33,7 @@ def bound(
     data: Any,
     statistic: str | Statistic,
     graph: Any,
-    times: Any,
+    times: ArrayLike,
     *,
     seed: int = 0,
     columns: str | int | Sequence[str | int] | None = None,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs.graph import Graph
@@ -32,7 +33,7 @@ def expectation(
     data: Any,
     statistic: str | Statistic,
     graph: Any,
-    times: Any,
+    times: ArrayLike,
     *,
     seed: int = 0,
     columns: str | int | Sequence[str | int] | None = None,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gosta import graphs
 from gosta.errors import InputError
@@ -44,7 +45,7 @@ class PhantomNetwork:
            [0.   , 1.163, 1.332]])
     """
 
-    def __init__(self, kernel: Any, graph: Any) -> None:
+    def __init__(self, kernel: ArrayLike, graph: Any) -> None:
         try:
             self.kernel = np.atleast_2d(np.asarray(kernel, dtype=np.float64))
         except (TypeError, ValueError):
@@ -73,11 +74,11 @@ class PhantomNetwork:
         lower = np.hstack([np.zeros((n * n, n)), np.kron(np.eye(n), self.swap)])
         return np.vstack([upper, lower])
 
-    def expectation(self, times: Any) -> Floats:
+    def expectation(self, times: ArrayLike) -> Floats:
         """Return expected estimates, nodes × times, by multiplying all matrices out."""
-        times = validate_times(times)
-        state, out = self.start(), np.empty((self.n, len(times)))
-        for t in range(1, int(times.max()) + 1):
+        iterations = validate_times(times)
+        state, out = self.start(), np.empty((self.n, len(iterations)))
+        for t in range(1, int(iterations.max()) + 1):
             state = self.transition(t) @ state
-            out[:, times == t] = state[: self.n, None]
+            out[:, iterations == t] = state[: self.n, None]
         return out

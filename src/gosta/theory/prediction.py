@@ -28,6 +28,7 @@ from gosta.protocols import AnyProtocol, Protocol, find
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import Statistic
 from gosta.theory.arguments import formula_for
+from gosta.theory.powers import Rates
 from gosta.theory.spectrum import MAX_DENSE_NODES, density, scipy_module, slowest_mode
 
 START_WEIGHT = math.exp(-np.euler_gamma)  # of the estimate of 0 at the start of GoSta-async, in exchanges of a node
@@ -219,15 +220,16 @@ def first_below(error: Callable[[float], float], accuracy: float) -> float:
 def error_at(protocol: AnyProtocol, network: NetworkSummary, kernel: KernelMoments, t: float) -> float:
     """Return the mean absolute value of a normal number with the predicted bias and variance."""
     moments = formula_for(protocol, PREDICTIONS, "prediction")(network, kernel, t)
-    return float(_mean_absolute(np.float64(moments.bias), moments.placement + moments.noise))
+    return float(_mean_absolute(moments.bias, moments.placement + moments.noise))
 
 
-def _mean_absolute(bias: Any, variance: float) -> Any:
+def _mean_absolute(bias: Rates, variance: float) -> Floats:
     """Return the mean absolute value of a normal number."""
     if variance <= 0:
-        return np.abs(bias)
+        return np.asarray(np.abs(bias))
     ratio = bias / math.sqrt(2 * variance)
-    return math.sqrt(2 * variance / math.pi) * np.exp(-ratio * ratio) + bias * scipy_module("special").erf(ratio)
+    erf: Floats = scipy_module("special").erf(ratio)
+    return np.asarray(math.sqrt(2 * variance / math.pi) * np.exp(-ratio * ratio) + bias * erf)
 
 
 class ErrorMoments(NamedTuple):
@@ -257,8 +259,8 @@ def u1(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments
     share = network.counts / n
     home = _integral(rates, t) / t
     seen = (share * _double_integral(rates, t)).sum() / t**2
-    placement = kernel.rows * share @ home**2
-    return ErrorMoments(kernel.own * share @ home, placement, (kernel.rows + kernel.pairs) * seen - placement)
+    placement = float(kernel.rows * share @ home**2)
+    return ErrorMoments(float(kernel.own * share @ home), placement, (kernel.rows + kernel.pairs) * seen - placement)
 
 
 def u2(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
@@ -267,21 +269,22 @@ def u2(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments
     single = (share * _double_integral(rates, t)).sum() / t**2
     double = (np.outer(share, share) * _double_integral(np.add.outer(rates, rates), t)).sum() / t**2
     # Both visitors begin as the node's own row, so early means over runs vary with twice its deviation.
-    placement = 2 * kernel.rows * share @ (_integral(rates, t) / t) ** 2
+    placement = float(2 * kernel.rows * share @ (_integral(rates, t) / t) ** 2)
     noise = 2 * kernel.rows * single + kernel.pairs * double - placement
-    return ErrorMoments(kernel.own * share @ _integral(2 * rates, t) / t, placement, max(0.0, noise))
+    bias = float(kernel.own * share @ _integral(2 * rates, t) / t)
+    return ErrorMoments(bias, placement, max(0.0, noise))
 
 
 def gosta_sync(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
     """Differ from GoSta-async in that a visitor is folded in at every tick of its random stay: twice the variance."""
-    bias = kernel.own * network.counts @ _integral(network.rates, t) / (network.n * t)
+    bias = float(kernel.own * network.counts @ _integral(network.rates, t) / (network.n * t))
     return ErrorMoments(bias, *_variances(network, kernel, t, stay=2.0, flat=20 / 3))
 
 
 def gosta_async(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
     """Add the bias from own observations and from estimates of 0 at the start to the noise of every exchange."""
     exchanges = 2 * t / network.n
-    bias = kernel.own * network.counts @ _integral(network.rates, t) / (network.n * t)
+    bias = float(kernel.own * network.counts @ _integral(network.rates, t) / (network.n * t))
     start = network.rarity * START_WEIGHT / exchanges
     bias += kernel.start * start / (1 + start)
     return ErrorMoments(bias, *_variances(network, kernel, t, stay=1.0, flat=8 / 3))
@@ -316,17 +319,17 @@ def _variances(
     return where / exchanges**2, slow / exchanges**2 + fresh / (1 + exchanges) ** 2
 
 
-def _integral(rate: Any, t: float) -> Any:
+def _integral(rate: Rates, t: float) -> Floats:
     """Return the integral of exp(−rate·s) up to t."""
     return -np.expm1(-rate * t) / rate
 
 
-def _double_integral(rate: Any, t: float) -> Any:
+def _double_integral(rate: Rates, t: float) -> Floats:
     """Return the integral of exp(−rate·|s − s'|) over both s and s' up to t."""
     return np.where(rate * t < SHORT, t * t, 2 * (t - _integral(rate, t)) / rate)
 
 
-def _damped_double_integral(damping: Any, rate: Any, t: float) -> Any:
+def _damped_double_integral(damping: Rates, rate: Rates, t: float) -> Floats:
     """Return the integral of exp(−damping·(s + s') − rate·|s − s'|) over both s and s' up to t."""
     gap = rate - damping
     gap = np.where(np.abs(gap) < 1e-3 * damping, 1e-3 * damping, gap)
