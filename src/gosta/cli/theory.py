@@ -126,6 +126,7 @@ def _text(record: dict[str, Any], limits: str) -> str:
             f"|H - h| = {record['pair_term']:.4g} within rows",
             terminal.columns(rows, right=range(len(rows[0]))),
             *(f"{name}: {words}" for name, words in explained.items() if name in curves),
+            *[f"bound: none is known for {record['protocol']}"] * ("bound" not in curves),
         ]
     )
 
