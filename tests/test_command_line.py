@@ -159,7 +159,7 @@ def test_missing_matplotlib_is_reported_before_the_simulation(tmp_path: Path) ->
         "from gosta.cli.main import main\nmain()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
-    message = "drawing plots needs the package 'matplotlib'; install it with: pip install 'gosta[plot]'"
+    message = "gosta run needs the package 'matplotlib'; install it with: pip install 'gosta[plot]'"
     assert (done.returncode, done.stderr) == (2, f"gosta: {message}\n")
 
 
