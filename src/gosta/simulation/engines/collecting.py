@@ -42,11 +42,9 @@ class CollectingEngine(ArrayEngine):
         module.advance(x, self.options, empty.astype(np.int32), empty, order, 0, *arrays.values())
 
     def first_arrays(self) -> Snapshot:
-        """Return arrays in which every node holds its own observation."""
         return self.protocol.arrays(self.setting.estimand.n, self.setting.estimand.width)
 
     def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
-        """Run the protocol's loop."""
         self.loop(
             self.setting.estimand.x,
             self.options,
@@ -58,6 +56,5 @@ class CollectingEngine(ArrayEngine):
         )
 
     def estimates(self, batch: Batch[Snapshot]) -> Floats:
-        """Return each node's mean kernel values over the pairs it holds."""
         runs = [{name: array[k] for name, array in batch.state.items()} for k in range(len(batch.runs))]
         return np.array([self.protocol.means(arrays, self.setting.estimand.diagonal) for arrays in runs])

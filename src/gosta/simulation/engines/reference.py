@@ -31,11 +31,9 @@ class ReferenceEngine(ThreadedEngine[Runs]):
         self.rows = [LocalRows(setting.estimand.over(x)) for x in setting.placement.split(setting.estimand.x)]
 
     def bytes_per_run(self) -> int:
-        """Return a rough size of the Python objects of a run."""
         return 2000 * len(self.rows)
 
     def start(self, runs: Sequence[int]) -> Batch[Runs]:
-        """Return a batch of runs at the start."""
         states, population = self.setting.first_states(), self.setting.estimand.n
         nodes = [
             [Estimator(str(k), self.protocol, rows, states[k], population) for k, rows in enumerate(self.rows)]
@@ -44,7 +42,6 @@ class ReferenceEngine(ThreadedEngine[Runs]):
         return Batch(tuple(runs), 0, np.ones(len(runs), dtype=np.bool_), nodes)
 
     def advance_run(self, batch: Batch[Runs], position: int, schedule: Schedule, first: int, last: int) -> None:
-        """Carry out the exchanges of one run."""
         nodes, draws = batch.state[position], self.protocol.draws
         edges, shares = schedule.edges(first * draws, last * draws), schedule.edge_shares(first * draws, last * draws)
         for t, (i, j) in enumerate(edges.tolist()):
@@ -53,16 +50,13 @@ class ReferenceEngine(ThreadedEngine[Runs]):
             exchange(nodes[i], nodes[j], share, tick, slot)
 
     def estimates(self, batch: Batch[Runs]) -> Floats:
-        """Return the means that nodes estimate."""
         tick = float(batch.iteration)
         return np.array([[node.estimates(tick) for node in nodes] for nodes in batch.state])
 
     def snapshot(self, batch: Batch[Runs]) -> Snapshot:  # noqa: ARG002
-        """Return nothing: this engine cannot continue a saved run."""
         return {}
 
     def restore(self, *_: object) -> Batch[Runs]:
-        """Raise an error: this engine cannot continue a saved run."""
         raise InputError("engine 'reference' cannot continue a saved run; use engine='compiled'")
 
 

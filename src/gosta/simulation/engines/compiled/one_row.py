@@ -80,7 +80,6 @@ class OneRowEngine(ArrayEngine):
         module.advance(nodes, self.x, visitors, self.diagonal, edges, EQUAL_SHARES, 0, self.options)
 
     def first_arrays(self) -> Snapshot:
-        """Return all nodes at the start, each with its own row as visitor."""
         states = self.setting.first_states().reshape(len(self.x), self.columns.states)
         return self._arrays(states, self.x)
 
@@ -98,7 +97,6 @@ class OneRowEngine(ArrayEngine):
         return {"nodes": nodes, "visitors": np.zeros((1, 1), dtype=np.int32)}
 
     def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
-        """Run the compiled loop over the edges of one run."""
         drawn = first * self.protocol.draws, last * self.protocol.draws
         shares = schedule.edge_shares(*drawn) if self.protocol.needs_edge_share else EQUAL_SHARES
         nodes, visitors = batch.state["nodes"][position], batch.state["visitors"][position]
@@ -106,7 +104,6 @@ class OneRowEngine(ArrayEngine):
         self.loop(nodes, self.x, visitors, self.diagonal, edges, shares, first, self.options)
 
     def estimates(self, batch: Batch[Snapshot]) -> Floats:
-        """Return the means that nodes estimate."""
         return self.columns.estimates(batch.state["nodes"], batch.iteration)
 
     def visitors(self, batch: Batch[Snapshot]) -> Integers:

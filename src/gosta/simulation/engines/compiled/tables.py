@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW
 from gosta.estimation.setting import Setting
@@ -32,15 +33,11 @@ class TableEngine(ArrayEngine):
         self.recent_offsets = np.concatenate([[0], np.cumsum(capacities)])
         own = [estimand.over(x) for x in placement.split(estimand.x)] if self.protocol.visitors else []
         empty = np.zeros((1, estimand.width))
-        self.constants = (
-            estimand.x,
-            placement.offsets,
-            self.recent_offsets,
-            np.minimum(placement.rows, MAX_SAMPLE_ROWS),
-            np.array([node.own_mean for node in own]) if own else empty,
-            np.concatenate([node.own_row_means for node in own]) if own and self.has_local else empty,
-            *(estimand.row_scale if self.has_local else (1.0, empty)),
-        )
+        own_means = np.array([node.own_mean for node in own]) if own else empty
+        own_row_means = np.concatenate([node.own_row_means for node in own]) if own and self.has_local else empty
+        self.own = own_means, own_row_means, *(estimand.row_scale if self.has_local else (1.0, empty))
+        sample_sizes = np.minimum(placement.rows, MAX_SAMPLE_ROWS)
+        self.table = estimand.x, placement.offsets, self.recent_offsets, sample_sizes
         self.options = tuple(estimand.kernel_options.values())
         constants = protocol_constants(setting) | {
             "EXCHANGES": self.columns.exchanges,
@@ -106,11 +103,16 @@ def local_of_row(halves, own_mean, shift, scale, own_share, second_share):
         )
 
     def _trial(self, module: ModuleType) -> None:
-        edges, arrays = np.zeros((0, 2), np.int32), self.first_arrays()
-        module.advance(*arrays.values(), *self.constants, edges, EQUAL_SHARES, 0, self.options)
+        self.loop = module.advance
+        self._run(self.first_arrays(), np.zeros((0, 2), np.int32), EQUAL_SHARES, 0)
+
+    def _run(self, arrays: Snapshot, edges: NDArray[np.int32], edge_shares: Floats, start: int) -> None:
+        travel = arrays["visitors"], arrays["positions"], arrays["corrections"]
+        memory = arrays["recent"], arrays["recent_counts"]
+        nodes, halves = arrays["nodes"], arrays["halves"]
+        self.loop(nodes, travel, memory, halves, self.table, self.own, edges, edge_shares, start, self.options)
 
     def first_arrays(self) -> Snapshot:
-        """Return all nodes at the start, each with its own rows as visitor."""
         nodes, estimand = self.setting.placement.nodes, self.setting.estimand
         width, recent = estimand.width, int(self.recent_offsets[-1])
         machine.require_memory(
@@ -129,11 +131,9 @@ def local_of_row(halves, own_mean, shift, scale, own_share, second_share):
         }
 
     def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
-        """Run the compiled loop over the edges of one run."""
-        arrays = [array[position] for array in batch.state.values()]
+        arrays = {name: array[position] for name, array in batch.state.items()}
         shares = schedule.edge_shares(first, last) if self.protocol.needs_edge_share else EQUAL_SHARES
-        self.loop(*arrays, *self.constants, schedule.edges(first, last), shares, first, self.options)
+        self._run(arrays, schedule.edges(first, last), shares, first)
 
     def estimates(self, batch: Batch[Snapshot]) -> Floats:
-        """Return the means that nodes estimate."""
         return self.columns.estimates(batch.state["nodes"], batch.iteration)
