@@ -90,7 +90,7 @@ def test_no_import_cycles() -> None:
 
 def test_public_names() -> None:
     errors = ["ClusterError", "DataError", "GostaError", "InputError", "MissingExtraError", "NetworkError"]
-    classes = [*errors, "NumericalError", "Data", "Estimate", "Graph", "Protocol", "Statistic", "Trace"]
+    classes = [*errors, "NumericalError", "Data", "Estimate", "Graph", "Interrupted", "Protocol", "Statistic", "Trace"]
     modules = ["datasets", "engines", "graphs", "net", "protocols", "statistics", "theory"]
     assert gosta.__all__ == sorted([*classes, *modules, "exact", "resume", "simulate", "statistic"])
     for name in gosta.__all__:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gosta.graphs.graph import Graph as Graph
     from gosta.protocols.protocol import Protocol as Protocol
     from gosta.simulation import engines as engines
+    from gosta.simulation.runner import Interrupted as Interrupted
     from gosta.simulation.simulate import resume as resume
     from gosta.simulation.simulate import simulate as simulate
     from gosta.simulation.trace import Trace as Trace
@@ -36,18 +37,14 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# The module that defines each public name; other names are modules themselves.
-_HOME = {
-    "ClusterError": "errors",
+_ERRORS = "ClusterError DataError GostaError InputError MissingExtraError NetworkError NumericalError"
+_MODULES = ("datasets", "engines", "graphs", "net", "protocols", "statistics", "theory")
+# The module that defines each other public name.
+_HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "Data": "datasets.data",
-    "DataError": "errors",
     "Estimate": "statistics.exact",
-    "GostaError": "errors",
     "Graph": "graphs.graph",
-    "InputError": "errors",
-    "MissingExtraError": "errors",
-    "NetworkError": "errors",
-    "NumericalError": "errors",
+    "Interrupted": "simulation.runner",
     "Protocol": "protocols.protocol",
     "Statistic": "statistics.definition",
     "Trace": "simulation.trace",
@@ -56,32 +53,7 @@ _HOME = {
     "simulate": "simulation.simulate",
     "statistic": "statistics.definition",
 }
-__all__ = [
-    "ClusterError",
-    "Data",
-    "DataError",
-    "Estimate",
-    "GostaError",
-    "Graph",
-    "InputError",
-    "MissingExtraError",
-    "NetworkError",
-    "NumericalError",
-    "Protocol",
-    "Statistic",
-    "Trace",
-    "datasets",
-    "engines",
-    "exact",
-    "graphs",
-    "net",
-    "protocols",
-    "resume",
-    "simulate",
-    "statistic",
-    "statistics",
-    "theory",
-]
+__all__ = sorted([*_HOME, *_MODULES])
 
 
 def __getattr__(name: str) -> object:

@@ -111,12 +111,11 @@ def _check(context: typer.Context, output: Output) -> None:
 
 def _resume(simulation: Simulation, file: Path) -> list[Trace]:
     import gosta
-    from gosta.simulation.runner import Interrupted
 
     options.find_statistic(simulation.statistic)  # a file of one's own registers its statistic
     try:
         return [gosta.resume(file, simulation.iterations, patience=0)]
-    except Interrupted as interrupted:
+    except gosta.Interrupted as interrupted:
         return [interrupted.trace]
 
 
@@ -124,7 +123,6 @@ def _simulate(data: str, simulation: Simulation, placement: options.Placement, r
     """Simulate one protocol after the other, up to one that is interrupted."""
     import gosta
     from gosta.protocols import find
-    from gosta.simulation.runner import Interrupted
 
     statistic = options.find_statistic(simulation.statistic)
     protocols = [find(name.strip()) for name in dict.fromkeys(simulation.protocol.split(",")) if name.strip()]
@@ -145,7 +143,7 @@ def _simulate(data: str, simulation: Simulation, placement: options.Placement, r
         for protocol in protocols:
             trace = gosta.simulate(chosen, statistic, protocol=protocol, patience=0, **settings)
             traces.append(trace)
-    except Interrupted as interrupted:
+    except gosta.Interrupted as interrupted:
         traces.append(interrupted.trace)
     return traces
 
