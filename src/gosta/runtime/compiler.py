@@ -106,12 +106,7 @@ def _delete_cached(file: Path) -> None:
 def is_available(steps: float, purpose: str) -> bool:
     """Return whether numba is installed; raise an error where it is not and plain Python would take too long.
 
-    Parameters
-    ----------
-    steps
-        How many kernel evaluations, or steps of similar cost, the caller is going to run.
-    purpose
-        The work, for the message.
+    `steps` is the number of kernel evaluations, or steps of similar cost, that the caller is going to run.
     """
     if extras.is_installed("numba"):
         return True

@@ -54,18 +54,8 @@ def _open(stack: contextlib.ExitStack, title: str, total: float | None, unit: st
 
     console, start = Console(stderr=True), time.monotonic()
     name, rate = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
-    shown = stack.enter_context(
-        Progress(
-            name,
-            BarColumn(),
-            TaskProgressColumn(),
-            rate,
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-    )
+    columns = name, BarColumn(), TaskProgressColumn(), rate, TimeRemainingColumn()
+    shown = stack.enter_context(Progress(*columns, console=console, transient=True, disable=not console.is_terminal))
     task = shown.add_task(title, total=total, rate="")
 
     def show(done: float) -> None:

@@ -30,42 +30,12 @@ Kernel = Callable[..., Numbers]
 Encoder = Callable[..., Floats]
 Final = Callable[..., Numbers]
 
-# All parameters of gosta.exact and gosta.simulate: a statistic's option of such a name is given in options={...}.
-CALL_PARAMETERS = (
-    frozenset(
-        (
-            "data",
-            "statistic",
-            "columns",
-            "label",
-            "score",
-            "normalisation",
-            "interval",
-            "drop_missing",
-            "options",
-            "graph",
-        )
-    )
-    | frozenset(
-        ("protocol", "iterations", "runs", "seed", "checkpoints", "spacing", "clocks", "engine", "nodes", "deal", "by")
-    )
-    | frozenset(("until", "patience"))
-)
-
 
 class RowSums(NamedTuple):
-    """Kernel values summed over rows.
+    """Kernel values summed over rows."""
 
-    Attributes
-    ----------
-    sums
-        Sums over the other rows j of kernel(x_i, x_j): n × k.
-    diagonal
-        kernel(x_i, x_i): n × k, or one row of zeros; None where it has not been needed.
-    """
-
-    sums: Floats
-    diagonal: Floats | None
+    sums: Floats  # over the other rows j of kernel(x_i, x_j): n × k
+    diagonal: Floats | None  # kernel(x_i, x_i): n × k, or one row of zeros; None where it has not been needed
 
 
 @dataclass(frozen=True, repr=False)
@@ -280,28 +250,19 @@ def collect_options(
     function: Callable[..., object],
     arguments: Mapping[str, object],
 ) -> dict[str, Any]:
-    """Return a statistic's options, given as a mapping or as plain keywords of `gosta.exact` or `gosta.simulate`.
+    """Return a statistic's options, given to a function as a mapping, its parameter ``options``, or as plain keywords.
 
-    A keyword that could mean an option or a parameter of these functions is an error, never a guess.
-
-    Parameters
-    ----------
-    options, keywords
-        The caller's parameter ``options`` and its further keywords.
-    function, arguments
-        The caller, and the values of its parameters: its ``locals()``.
+    A name that is an option and a parameter of the function is an error unless the option is in the mapping.
+    `arguments` are the values of the function's parameters: its ``locals()``.
     """
     given = dict(options or {})
-    for name, value in keywords.items():
-        if name in given:
-            raise InputError(f"{statistic.name}: option {name!r} is given twice, in options and as {name}={value!r}")
+    for name in keywords.keys() & given.keys():
+        raise InputError(f"{statistic.name}: option {name!r} is given twice, in options and as {name}=...")
     parameters = inspect.signature(function).parameters
-    for name in statistic.options:
-        default = parameters[name].default if name in parameters else inspect.Parameter.empty
-        is_set = default is not inspect.Parameter.empty and arguments[name] is not default and name not in given
-        if is_set or (name in keywords and name in CALL_PARAMETERS):
+    for name in (statistic.options.keys() & parameters.keys()) - given.keys():
+        if arguments[name] is not parameters[name].default:
             raise InputError(
-                f"{name} is an option of {statistic.name} and a parameter of gosta.exact or gosta.simulate; "
+                f"{name} is an option of {statistic.name} and a parameter of gosta.{function.__name__}; "
                 f"give the option as options={{{name!r}: ...}}"
             )
     return {**given, **keywords}

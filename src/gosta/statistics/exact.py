@@ -14,15 +14,7 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
-from gosta.statistics.definition import (
-    Normalisation,
-    Options,
-    RowSums,
-    Statistic,
-    apply_to_rows,
-    collect_options,
-    find,
-)
+from gosta.statistics.definition import Normalisation, Options, RowSums, Statistic, apply_to_rows, collect_options, find
 from gosta.views import html, numbers
 
 if TYPE_CHECKING:
@@ -112,8 +104,8 @@ def exact(
     drop_missing
         Leave out rows with missing or infinite values instead of raising an error.
     options, **statistic_options
-        The statistic's options, such as ``variant="b"`` for ``kendall-tau``. An option that is called like a parameter
-        of this function or of `gosta.simulate` is given in ``options={...}``.
+        The statistic's options, such as ``variant="b"`` for ``kendall-tau``. An option that has the name of a
+        parameter of this function is given in ``options={...}``.
 
     Returns
     -------
@@ -138,24 +130,12 @@ def exact(
 
 
 class Measurement(NamedTuple):
-    """A value and what it was computed from.
-
-    Attributes
-    ----------
-    value
-        The value or values, or the value with its interval.
-    statistic, normalisation
-        The statistic and the normalisation used.
-    n
-        Number of complete rows.
-    columns
-        Names of the columns that were used, the label last.
-    """
+    """A value and what it was computed from."""
 
     value: float | Floats | Estimate
     statistic: Statistic
-    n: int
-    columns: list[str]
+    n: int  # number of complete rows
+    columns: list[str]  # that were used, the label last
     normalisation: Normalisation
 
 
