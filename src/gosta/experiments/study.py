@@ -22,7 +22,7 @@ from gosta.graphs import Graph
 from gosta.simulation.trace import Spacing
 from gosta.statistics import Statistic
 
-FORMAT = "gosta sweep 1"  # changes when the same settings give other numbers or other columns
+FORMAT = "gosta sweep 2"  # changes when the same settings give other numbers or other columns
 MAX_JOBS = 1_000_000
 LARGEST = 2**53  # integers up to here are exact as floats
 
