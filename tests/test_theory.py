@@ -341,7 +341,7 @@ def test_predictions_count_messages() -> None:
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", []), "times = "),
         (lambda: theory.predict("cycle", "u1", 2, n=9), "accuracy = 2"),
         (lambda: theory.predict("cycle", "u1", "1%", n=9), "accuracy = '1%'"),  # type: ignore[arg-type]
-        (lambda: theory.predict("cycle", "u1", n=9, foo=3), "foo given without data"),
+        (lambda: theory.predict("cycle", "u1", n=9, options={"foo": 3}), "foo given without data"),
         (lambda: theory.predict("cycle", "u1", 0.1, [1.0, 2.0, 3.0], GINI, n=9), "the data have 3 rows"),
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", [2**63]), "times = "),
         (lambda: theory.expectation("gosta-async", [1.0, 2.0, 3.0], GINI, "path", [10**12]), "step by step"),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from gosta.estimation.setting import Setting, make_setting
 from gosta.protocols import AnyProtocol
 from gosta.runtime.arrays import Floats, Integers
-from gosta.statistics import Statistic
+from gosta.statistics.definition import Options, Statistic
 from gosta.theory.arguments import formula_for, validate_times
 from gosta.theory.spectrum import slowest_rate
 
@@ -40,7 +40,7 @@ def bound(
     label: Any = None,
     score: Any = None,
     drop_missing: bool = False,
-    **options: Any,
+    options: Options | None = None,
 ) -> Floats:
     """Bound the distance of expected estimates from the exact value, ‖E[Z(t)] − V1‖ over all nodes.
 
@@ -50,7 +50,7 @@ def bound(
 
     Parameters
     ----------
-    protocol, data, statistic, graph, times, seed, columns, label, score, drop_missing, **options
+    protocol, data, statistic, graph, times, seed, columns, label, score, drop_missing, options
         As for `expectation`.
 
     Returns
@@ -65,7 +65,7 @@ def bound(
     array([4.737, 0.043])
     """
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
-    return bounds(make_setting(protocol, data, statistic, graph, seed, options, **choice), validate_times(times))
+    return bounds(make_setting(protocol, data, statistic, graph, seed, options or {}, **choice), validate_times(times))
 
 
 def bounds(setting: Setting, times: Integers) -> Floats:

@@ -18,7 +18,8 @@ from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs.graph import Graph
 from gosta.protocols import AnyProtocol
 from gosta.runtime.arrays import Floats, Integers
-from gosta.statistics import Statistic, pairs
+from gosta.statistics import pairs
+from gosta.statistics.definition import Options, Statistic
 from gosta.theory.arguments import formula_for, validate_times
 from gosta.theory.mean_field import gosta_async
 from gosta.theory.powers import power, power_quotient, power_sum
@@ -40,7 +41,7 @@ def expectation(
     label: Any = None,
     score: Any = None,
     drop_missing: bool = False,
-    **options: Any,
+    options: Options | None = None,
 ) -> Floats:
     """Compute the expected estimate of every node after given numbers of iterations.
 
@@ -50,7 +51,7 @@ def expectation(
 
     Parameters
     ----------
-    protocol, data, statistic, graph, seed, columns, label, score, drop_missing, **options
+    protocol, data, statistic, graph, seed, columns, label, score, drop_missing, options
         As for `gosta.simulate`.
     times
         Numbers of iterations, at least 1 each.
@@ -69,7 +70,7 @@ def expectation(
            [0.   , 1.745, 1.997]])
     """
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
-    setting = make_setting(protocol, data, statistic, graph, seed, options, **choice)
+    setting = make_setting(protocol, data, statistic, graph, seed, options or {}, **choice)
     estimates = expected_estimates(setting, validate_times(times))
     return estimates[..., 0] if estimates.shape[2] == 1 else estimates
 

@@ -26,7 +26,7 @@ from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs.graph import Graph
 from gosta.protocols import AnyProtocol, Protocol, find
 from gosta.runtime.arrays import Floats, Integers
-from gosta.statistics import Statistic
+from gosta.statistics.definition import Options, Statistic
 from gosta.theory.arguments import formula_for
 from gosta.theory.powers import Rates
 from gosta.theory.spectrum import MAX_DENSE_NODES, density, scipy_module, slowest_mode
@@ -93,7 +93,7 @@ def predict(
     label: Any = None,
     score: Any = None,
     drop_missing: bool = False,
-    **options: Any,
+    options: Options | None = None,
 ) -> Prediction:
     """Predict how many exchanges a network needs to reach a mean relative error over its nodes.
 
@@ -107,7 +107,7 @@ def predict(
         averaging, u1, u2, gosta-sync or gosta-async.
     accuracy
         The mean over nodes of the relative error in a single run, such as 0.01.
-    data, statistic, columns, label, score, drop_missing, **options
+    data, statistic, columns, label, score, drop_missing, options
         As for `gosta.simulate`. Without them, the prediction is for a typical kernel: the Gini mean difference of
         normally distributed numbers.
 
@@ -124,14 +124,14 @@ def predict(
         raise InputError("data and statistic must be given together, or neither for a typical kernel")
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
     if data is None and (options or any(choice.values())):
-        given = ", ".join([*options, *(name for name, value in choice.items() if value)])
+        given = ", ".join([*(options or {}), *(name for name, value in choice.items() if value)])
         raise InputError(f"{given} given without data; give data and statistic, too")
     rule = find(protocol)
     numbers, values = 1, 1
     if data is None or statistic is None:
         network, kernel = summarise(graphs.load(graph, n, seed).check()), KernelMoments()
     else:
-        setting = make_setting(rule, data, statistic, graph, seed, options, **choice)
+        setting = make_setting(rule, data, statistic, graph, seed, options or {}, **choice)
         if n not in (None, setting.estimand.n):
             raise InputError(f"n = {n}: the data have {setting.estimand.n} rows; leave n out")
         network, kernel = summarise(setting.graph), kernel_moments(setting)

@@ -88,7 +88,7 @@ def draw(plan: Plan, _history_of: HistoryOf, findings: Findings) -> Any:
         times = findings.numbers[name]
         ax.plot(nodes, times, "o-", markersize=3, color=colour, label=drawing.NAMES[name], linewidth=1.2)
         exchanges = [
-            predict("complete", name, ERROR, subject.rows.head(n), subject.statistic, **subject.options).exchanges
+            predict("complete", name, ERROR, subject.rows.head(n), subject.statistic, options=subject.options).exchanges
             for n in nodes
         ]
         iterations = np.array(exchanges) / find(name).draws

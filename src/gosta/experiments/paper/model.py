@@ -20,6 +20,7 @@ from gosta.experiments.study import Job, Loaded
 from gosta.runtime.arrays import Floats
 from gosta.simulation.trace import Spacing
 from gosta.statistics import find as find_statistic
+from gosta.statistics.definition import Options
 from gosta.views.numbers import percent
 
 GRAPHS = {"complete": "complete graph", "watts-strogatz": "Watts–Strogatz", "torus": "two-dimensional grid"}
@@ -38,7 +39,7 @@ class Subject:
     """In the order of the nodes they are placed at."""
     statistic: str
     title: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
     """Options of the statistic."""
 
     @property
