@@ -123,20 +123,15 @@ def next_sample(node: int, travel: Travel, table: Table, own_means: Floats, opti
 
 def mean_with(node: int, home: int, travel: Travel, table: Table, options: Options) -> Values:
     """Return the corrected mean kernel values of a node's rows with the visitor of a home."""
-    first, last, total = table[1][node], table[1][node + 1], ZEROS
-    for own in range(first, last):
-        total = add_values(total, visit(own, home, travel, table, options))
-    return divide_values(total, last - first)
-
-
-def visit(own: int, home: int, travel: Travel, table: Table, options: Options) -> Values:
-    """Return the corrected mean kernel values of a row with the visitor of a home."""
     x, offsets, _, sample_sizes = table
-    start, position, sample, total = offsets[home], travel[1][home], sample_sizes[home], ZEROS
-    rows = offsets[home + 1] - start
-    for k in range(sample):
-        total = add_values(total, values(row(x, own), row(x, start + (position + k) % rows), options))
-    return corrected(total, sample, row(travel[2], home))
+    start, rows, sample = offsets[home], offsets[home + 1] - offsets[home], sample_sizes[home]
+    position, correction, total = travel[1][home], row(travel[2], home), ZEROS
+    for own in range(offsets[node], offsets[node + 1]):
+        found = ZEROS
+        for k in range(sample):
+            found = add_values(found, values(row(x, own), row(x, start + (position + k) % rows), options))
+        total = add_values(total, corrected(found, sample, correction))
+    return divide_values(total, offsets[node + 1] - offsets[node])
 
 
 def add_weight(cells: Row, half: int, home: int, offsets: Integers) -> float:
@@ -172,10 +167,14 @@ def fold(node: int, home: int, found: Values, cells: Row, memory: Memory, table:
 
 def fold_rows(node: int, home: int, cells: Row, halves: Floats, travel: Travel, table: Table, options: Options) -> None:
     """Fold a visitor into the means of each row of a node, in one of the two halves."""
-    offsets, half = table[1], int(load(cells, EXCHANGES)) // 2 % 2
-    weight = add_weight(cells, half, home, offsets)
+    (x, offsets, _, sample_sizes), half = table, int(load(cells, EXCHANGES)) // 2 % 2
+    start, rows, sample = offsets[home], offsets[home + 1] - offsets[home], sample_sizes[home]
+    position, correction, weight = travel[1][home], row(travel[2], home), add_weight(cells, half, home, offsets)
     for own in range(offsets[node], offsets[node + 1]):
-        found = visit(own, home, travel, table, options)
+        found = ZEROS
+        for k in range(sample):
+            found = add_values(found, values(row(x, own), row(x, start + (position + k) % rows), options))
+        found = corrected(found, sample, correction)
         for c in range(VALUES):
             halves[own, half * VALUES + c] += weight * (found[c] - halves[own, half * VALUES + c])
 
