@@ -8,20 +8,8 @@ from typing import Any
 import numpy as np
 
 from gosta.estimation.setting import make_setting
-from gosta.experiments.paper import drawing
-from gosta.experiments.paper.model import (
-    FIRST_COMPARED,
-    GRAPHS,
-    ITERATIONS,
-    Claim,
-    Experiment,
-    Findings,
-    HistoryOf,
-    Plan,
-    Subject,
-    advantage,
-    range_text,
-)
+from gosta.experiments.paper import drawing, model
+from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.experiments.study import Job
 from gosta.runtime import progress
 from gosta.runtime.arrays import Floats
@@ -45,35 +33,35 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     numbers: dict[str, Any] = {}
     errors, spreads, early = [], [], []
     for subject in (plan.auc, plan.scatter):
-        for graph in GRAPHS:
+        for graph in model.GRAPHS:
             ours, theirs = (history_of(plan.job(subject, graph, name)) for name in PROTOCOLS)
-            errors.append(advantage(ours.error, theirs.error))
-            spreads.append(advantage(ours.spread, theirs.spread))
+            errors.append(model.advantage(ours.error, theirs.error))
+            spreads.append(model.advantage(ours.spread, theirs.spread))
             gap = theirs.error - ours.error
             early.append((float(ours.iterations[gap.argmax()]), float(gap.max() / max(gap[0], 1e-3))))
             ratio = f"{(theirs.error / ours.error)[-1]:.1f}"
-            table.append([subject.title, GRAPHS[graph], ours.final(), theirs.final(), ratio])
+            table.append([subject.title, model.GRAPHS[graph], ours.final(), theirs.final(), ratio])
             numbers[f"{subject.data} {graph}"] = {"gosta-sync": ours.as_json(), "u2": theirs.as_json()}
-    start = int(ours.iterations[FIRST_COMPARED])
+    start = int(ours.iterations[model.FIRST_COMPARED])
     claims = [
         Claim(
             "GoSta-sync has a lower mean error than U2-gossip on every network, for both data sets.",
-            f"lower at {range_text([100 * e.share for e in errors], '.0f')} % of the checkpoints from {start:,} on, "
-            f"and {range_text([e.factor for e in errors], '.1f')} times lower on average",
+            f"lower at {model.range_text([100 * e.share for e in errors], '.0f')} % of the checkpoints from {start:,} "
+            f"on, and {model.range_text([e.factor for e in errors], '.1f')} times lower on average",
             all(e.share == 1 for e in errors),
         ),
         Claim(
             "Its error also varies less from node to node.",
-            f"spread lower at {range_text([100 * s.share for s in spreads], '.0f')} % of the checkpoints; "
-            f"{range_text([s.factor for s in spreads], '.1f')} times lower on average",
+            f"spread lower at {model.range_text([100 * s.share for s in spreads], '.0f')} % of the checkpoints; "
+            f"{model.range_text([s.factor for s in spreads], '.1f')} times lower on average",
             all(s.share == 1 for s in spreads),
         ),
         Claim(
             "The gap between the two grows strongly in the first steps.",
-            f"the difference of the errors is largest after {range_text([at for at, _ in early], ',.0f')} iterations, "
-            f"{range_text([grown for _, grown in early], '.0f')} times that after {int(ours.iterations[0]):,} "
-            f"(required: at least {GROWTH} times, within the first {percent(FIRST_STEPS)})",
-            all(at <= FIRST_STEPS * ITERATIONS and grown >= GROWTH for at, grown in early),
+            f"the difference of the errors is largest after {model.range_text([at for at, _ in early], ',.0f')} "
+            f"iterations, {model.range_text([grown for _, grown in early], '.0f')} times "
+            f"that after {int(ours.iterations[0]):,} (required: at least {GROWTH} times, within the first {percent(FIRST_STEPS)})",
+            all(at <= FIRST_STEPS * model.ITERATIONS and grown >= GROWTH for at, grown in early),
         ),
     ]
     return Findings(numbers, claims, table)
@@ -85,7 +73,7 @@ def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     figure, axes = drawing.make_panels(2, 3)
     shown = []
     with progress.bar("theory of figure 2", axes.size) as advance:
-        for ax, (subject, graph) in zip(axes.ravel(), itertools.product(subjects, GRAPHS), strict=True):
+        for ax, (subject, graph) in zip(axes.ravel(), itertools.product(subjects, model.GRAPHS), strict=True):
             for name in PROTOCOLS:
                 shown.append(history_of(plan.job(subject, graph, name)))
                 drawing.draw_history(ax, name, shown[-1])
@@ -93,11 +81,11 @@ def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
             advance(1)
     drawing.add_theory_legend(axes[0, 0], [EXPECTED, BOUND])
     drawing.set_limits(axes[0, 0], shown)
-    drawing.finish(figure, axes, list(GRAPHS.values()), "iterations", [subject.title for subject in subjects])
+    drawing.finish(figure, axes, list(model.GRAPHS.values()), "iterations", [subject.title for subject in subjects])
     return figure
 
 
-def _draw_theory(ax: Any, plan: Plan, subject: Subject, graph: str, iterations: Floats) -> None:
+def _draw_theory(ax: Any, plan: Plan, subject: model.Subject, graph: str, iterations: Floats) -> None:
     setting = make_setting("gosta-sync", subject.rows, subject.statistic, graph, plan.seed, subject.options)
     times = np.unique(np.linspace(iterations[0], iterations[-1], THEORY_POINTS).astype(np.int64))
     drawing.draw_theory(ax, "gosta-sync", times, error_curves(setting, times, predicted=False))

@@ -6,18 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper import drawing
-from gosta.experiments.paper.model import (
-    FIRST_COMPARED,
-    GRAPHS,
-    Claim,
-    Experiment,
-    Findings,
-    HistoryOf,
-    Plan,
-    histories_by_graph,
-    range_text,
-)
+from gosta.experiments.paper import drawing, model
+from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.experiments.study import Job
 
 PROTOCOLS = ("gosta-sync", "gosta-async")
@@ -34,16 +24,16 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     table = [["network", "GoSta-sync", "GoSta-async", "largest ratio"]]
     numbers: dict[str, Any] = {}
     ratios = []
-    for graph, histories in histories_by_graph(plan, history_of, PROTOCOLS, ITERATIONS).items():
+    for graph, histories in model.histories_by_graph(plan, history_of, PROTOCOLS, ITERATIONS).items():
         one, other = histories.values()
-        difference = np.abs(np.log(one.error[FIRST_COMPARED:] / other.error[FIRST_COMPARED:]))
+        difference = np.abs(np.log(one.error[model.FIRST_COMPARED :] / other.error[model.FIRST_COMPARED :]))
         ratios.append(float(np.exp(difference.max())))
-        table.append([GRAPHS[graph], one.final(), other.final(), f"{ratios[-1]:.2f}"])
+        table.append([model.GRAPHS[graph], one.final(), other.final(), f"{ratios[-1]:.2f}"])
         numbers[graph] = {name: history.as_json() for name, history in histories.items()}
     claim = Claim(
         "GoSta-async does about as well as GoSta-sync.",
-        f"errors differ by a factor of at most {range_text(ratios)} on the three networks "
-        f"from {int(one.iterations[FIRST_COMPARED]):,} iterations on (required: less than two)",
+        f"errors differ by a factor of at most {model.range_text(ratios)} on the three networks "
+        f"from {int(one.iterations[model.FIRST_COMPARED]):,} iterations on (required: less than two)",
         max(ratios) < 2,
     )
     return Findings(numbers, [claim], table)
@@ -51,7 +41,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 
 def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     """Draw a panel for each network."""
-    return drawing.draw_by_graph(histories_by_graph(plan, history_of, PROTOCOLS, ITERATIONS), plan.scatter.title)
+    return drawing.draw_by_graph(model.histories_by_graph(plan, history_of, PROTOCOLS, ITERATIONS), plan.scatter.title)
 
 
 EXPERIMENT = Experiment("GoSta-sync and GoSta-async", jobs, evaluate, draw)

@@ -6,18 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper import drawing
-from gosta.experiments.paper.model import (
-    FIRST_COMPARED,
-    GRAPHS,
-    Claim,
-    Experiment,
-    Findings,
-    HistoryOf,
-    Plan,
-    advantage,
-    histories_by_graph,
-)
+from gosta.experiments.paper import drawing, model
+from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.experiments.study import Job
 from gosta.views.numbers import percent
 
@@ -38,13 +28,13 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     table = [["network", "GoSta-async", "gossip-flooding", "flooding / GoSta, mean"]]
     numbers: dict[str, Any] = {}
     ratios, spreads, differences, ahead_until = [], [], [], []
-    for graph, histories in histories_by_graph(plan, history_of, PROTOCOLS).items():
+    for graph, histories in model.histories_by_graph(plan, history_of, PROTOCOLS).items():
         ours, theirs = histories.values()
-        ratios.append(advantage(ours.error, theirs.error).factor)
-        spreads.append(advantage(ours.spread, theirs.spread).factor)
-        differences.append(float((theirs.error[FIRST_COMPARED:] - ours.error[FIRST_COMPARED:]).mean()))
+        ratios.append(model.advantage(ours.error, theirs.error).factor)
+        spreads.append(model.advantage(ours.spread, theirs.spread).factor)
+        differences.append(float((theirs.error[model.FIRST_COMPARED :] - ours.error[model.FIRST_COMPARED :]).mean()))
         ahead_until.append(int(np.flatnonzero(np.append(theirs.error > ours.error, True))[0]))
-        table.append([GRAPHS[graph], ours.final(), theirs.final(), f"{ratios[-1]:.2f}"])
+        table.append([model.GRAPHS[graph], ours.final(), theirs.final(), f"{ratios[-1]:.2f}"])
         numbers[graph] = {name: history.as_json() for name, history in histories.items()}
     ratio_text = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     difference_text = ", ".join(percent(difference, ".1f") for difference in differences)
@@ -74,7 +64,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 
 def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     """Draw a panel for each network."""
-    return drawing.draw_by_graph(histories_by_graph(plan, history_of, PROTOCOLS), plan.scatter.title)
+    return drawing.draw_by_graph(model.histories_by_graph(plan, history_of, PROTOCOLS), plan.scatter.title)
 
 
 EXPERIMENT = Experiment("GoSta-async and gossip-flooding", jobs, evaluate, draw)

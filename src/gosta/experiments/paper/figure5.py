@@ -6,16 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper import drawing
-from gosta.experiments.paper.model import (
-    GRAPHS,
-    Claim,
-    Experiment,
-    Findings,
-    HistoryOf,
-    Plan,
-    histories_by_graph,
-)
+from gosta.experiments.paper import drawing, model
+from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.experiments.study import Job
 from gosta.views.numbers import percent
 
@@ -47,14 +39,16 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     table = [["network", "GoSta-async at the end", "catches up after (numbers sent)"]]
     numbers: dict[str, Any] = {"master-node": master.as_json()}
     caught_up, master_ahead = [], []
-    for graph, histories in histories_by_graph(plan, history_of, ["gosta-async"], ITERATIONS).items():
+    for graph, histories in model.histories_by_graph(plan, history_of, ["gosta-async"], ITERATIONS).items():
         ours = histories["gosta-async"]
         error = np.interp(master.units, ours.units, ours.error, left=1.0)
         behind = np.flatnonzero(master.error < error)
         master_ahead.append(bool(len(behind)) and bool(master.units[behind[0]] < EARLY * master.units[-1]))
         last = int(behind[-1]) + 1 if len(behind) else 0
         caught_up.append(float(master.units[last]) if last < len(error) else float("inf"))
-        table.append([GRAPHS[graph], ours.final(), f"{caught_up[-1]:,.0f}" if caught_up[-1] < np.inf else "never"])
+        table.append(
+            [model.GRAPHS[graph], ours.final(), f"{caught_up[-1]:,.0f}" if caught_up[-1] < np.inf else "never"]
+        )
         numbers[graph] = {"gosta-async": ours.as_json()}
     table.append(["master-node", master.final(), ""])
     when = ", ".join(f"{units / 1e6:.2f} million" if units < np.inf else "never" for units in caught_up)
@@ -84,7 +78,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     """Draw a panel for each network, against numbers sent."""
     master = {"master-node": history_of(_master_job(plan))}
-    ours = histories_by_graph(plan, history_of, ["gosta-async"], ITERATIONS)
+    ours = model.histories_by_graph(plan, history_of, ["gosta-async"], ITERATIONS)
     histories = {graph: {**by_protocol, **master} for graph, by_protocol in ours.items()}
     return drawing.draw_by_graph(histories, plan.scatter.title, "units")
 

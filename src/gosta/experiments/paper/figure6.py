@@ -8,19 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper import drawing
-from gosta.experiments.paper.model import (
-    GRAPHS,
-    ITERATIONS,
-    ByGraph,
-    Claim,
-    ErrorHistory,
-    Experiment,
-    Findings,
-    HistoryOf,
-    Plan,
-    range_text,
-)
+from gosta.experiments.paper import drawing, model
+from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.experiments.study import Job
 from gosta.views.numbers import percent
 
@@ -37,7 +26,7 @@ RANDOM_PAIRS = (
 
 def jobs(plan: Plan) -> list[Job]:
     """Return the jobs of all protocols on all three networks."""
-    return [_job(plan, graph, name) for graph in GRAPHS for name in PROTOCOLS]
+    return [_job(plan, graph, name) for graph in model.GRAPHS for name in PROTOCOLS]
 
 
 def _job(plan: Plan, graph: str, protocol: str) -> Job:
@@ -47,28 +36,29 @@ def _job(plan: Plan, graph: str, protocol: str) -> Job:
     if protocol == "master-node":
         last = len(plan.scatter.rows) - 1  # with all rows there is no error
         return plan.job(plan.scatter, "complete", protocol, last, spacing="log")
-    iterations = LONG_ITERATIONS if protocol in ("tracking", "gosta-async") else ITERATIONS
+    iterations = LONG_ITERATIONS if protocol in ("tracking", "gosta-async") else model.ITERATIONS
     return plan.job(plan.scatter, graph, protocol, iterations, spacing="log", checkpoints=CHECKPOINTS)
 
 
-def _histories(plan: Plan, history_of: HistoryOf) -> ByGraph:
-    return {graph: {name: history_of(_job(plan, graph, name)) for name in PROTOCOLS} for graph in GRAPHS}
+def _histories(plan: Plan, history_of: HistoryOf) -> model.ByGraph:
+    return {graph: {name: history_of(_job(plan, graph, name)) for name in PROTOCOLS} for graph in model.GRAPHS}
 
 
 def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     """Compare the numbers sent until the error is 1 %."""
     histories = _histories(plan, history_of)
     sent = {
-        graph: {name: each.first_below(ERROR, "units") for name, each in histories[graph].items()} for graph in GRAPHS
+        graph: {name: each.first_below(ERROR, "units") for name, each in histories[graph].items()}
+        for graph in model.GRAPHS
     }
-    table = [[f"numbers sent to {percent(ERROR)} error", *GRAPHS.values()]]
+    table = [[f"numbers sent to {percent(ERROR)} error", *model.GRAPHS.values()]]
     for name in PROTOCOLS:
-        cells = [_cell(histories[graph][name], sent[graph][name]) for graph in GRAPHS]
+        cells = [_cell(histories[graph][name], sent[graph][name]) for graph in model.GRAPHS]
         table.append([drawing.NAMES[name], *cells])
     numbers: dict[str, Any] = {
-        graph: {name: each.as_json() for name, each in histories[graph].items()} for graph in GRAPHS
+        graph: {name: each.as_json() for name, each in histories[graph].items()} for graph in model.GRAPHS
     }
-    numbers["sent"] = {g: {name: None if isnan(at) else at for name, at in sent[g].items()} for g in GRAPHS}
+    numbers["sent"] = {g: {name: None if isnan(at) else at for name, at in sent[g].items()} for g in model.GRAPHS}
     claims = [
         _fewer_exchanges(histories),
         _never_worse(histories, len(plan.scatter.rows)),
@@ -77,7 +67,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     return Findings(numbers, claims, table)
 
 
-def _cell(history: ErrorHistory, at: float) -> str:
+def _cell(history: model.ErrorHistory, at: float) -> str:
     if isnan(at):
         return f"{percent(history.error[-1], '.2f')} after {_millions([history.units[-1]])}"
     return _millions([at])
@@ -87,7 +77,7 @@ def _millions(numbers: Sequence[float]) -> str:
     return ", ".join("never" if isnan(each) else f"{each / 1e6:.2f} million" for each in numbers)
 
 
-def _fewer_exchanges(histories: ByGraph) -> Claim:
+def _fewer_exchanges(histories: model.ByGraph) -> Claim:
     ratios, texts = [], []
     for by_protocol in histories.values():
         ours, theirs = (by_protocol[name].first_below(ERROR) for name in ("tracking", "gosta-async"))
@@ -101,7 +91,7 @@ def _fewer_exchanges(histories: ByGraph) -> Claim:
     )
 
 
-def _never_worse(histories: ByGraph, n: int) -> Claim:
+def _never_worse(histories: model.ByGraph, n: int) -> Claim:
     ratios, only_late = [], []
     for by_protocol in histories.values():
         ours, theirs = by_protocol["tracking"], by_protocol["gosta-async"]
@@ -119,7 +109,7 @@ def _never_worse(histories: ByGraph, n: int) -> Claim:
     )
 
 
-def _first_for_numbers_sent(histories: ByGraph, sent: Mapping[str, Mapping[str, float]]) -> Claim:
+def _first_for_numbers_sent(histories: model.ByGraph, sent: Mapping[str, Mapping[str, float]]) -> Claim:
     """Compare numbers sent; a protocol whose simulation ended before 1 % counts as arriving at its end."""
     first, next_best = [], []
     unfinished: dict[str, list[float]] = {}
@@ -132,7 +122,7 @@ def _first_for_numbers_sent(histories: ByGraph, sent: Mapping[str, Mapping[str, 
         for name in PROTOCOLS[1:]:
             if isnan(sent[graph][name]):
                 unfinished.setdefault(drawing.NAMES[name], []).append(100 * float(by_protocol[name].error[-1]))
-    ends_at = "; ".join(f"{name} ends at {range_text(errors)} %" for name, errors in unfinished.items())
+    ends_at = "; ".join(f"{name} ends at {model.range_text(errors)} %" for name, errors in unfinished.items())
     return Claim(
         f"For the numbers it sends, too, it is the first at {percent(ERROR)} error.",
         f"after {_millions([sent[graph]['tracking'] for graph in histories])} numbers on complete, Watts-Strogatz and "
