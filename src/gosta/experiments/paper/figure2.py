@@ -60,7 +60,8 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
             "The gap between the two grows strongly in the first steps.",
             f"the difference of the errors is largest after {model.range_text([at for at, _ in early], ',.0f')} "
             f"iterations, {model.range_text([grown for _, grown in early], '.0f')} times "
-            f"that after {int(ours.iterations[0]):,} (required: at least {GROWTH} times, within the first {percent(FIRST_STEPS)})",
+            f"that after {int(ours.iterations[0]):,} "
+            f"(required: at least {GROWTH} times, within the first {percent(FIRST_STEPS)})",
             all(at <= FIRST_STEPS * model.ITERATIONS and grown >= GROWTH for at, grown in early),
         ),
     ]
