@@ -57,7 +57,7 @@ def test_all_nodes_find_the_exact_value(statistic: str) -> None:
     if "interval" in CASES[statistic]:
         ends = np.array([(report.low, report.high) for report in reports if report is not None])
         np.testing.assert_allclose(ends, np.tile(estimand.pooled_interval(), (4, 1)), rtol=0.05)
-    assert {peer.estimator.rows_met for peer in network.peers.values()} == {N}
+    assert {peer.estimator.known_rows for peer in network.peers.values()} == {N}
 
 
 @pytest.mark.parametrize("statistic", ["auc", "gini-mean-difference"])

@@ -61,7 +61,7 @@ class Visitor(NamedTuple):
 
 
 class Contribution(NamedTuple):
-    """What a node sends in an exchange."""
+    """The part of a node in an exchange, as it is sent."""
 
     payload: tuple[float, ...]  # numbers from the protocol's `tell`, for each mean that is estimated
     exchanges: int  # number of exchanges of the node so far
@@ -209,10 +209,10 @@ class Estimator:
     @property
     def population(self) -> int:
         """Number of rows at all nodes together, or at those that are known so far."""
-        return self.rows_met if self._population is None else self._population
+        return self.known_rows if self._population is None else self._population
 
     @property
-    def rows_met(self) -> int:
+    def known_rows(self) -> int:
         """Number of rows at the homes of all visitors so far, own rows included."""
         return sum(rows for rows, _ in self.homes.values())
 
@@ -220,9 +220,9 @@ class Estimator:
     def value_function(self) -> ValueFunction:
         """Conversion of means to values over the rows that are known so far."""
         diagonals = [rows * np.array(diagonal) for rows, diagonal in self.homes.values()]
-        mean_diagonal: Floats = np.array(diagonals).sum(axis=0) / self.rows_met
+        mean_diagonal: Floats = np.array(diagonals).sum(axis=0) / self.known_rows
         estimand = self.rows.estimand
-        return ValueFunction(estimand.tracked, self.rows_met, mean_diagonal, estimand.final_options)
+        return ValueFunction(estimand.tracked, self.known_rows, mean_diagonal, estimand.final_options)
 
     def contribution(
         self, edge_share: float, tick: float = 0.0, edge_exchanges: int = 0, slot: int = 0

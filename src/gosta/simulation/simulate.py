@@ -33,7 +33,7 @@ MAX_ITERATIONS_PER_NODE = 10_000  # with `until`: iterations after which nodes t
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How the runs of a simulation go; see `simulate`."""
+    """Options of the runs of a simulation; see `simulate`."""
 
     iterations: int | None = None
     runs: int = 10

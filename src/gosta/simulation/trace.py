@@ -30,7 +30,7 @@ Spacing = Literal["linear", "log"]
 
 @dataclass(frozen=True)
 class TraceInfo:
-    """What was simulated.
+    """Description of a simulation.
 
     Attributes
     ----------

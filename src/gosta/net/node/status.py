@@ -70,7 +70,7 @@ def make_status(config: NodeConfig, peer: Peer, **fields: Any) -> Status:
         epoch=peer.epoch,
         exchanges=estimator.exchanges,
         rows=estimator.rows.count,
-        rows_seen=estimator.rows_met,
+        rows_seen=estimator.known_rows,
         nodes_seen=len(estimator.homes),
         estimate=report.value if report else None,
         low=report.low if report else None,

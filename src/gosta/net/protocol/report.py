@@ -65,7 +65,7 @@ class Readings:
 
 def value_of(estimator: Estimator, estimates: tuple[float, ...] | None = None) -> tuple[float, ...] | None:
     """Return the statistic from a node's estimates, or from a neighbour's payload; None if it is not defined yet."""
-    if estimator.rows_met < 2:
+    if estimator.known_rows < 2:
         return None
     means = np.array([estimator.estimates() if estimates is None else estimates])
     if estimator.protocol.averages_moments:
@@ -82,7 +82,7 @@ def make_report(
     if value is None:
         return None
     low = high = None
-    if level is not None and estimator.rows_met > 2:
+    if level is not None and estimator.known_rows > 2:
         function = estimator.value_function
         error = float(function.standard_errors(np.array([estimator.estimates()]), estimator.rows.width)[0])
         if np.isfinite(error):
