@@ -163,8 +163,8 @@ def exact_value(
     x: Floats,
     norm: Normalisation,
     level: float | None,
-    kernel_options: dict[str, Any],
-    final_options: dict[str, Any],
+    kernel_options: Options,
+    final_options: Options,
 ) -> float | Floats | Estimate:
     """Return the value over encoded rows, with its interval if a level is given."""
     rows = row_sums(statistic, x, kernel_options, with_diagonal=norm == "V")
@@ -195,7 +195,7 @@ def interval_bounds(statistic: Statistic, value: Values, error: Values, level: f
     return low, high
 
 
-def row_sums(statistic: Statistic, x: Floats, kernel_options: dict[str, Any], with_diagonal: bool = True) -> RowSums:
+def row_sums(statistic: Statistic, x: Floats, kernel_options: Options, with_diagonal: bool = True) -> RowSums:
     """Return sums over the other rows of kernel(x_i, x_j), by the fast form if there is one, else over all pairs."""
     with np.errstate(all="ignore"):  # overflows are found in the value
         fast = statistic.fast(x) if statistic.fast else None
@@ -243,7 +243,7 @@ def _total(rows: RowSums, norm: Normalisation) -> Floats:
 
 
 def _leave_one_out_means(
-    statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: dict[str, Any]
+    statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: Options
 ) -> Floats:
     """Return the means over all rows but one of `local` of the row means, for each row left out."""
     n = len(x)
@@ -254,7 +254,7 @@ def _leave_one_out_means(
     return (_total(rows, norm) - 2 * rows.sums - own) / ((n - 1) * count)
 
 
-def final_values(statistic: Statistic, means: Floats, options: dict[str, Any]) -> Floats:
+def final_values(statistic: Statistic, means: Floats, options: Options) -> Floats:
     """Return values, m × p, from means over all rows, m × k; NaN where there is no value."""
     return _apply(statistic, "final", means, **options) if statistic.final else means
 

@@ -14,7 +14,7 @@ import numpy as np
 from gosta.errors import GostaError, InputError, NumericalError
 from gosta.runtime import compiler, machine, progress
 from gosta.runtime.arrays import Floats
-from gosta.statistics.definition import Numbers, Statistic, as_floats, as_tuple
+from gosta.statistics.definition import Numbers, Options, Statistic, as_floats, as_tuple
 
 LOOPS = Path(__file__).with_name("loops.py")  # read, not imported: its names are defined when it is compiled
 COMPILED_ROW = "\nfrom gosta.runtime.observation import row\n"
@@ -32,7 +32,7 @@ class _Loops(NamedTuple):
     rows: Floats | list[list[float]]
 
 
-def row_sums(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats:
+def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
     """Return sums over the other rows of kernel(x_i, x_j): n × k.
 
     Half the pairs suffice unless a `local` makes the order of arguments matter.
@@ -58,7 +58,7 @@ def row_sums(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats
     return sums
 
 
-def diagonal(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats:
+def diagonal(statistic: Statistic, x: Floats, options: Options) -> Floats:
     """Return kernel(x_i, x_i) for all rows: n × k."""
     example, values = check_kernel(statistic, x, options), tuple(options.values())
     out = np.empty((len(x), len(as_tuple(example))))
@@ -71,9 +71,7 @@ def diagonal(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Floats
     return out
 
 
-def row_loop(
-    statistic: Statistic, x: Floats, options: dict[str, Any], example: Numbers
-) -> Callable[[Floats, Floats], None]:
+def row_loop(statistic: Statistic, x: Floats, options: Options, example: Numbers) -> Callable[[Floats, Floats], None]:
     """Return a function (other, out) that sets out[i] to the kernel of x[i] with the row other[0]."""
     values = tuple(options.values())
 
@@ -86,7 +84,7 @@ def row_loop(
     return lambda other, out: module.against(x, other, values, out)
 
 
-def leave_one_out_means(statistic: Statistic, x: Floats, options: dict[str, Any], sums: Floats, count: int) -> Floats:
+def leave_one_out_means(statistic: Statistic, x: Floats, options: Options, sums: Floats, count: int) -> Floats:
     """Return for each row i the mean over the others of `local` of their means, (sum without i) / count: n × m."""
     n, values = len(x), tuple(options.values())
     assert statistic.local is not None
@@ -99,7 +97,7 @@ def leave_one_out_means(statistic: Statistic, x: Floats, options: dict[str, Any]
     return out / (n - 1)
 
 
-def kernel_matrix(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats) -> Floats:
+def kernel_matrix(statistic: Statistic, x: Floats, options: Options, slopes: Floats) -> Floats:
     """Return the kernel's values times slopes, one number for each pair of rows: n × n."""
     n, values = len(x), tuple(options.values())
     machine.require_memory(8 * n * n, f"the kernel of all pairs of {n} rows")
@@ -112,7 +110,7 @@ def kernel_matrix(statistic: Statistic, x: Floats, options: dict[str, Any], slop
     return out
 
 
-def sum_of_squares(statistic: Statistic, x: Floats, options: dict[str, Any], slopes: Floats, centre: float) -> float:
+def sum_of_squares(statistic: Statistic, x: Floats, options: Options, slopes: Floats, centre: float) -> float:
     """Return the sum over all pairs of the squared difference from a centre of the kernel's values times slopes."""
     values = tuple(options.values())
 
@@ -125,7 +123,7 @@ def sum_of_squares(statistic: Statistic, x: Floats, options: dict[str, Any], slo
     return float(sum(block.sum() for _, _, block in blocks))
 
 
-def check_kernel(statistic: Statistic, x: Floats, options: dict[str, Any]) -> Numbers:
+def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     """Call the kernel on some pairs of different rows, in both orders, and return one result as an example."""
     i, gap = np.random.default_rng(0).integers([0, 1], [[len(x), len(x)]] * 64).T
     pairs = np.column_stack([i, (i + gap) % len(x)]).tolist()
@@ -198,9 +196,7 @@ def _call(statistic: Statistic, work: Callable[[], Result]) -> Result:
         raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)} for some rows") from error
 
 
-def _run_blocks(
-    statistic: Statistic, x: Floats, options: dict[str, Any], work: Callable[[_Loops, int, int], None]
-) -> None:
+def _run_blocks(statistic: Statistic, x: Floats, options: Options, work: Callable[[_Loops, int, int], None]) -> None:
     deque(_blocks(statistic, x, check_kernel(statistic, x, options), False, work), maxlen=0)
 
 
