@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta.errors import InputError
+from gosta.errors import InputError, NumericalError
 from gosta.estimation.estimand import MAX_PLAIN_ROWS, Estimand, ValueFunction
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import Start
@@ -125,7 +125,7 @@ class LocalRows:
         except Exception as error:  # a user's function can raise anything
             raise InputError(f"{name}: the kernel fails with {type(error).__name__}: {error}") from error
         if not np.isfinite(out).all():
-            raise InputError(f"{name}: the kernel returns values that are not finite")
+            raise NumericalError(f"{name}: the kernel returns values that are not finite")
         return out
 
     @cached_property

@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from gosta.errors import InputError
+from gosta.errors import GostaError
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, NodeSnapshot
 from gosta.net.limits import MAX_EPOCHS_AHEAD, MAX_HOMES
 from gosta.net.protocol import messages as wire
@@ -335,7 +335,7 @@ class Peer:
         try:
             if visitor.sample:
                 rows.kernel_means(visitor.sample)  # cached for the exchange
-        except InputError:
+        except GostaError:
             return False
         return True
 
