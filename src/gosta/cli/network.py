@@ -219,8 +219,7 @@ def remove(
 
 
 def certify(
-    folder: Folder,
-    names: Annotated[list[str] | None, typer.Argument(help="The nodes; by default all.")] = None,
+    folder: Folder, names: Annotated[list[str] | None, typer.Argument(help="The nodes; by default all.")] = None
 ) -> None:
     """Create new keys and certificates for nodes, before the old ones expire; then restart these nodes."""
     from gosta.net.deploy import folders

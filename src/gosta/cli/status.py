@@ -31,8 +31,7 @@ AGREEMENT = 0.01  # nodes agree if no estimate is farther from their mean, relat
 
 
 def status(
-    folder: Annotated[Path, typer.Argument(help="A node's folder, or a network's.")],
-    as_json: options.Json = False,
+    folder: Annotated[Path, typer.Argument(help="A node's folder, or a network's.")], as_json: options.Json = False
 ) -> None:
     """Show the status of a node: estimate, neighbours, events; or of all nodes of a network."""
     from gosta.net.config import NETWORK_FILE
