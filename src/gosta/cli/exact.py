@@ -6,22 +6,12 @@ import json
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from gosta.cli import options
 from gosta.errors import GostaError, InputError, unknown
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
     from gosta.statistics.exact import Measurement
-
-EXAMPLES = """
-gosta exact breast-cancer --statistic auc --interval 95%
-gosta exact patients.csv --statistic auc --score risk --label died
-gosta exact incomes.parquet --statistic gini-index --columns income --json
-gosta exact table.csv --statistic kendall-tau --columns a,b --option variant=b
-gosta exact points.npy --statistic mine.py:huber-scatter
-"""
 
 Record = dict[str, Any]
 
@@ -31,26 +21,22 @@ def exact(
     data: options.DataName = "breast-cancer",
     statistic: Annotated[
         str | None,
-        typer.Option(
-            "--statistic",
-            "-s",
-            help="A name from 'gosta statistics', or FILE.py:NAME for your own; by default all that fit the data.",
-        ),
+        "A name from 'gosta statistics', or FILE.py:NAME for your own; by default all that fit the data.",
+        "-s",
     ] = None,
     option: options.StatisticOptions = None,
     normalisation: Annotated[
-        str | None, typer.Option(help="U: pairs of different rows; V: all pairs. By default that of textbooks.")
+        str | None, "U: pairs of different rows; V: all pairs. By default that of textbooks."
     ] = None,
     interval: options.Interval = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of synthetic data.")] = None,
+    seed: Annotated[int | None, "Seed of synthetic data."] = None,
     as_json: options.Json = False,
 ) -> None:
     """Compute the exact value of a pairwise statistic over all rows of the data."""
     from gosta.statistics import STATISTICS, Statistic
     from gosta.statistics.exact import measure
 
-    table = rows.load(data, seed)
-    level = options.confidence_level(interval)
+    table, level = rows.load(data, seed), options.confidence_level(interval)
     given = options.statistic_options(option)
     if normalisation not in (None, "U", "V"):
         raise InputError(f"normalisation = {normalisation!r} must be U or V")
@@ -90,7 +76,6 @@ def exact(
 
 
 def _record(result: Measurement, data: str, options: dict[str, Any], seconds: float) -> Record:
-    """Return a measurement as it is printed in JSON."""
     from gosta.statistics.exact import Estimate
 
     value = result.value.value if isinstance(result.value, Estimate) else result.value
@@ -110,16 +95,14 @@ def _record(result: Measurement, data: str, options: dict[str, Any], seconds: fl
 
 
 def _text(record: Record) -> str:
-    """Return the value, then the rows and columns it was computed from."""
     n = record["n"]
     lines = [f"{record['statistic']} of {record['data']}: {record['value']}"]
     if "interval" in record:
-        interval = record["interval"]
-        ends, level = numbers.interval(interval["low"], interval["high"]), numbers.percent(interval["level"], "g")
-        lines.append(f"  {ends} ({level} interval), standard error {numbers.number(interval['standard_error'], 3)}")
-    lines.append(f"  {n:,} rows, {n * (n - 1) // 2:,} pairs, {record['seconds']:.2g} s")
-    lines.append(f"  from {_columns(record)}")
-    return "\n".join(lines)
+        low, high, level, error = (record["interval"][key] for key in ("low", "high", "level", "standard_error"))
+        ends = f"{numbers.interval(low, high)} ({numbers.percent(level, 'g')} interval)"
+        lines.append(f"  {ends}, standard error {numbers.number(error, 3)}")
+    size = f"  {n:,} rows, {n * (n - 1) // 2:,} pairs, {record['seconds']:.2g} s"
+    return "\n".join([*lines, size, f"  from {_columns(record)}"])
 
 
 def _cells(record: Record) -> tuple[str, ...]:

@@ -15,12 +15,6 @@ from gosta.views import numbers, terminal
 if TYPE_CHECKING:
     from gosta.graphs import Graph
 
-EXAMPLES = """
-gosta graph watts-strogatz --n 1599
-gosta graph torus --n 1260
-gosta graph erdos-renyi --n 100000 --seed 7 --json
-gosta graph friends.csv
-"""
 DEFAULT_SIZE = 1000
 MAX_SPECTRUM_NODES = 2_000_000  # the eigensolver takes about a minute
 ACCURACIES = (0.1, 0.01, 0.001)
@@ -35,9 +29,9 @@ def graph(
             "random-regular, barabasi-albert, geometric, two-cliques), or a file with one edge per line.",
         ),
     ] = "watts-strogatz",
-    n: Annotated[int | None, typer.Option("--n", help=f"Number of nodes of a family (default {DEFAULT_SIZE}).")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of a random family.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    n: Annotated[int | None, f"Number of nodes of a family (default {DEFAULT_SIZE})."] = None,
+    seed: Annotated[int, "Seed of a random family."] = 0,
+    as_json: Annotated[bool, "Print one JSON object.", "--json"] = False,
 ) -> None:
     """Show the properties of a graph, how fast gossip is on it, and its bottleneck."""
     from gosta.graphs import GRAPHS, load
@@ -49,7 +43,6 @@ def graph(
 
 
 def _record(graph: Graph, seed: int | None) -> dict[str, Any]:
-    """Return the properties of a graph as they are printed in JSON."""
     degrees = graph.degrees
     return {
         "graph": graph.name,
@@ -68,20 +61,19 @@ def _theory(graph: Graph) -> dict[str, Any]:
         return {}
     from gosta.theory import bottleneck, mixing_time, predict, spectral_gap
 
-    gap, mixing = spectral_gap(graph), mixing_time(graph)
+    def rounded(value: float) -> int | None:
+        return round(value) if math.isfinite(value) else None
+
+    mixing = mixing_time(graph)
     found = {accuracy: predict(graph, THEORY_PROTOCOL, accuracy) for accuracy in ACCURACIES}
     return {
-        "spectral_gap": gap,
+        "spectral_gap": spectral_gap(graph),
         "mixing_time": mixing if math.isfinite(mixing) else None,
         "protocol": THEORY_PROTOCOL,
-        "exchanges": {str(accuracy): _rounded(one.exchanges) for accuracy, one in found.items()},
-        "exchanges_per_node": {str(accuracy): _rounded(one.per_node) for accuracy, one in found.items()},
+        "exchanges": {str(accuracy): rounded(one.exchanges) for accuracy, one in found.items()},
+        "exchanges_per_node": {str(accuracy): rounded(one.per_node) for accuracy, one in found.items()},
         "bottleneck": bottleneck(graph).description if graph.n <= MAX_SPECTRUM_NODES else None,
     }
-
-
-def _rounded(value: float) -> int | None:
-    return round(value) if math.isfinite(value) else None
 
 
 def _text(record: dict[str, Any]) -> str:
@@ -96,10 +88,8 @@ def _text(record: dict[str, Any]) -> str:
     ]
     lines = [record["graph"], terminal.definitions(entries)]
     if "exchanges" in record:
-        lines.append(
-            f"to x %: exchanges until {record['protocol']} has this mean error for a typical kernel; "
-            "'gosta theory' computes it for your data"
-        )
+        until = f"exchanges until {record['protocol']} has this mean error for a typical kernel"
+        lines.append(f"to x %: {until}; 'gosta theory' computes it for your data")
         lines.append("tracking, the default of 'gosta run', has no prediction; it usually needs fewer exchanges")
     return "\n".join(lines)
 
@@ -107,9 +97,8 @@ def _text(record: dict[str, Any]) -> str:
 def _speed(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     gap, mixing, per_node = record["spectral_gap"], record["mixing_time"], record["exchanges_per_node"]
     time = numbers.count(1 / gap if gap else math.inf, "exchange")
-    yield "spectral gap", f"{gap:.3g}: differences shrink by e in {time}"
     mixes = f"{numbers.count(mixing, 'exchange')} until a visitor can be anywhere" if mixing else "visitors never mix"
-    yield "mixing time", mixes
+    yield from (("spectral gap", f"{gap:.3g}: differences shrink by e in {time}"), ("mixing time", mixes))
     for accuracy, total in record["exchanges"].items():
         each = numbers.count(per_node[accuracy] or math.inf)
         yield f"to {numbers.percent(float(accuracy))}", f"{numbers.count(total or math.inf)} exchanges, {each} per node"

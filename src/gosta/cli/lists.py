@@ -6,11 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
 from gosta.views import terminal
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, "Print JSON.", "--json"]
 
 
 def statistics(as_json: Json = False) -> None:

@@ -6,68 +6,26 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from gosta.cli import exact, graph, lists, network, node, replay, reproduce, run, status, sweep, theory, up, verify
-from gosta.cli.groups import expand_groups
+from gosta.cli import audit, exact, graph, lists, network, nodes, reproduce, run, status, sweep, theory
+from gosta.cli.commands import make_command
+from gosta.cli.examples import epilog
 from gosta.errors import GostaError
 
-# Sections of the help, each with its commands: name, function, examples.
-COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
-    "Compute and simulate": [
-        ("run", run.run, run.EXAMPLES),
-        ("exact", exact.exact, exact.EXAMPLES),
-        ("graph", graph.graph, graph.EXAMPLES),
-        ("theory", theory.theory, theory.EXAMPLES),
-        ("sweep", sweep.sweep, sweep.EXAMPLES),
-        ("reproduce", reproduce.reproduce, reproduce.EXAMPLES),
-    ],
-    "Real networks": [
-        ("node", node.node, node.EXAMPLES),
-        ("status", status.status, status.EXAMPLES),
-        ("replay", replay.replay, replay.EXAMPLES),
-    ],
-    "Names that commands take": [
-        ("statistics", lists.statistics, ""),
-        ("protocols", lists.protocols, ""),
-        ("datasets", lists.datasets, ""),
-    ],
+Commands = list[Callable[..., None]]
+# Sections of the help, each with its commands.
+COMMANDS: dict[str, Commands] = {
+    "Compute and simulate": [run.run, exact.exact, graph.graph, theory.theory, sweep.sweep, reproduce.reproduce],
+    "Real networks": [nodes.node, status.status, audit.replay],
+    "Names that commands take": [lists.statistics, lists.protocols, lists.datasets],
 }
-NETWORK_COMMANDS: list[tuple[str, Callable[..., None], str]] = [
-    ("init", network.init, network.INIT_EXAMPLES),
-    ("up", up.up, up.EXAMPLES),
-    ("down", up.down, up.DOWN_EXAMPLES),
-    ("verify", verify.verify, verify.EXAMPLES),
-    ("add", network.add, network.ADD_EXAMPLES),
-    ("remove", network.remove, network.REMOVE_EXAMPLES),
-    ("certify", network.certify, network.CERTIFY_EXAMPLES),
-]
+NETWORK: Commands = [network.init, nodes.up, nodes.down, audit.verify, network.add, network.remove, network.certify]
 
 
-def _command(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a function for typer, with option groups expanded, that exits with code 130 after Ctrl-C."""
-    command = expand_groups(function)
-
-    @functools.wraps(command)
-    def interruptible(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except KeyboardInterrupt:
-            print("gosta: interrupted before there was a result", file=sys.stderr)
-            raise typer.Exit(130) from None
-
-    return interruptible
-
-
-def _epilog(examples: str) -> str:
-    """Return lines of examples as paragraphs, which is how the help shows them on lines of their own."""
-    title = ["[bold]Examples[/bold]"] if examples and not examples.startswith("\n[bold]") else []
-    return "\n\n".join([*title, *examples.split("\n")[1:]])
-
-
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         import gosta
 
@@ -75,19 +33,18 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
+Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")]
+
+
+def _options(version: Version = False) -> None:
     pass
 
 
 @functools.cache
 def _app() -> typer.Typer:
     networks = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
-    for name, function, examples in NETWORK_COMMANDS:
-        networks.command(name, epilog=_epilog(examples))(_command(function))
+    for function in NETWORK:
+        networks.command(epilog=epilog(f"gosta network {function.__name__}"))(make_command(function))
     app = typer.Typer(
         name="gosta",
         help="Pairwise statistics (AUC, Gini, Kendall's tau, ...) of data that cannot be collected in one place.",
@@ -100,8 +57,8 @@ def _app() -> typer.Typer:
         callback=_options,
     )
     for section, commands in COMMANDS.items():
-        for name, function, examples in commands:
-            app.command(name, epilog=_epilog(examples), rich_help_panel=section)(_command(function))
+        for function in commands:
+            app.command(epilog=epilog(f"gosta {function.__name__}"), rich_help_panel=section)(make_command(function))
     app.add_typer(
         networks,
         name="network",

@@ -19,26 +19,7 @@ if TYPE_CHECKING:
     from gosta.net.deploy.folders import Change
     from gosta.net.deploy.plan import Goal, Plan
 
-INIT_EXAMPLES = """
-gosta network init my-network/ --data breast-cancer
-gosta network init my-network/ --data patients.csv --statistic auc --score risk --label died --nodes 20 --deal even
-gosta network init my-network/ --statistic auc --score risk --label diagnosis --classes benign,malignant --nodes 5
-"""
-ADD_EXAMPLES = """
-gosta network add my-network/
-gosta network add my-network/ --data rows.csv --neighbours node-1,node-2
-"""
-CERTIFY_EXAMPLES = """
-gosta network certify my-network/
-gosta network certify my-network/ node-3
-"""
-REMOVE_EXAMPLES = """
-gosta network remove my-network/ node-3
-gosta network remove my-network/ node-3 --delete
-"""
-
-Folder = Annotated[Path, typer.Argument(help="The network's folder.")]
-Rate = Annotated[float, typer.Option(help="Exchanges that a node starts per second.")]
+Rate = Annotated[float, "Exchanges that a node starts per second."]
 
 
 @dataclass(frozen=True)
@@ -48,14 +29,11 @@ class Task:
     TITLE: ClassVar = "What is computed"
     statistic: options.StatisticName = "auc"
     option: options.StatisticOptions = None
-    protocol: Annotated[str, typer.Option("--protocol", "-p", help="tracking or gosta-async.")] = "tracking"
+    protocol: Annotated[str, "tracking or gosta-async.", "-p"] = "tracking"
     interval: Annotated[
-        str | None,
-        typer.Option(help="Level of the confidence intervals, or none; by default 95% where the statistic has them."),
+        str | None, "Level of the confidence intervals, or none; by default 95% where the statistic has them."
     ] = None
-    classes: Annotated[
-        str | None, typer.Option(help="Classes of all sites' files, a,b: the last one is the positive class.")
-    ] = None
+    classes: Annotated[str | None, "Classes of all sites' files, a,b: the last one is the positive class."] = None
 
     def goal(self) -> Goal:
         """Return the settings that all nodes share."""
@@ -63,28 +41,22 @@ class Task:
 
         text = None if (self.interval or "").lower() == "none" else self.interval or "95%"
         level = options.confidence_level(text, "none, or a level such as 95% or 0.95")
-        return Goal(
-            self.statistic, self.protocol, options.statistic_options(self.option), level, self.interval is not None
-        )
+        given = options.statistic_options(self.option)
+        return Goal(self.statistic, self.protocol, given, level, self.interval is not None)
 
 
 @dataclass(frozen=True)
 class Placement(options.Placement):
     """How rows are distributed to the nodes of a real network."""
 
-    nodes: Annotated[
-        int | None, typer.Option(help="Number of nodes; by default 8, or as many as the edge-list file or --by has.")
-    ] = None
+    nodes: Annotated[int | None, "Number of nodes; by default 8, or as many as the edge-list file or --by has."] = None
     graph: Annotated[
         str | None,
-        typer.Option(
-            "--graph",
-            "-g",
-            help="A family of graphs ('gosta graph --help'), or an edge-list file; by default watts-strogatz, complete "
-            "for fewer than 6 nodes.",
-        ),
+        "A family of graphs ('gosta graph --help'), or an edge-list file; by default watts-strogatz, complete for "
+        "fewer than 6 nodes.",
+        "-g",
     ] = None
-    seed: Annotated[int, typer.Option(help="Seed of the graph and of the placement.")] = 0
+    seed: Annotated[int, "Seed of the graph and of the placement."] = 0
 
 
 @dataclass(frozen=True)
@@ -92,14 +64,10 @@ class Addresses:
     """Where nodes listen, and who signs their certificates."""
 
     TITLE: ClassVar = "Addresses and certificates"
-    host: Annotated[
-        list[str] | None, typer.Option(help="Host of the nodes: given once, or once for each. Default 127.0.0.1.")
-    ] = None
-    port: Annotated[int, typer.Option(help="First port; each node uses two, for neighbours and status.")] = 7400
+    host: Annotated[list[str] | None, "Host of the nodes: given once, or once for each. Default 127.0.0.1."] = None
+    port: Annotated[int, "First port; each node uses two, for neighbours and status."] = 7400
     exchanges_per_second: Rate = 10.0
-    authority: Annotated[
-        Path | None, typer.Option(help="A folder with cert.pem and key.pem of your own certificate authority.")
-    ] = None
+    authority: Annotated[Path | None, "A folder with cert.pem and key.pem of your own certificate authority."] = None
 
 
 def init(
@@ -110,10 +78,8 @@ def init(
     addresses: Addresses,
     data: Annotated[
         str | None,
-        typer.Option(
-            help="A name from 'gosta datasets', or a file whose rows are distributed to the nodes. Without it, each "
-            "site provides a file of its own."
-        ),
+        "A name from 'gosta datasets', or a file whose rows are distributed to the nodes. Without it, each "
+        "site provides a file of its own.",
     ] = None,
 ) -> None:
     """Create the folders of a network: settings, keys and certificates of each node, and its data if given."""
@@ -141,11 +107,9 @@ def init(
 
 
 def _made(folder: Path, plan: Plan, network: NetworkConfig) -> Iterator[str]:
-    """Yield what was created, and the next steps."""
     task, first, where = plan.task, next(iter(network.nodes)), list(network.nodes.values())
-    yield (
-        f"{folder}: {plan.nodes} nodes, {len(plan.edges)} edges ({plan.graph}), for {task.statistic} by {task.protocol}"
-    )
+    edges = f"{len(plan.edges)} edges ({plan.graph})"
+    yield f"{folder}: {plan.nodes} nodes, {edges}, for {task.statistic} by {task.protocol}"
     entries = []
     if task.confidence_level is not None:
         entries.append(("interval", f"{numbers.percent(task.confidence_level, 'g')} at every node"))
@@ -175,16 +139,13 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig) -> Iterator[str]:
 
 
 def add(
-    folder: Folder,
-    data: Annotated[
-        Path | None, typer.Option(help="File of the new node's rows; without it, put them there later.")
-    ] = None,
+    folder: options.NetworkFolder,
+    data: Annotated[Path | None, "File of the new node's rows; without it, put them there later."] = None,
     neighbours: Annotated[
-        str | None,
-        typer.Option(help="Names, separated by commas; by default the two nodes with the fewest neighbours."),
+        str | None, "Names, separated by commas; by default the two nodes with the fewest neighbours."
     ] = None,
-    host: Annotated[str, typer.Option(help="Host of the node.")] = "127.0.0.1",
-    port: Annotated[int | None, typer.Option(help="Its port, of two in a row; by default the next free ones.")] = None,
+    host: Annotated[str, "Host of the node."] = "127.0.0.1",
+    port: Annotated[int | None, "Its port, of two in a row; by default the next free ones."] = None,
     exchanges_per_second: Rate = 10.0,
 ) -> None:
     """Add a node to a network; running nodes reload their settings."""
@@ -195,16 +156,15 @@ def add(
     joined = ", ".join(other for other, _ in change.new_edges)
     print(f"{folder / change.name}: a new node, with neighbours {joined}")
     _print_remote_changes(folder, change)
-    if data is None:
-        print(f"next: put its rows there as data.csv, then: gosta node {folder / change.name}")
-    else:
-        print(f"next: gosta node {folder / change.name}; a running 'gosta network up {folder}' starts it automatically")
+    start = f"gosta node {folder / change.name}"
+    later = f"put its rows there as data.csv, then: {start}"
+    print("next:", later if data is None else f"{start}; a running 'gosta network up {folder}' starts it automatically")
 
 
 def remove(
-    folder: Folder,
+    folder: options.NetworkFolder,
     name: Annotated[str, typer.Argument(help="The node.")],
-    delete: Annotated[bool, typer.Option("--delete", help="Delete its folder; otherwise it is renamed.")] = False,
+    delete: Annotated[bool, "Delete its folder; otherwise it is renamed."] = False,
 ) -> None:
     """Remove a node from a network; the others, also while running, start a new epoch without its rows."""
     from gosta.net.deploy import folders
@@ -219,7 +179,8 @@ def remove(
 
 
 def certify(
-    folder: Folder, names: Annotated[list[str] | None, typer.Argument(help="The nodes; by default all.")] = None
+    folder: options.NetworkFolder,
+    names: Annotated[list[str] | None, typer.Argument(help="The nodes; by default all.")] = None,
 ) -> None:
     """Create new keys and certificates for nodes, before the old ones expire; then restart these nodes."""
     from gosta.net.deploy import folders

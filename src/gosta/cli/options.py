@@ -20,16 +20,13 @@ if TYPE_CHECKING:
 DataName = Annotated[
     str, typer.Argument(help="A name from 'gosta datasets', or a .csv, .tsv, .csv.gz, .parquet or .npy file.")
 ]
-StatisticName = Annotated[
-    str, typer.Option("--statistic", "-s", help="A name from 'gosta statistics', or FILE.py:NAME for your own.")
-]
-StatisticOptions = Annotated[
-    list[str] | None, typer.Option("--option", "-o", help="An option of the statistic, as name=value.")
-]
-Runs = Annotated[int, typer.Option(help="Independent runs.")]
-Seed = Annotated[int, typer.Option(help="Seed of the graph and of the runs.")]
-Interval = Annotated[str | None, typer.Option(help="Confidence level of an interval: 95% or 0.95.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
+StatisticName = Annotated[str, "A name from 'gosta statistics', or FILE.py:NAME for your own.", "-s"]
+StatisticOptions = Annotated[list[str] | None, "An option of the statistic, as name=value.", "-o"]
+NetworkFolder = Annotated[Path, typer.Argument(help="The network's folder.")]
+Runs = Annotated[int, "Independent runs."]
+Seed = Annotated[int, "Seed of the graph and of the runs."]
+Interval = Annotated[str | None, "Confidence level of an interval: 95% or 0.95."]
+Json = Annotated[bool, "Print JSON, one object per line.", "--json"]
 # Tracking, the default of simulations, has no theory yet; GoSta-async sends the same messages.
 THEORY_PROTOCOL = "gosta-async"
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
@@ -40,23 +37,14 @@ class Rows:
     """Which rows and columns of the data are used."""
 
     TITLE: ClassVar = "Rows and columns"
-    columns: Annotated[
-        list[str] | None, typer.Option("--columns", "-c", help="Columns to use: a,b or given several times.")
-    ] = None
-    label: Annotated[str | None, typer.Option(help="Column of classes.")] = None
+    columns: Annotated[list[str] | None, "Columns to use: a,b or given several times.", "-c"] = None
+    label: Annotated[str | None, "Column of classes."] = None
     score: Annotated[
-        str | None,
-        typer.Option(help="Column of scores; by default rows are projected on the difference of the class means."),
+        str | None, "Column of scores; by default rows are projected on the difference of the class means."
     ] = None
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows with missing or infinite values.")
-    ] = False
-    n: Annotated[
-        int | None, typer.Option("--n", help="Number of rows: the first n, or how many to generate of synthetic data.")
-    ] = None
-    path: Annotated[Path | None, typer.Option(help="Your copy of the file behind wine-quality-red or svmguide3.")] = (
-        None
-    )
+    drop_missing: Annotated[bool, "Leave out rows with missing or infinite values."] = False
+    n: Annotated[int | None, "Number of rows: the first n, or how many to generate of synthetic data."] = None
+    path: Annotated[Path | None, "Your copy of the file behind wine-quality-red or svmguide3."] = None
 
     def load(self, data: str, seed: int | None = None) -> Data:
         """Load data by name or file."""
@@ -77,13 +65,9 @@ class Simulation:
     TITLE: ClassVar = "Simulation"
     statistic: StatisticName = "auc"
     option: StatisticOptions = None
-    protocol: Annotated[
-        str, typer.Option("--protocol", "-p", help="Names from 'gosta protocols', separated by commas.")
-    ] = "tracking"
-    graph: Annotated[
-        str, typer.Option("--graph", "-g", help="A family of graphs ('gosta graph --help'), or an edge-list file.")
-    ] = "watts-strogatz"
-    iterations: Annotated[int | None, typer.Option(help="Edges drawn in a run; by default 100 per node.")] = None
+    protocol: Annotated[str, "Names from 'gosta protocols', separated by commas.", "-p"] = "tracking"
+    graph: Annotated[str, "A family of graphs ('gosta graph --help'), or an edge-list file.", "-g"] = "watts-strogatz"
+    iterations: Annotated[int | None, "Edges drawn in a run; by default 100 per node."] = None
     runs: Runs = 10
     seed: Seed = 0
 
@@ -98,15 +82,10 @@ class Placement:
     """How rows are distributed to nodes."""
 
     TITLE: ClassVar = "Placement of rows"
-    nodes: Annotated[
-        int | None, typer.Option(help="Number of nodes to distribute the rows to; by default one node per row.")
-    ] = None
-    deal: Annotated[
-        str | None, typer.Option(help="zipf (default): a few nodes have many rows; even: all have equally many.")
-    ] = None
+    nodes: Annotated[int | None, "Number of nodes to distribute the rows to; by default one node per row."] = None
+    deal: Annotated[str | None, "zipf (default): a few nodes have many rows; even: all have equally many."] = None
     by: Annotated[
-        str | None,
-        typer.Option(help="A column: rows with equal values are at one node; with --nodes, rows with close values."),
+        str | None, "A column: rows with equal values are at one node; with --nodes, rows with close values."
     ] = None
 
 
@@ -115,11 +94,9 @@ class Cluster:
     """Where jobs are computed."""
 
     TITLE: ClassVar = "Where to compute"
-    backend: Annotated[str, typer.Option(help="local (processes on this machine), dask or ray.")] = "local"
-    scheduler: Annotated[
-        str | None, typer.Option(help="The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray).")
-    ] = None
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one per core.")] = None
+    backend: Annotated[str, "local (processes on this machine), dask or ray."] = "local"
+    scheduler: Annotated[str | None, "The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray)."] = None
+    workers: Annotated[int | None, "Processes on this machine; by default one per core."] = None
 
 
 def check_writable(name: str, file: Path) -> None:
@@ -149,7 +126,6 @@ def confidence_level(text: str | None, wanted: str = "a level such as 95% or 0.9
 
 
 def _fraction(name: str, text: str, wanted: str) -> float:
-    """Parse a number between 0 and 1, or a percentage."""
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:

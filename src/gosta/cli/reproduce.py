@@ -15,11 +15,6 @@ from gosta.views import terminal
 if TYPE_CHECKING:
     from gosta.experiments.paper.model import CompletedExperiment
 
-EXAMPLES = """
-gosta reproduce
-gosta reproduce figure3a --runs 10
-gosta reproduce figure2 figure4 --data breast-cancer --out stand-in
-"""
 RUNS = 50  # the paper's
 
 
@@ -35,14 +30,11 @@ def reproduce(
     seed: options.Seed = 0,
     data: Annotated[
         str | None,
-        typer.Option(
-            help="Replaces both data sets of the paper: a name from 'gosta datasets', or a file with two classes "
-            "in a column called label."
-        ),
+        "Replaces both data sets of the paper: a name from 'gosta datasets', or a file with two classes "
+        "in a column called label.",
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of figures, tables, results.md, results.json and all curves; by default results."),
+        Path | None, "Folder of figures, tables, results.md, results.json and all curves; by default results."
     ] = None,
 ) -> None:
     """Regenerate every table and figure of the paper, and check every claim it makes about them.

@@ -11,39 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from gosta.cli import options
+from gosta.cli import options, run_summary
 from gosta.errors import InputError
 from gosta.runtime.extras import require_extra
 
 if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
 
-EXAMPLES = """
-gosta run
-gosta run iris --statistic gini-mean-difference --graph torus --protocol gosta-async,gosta-sync,u2
-gosta run wine-quality-red --statistic within-cluster-scatter --graph torus --iterations 200000 --runs 50 --out wine.nc
-gosta run --resume wine.nc --iterations 400000
-gosta run --protocol gosta-sync,u2 --log --bound
-gosta run --nodes 20 --protocol tracking,gosta-async
-gosta run --nodes 20 --interval 95%
-gosta run --nodes 20 --by 'mean radius' --until 1%
-"""
-
 
 @dataclass(frozen=True)
 class Simulation(options.Simulation):
     """Options of a simulation that `gosta theory` does not have."""
 
-    checkpoints: Annotated[int, typer.Option(help="How often estimates are recorded.")] = 100
-    log: Annotated[
-        bool, typer.Option("--log", help="Space checkpoints logarithmically, and draw a logarithmic axis.")
-    ] = False
-    until: Annotated[
-        str | None,
-        typer.Option(help="Stop when most nodes, judging by their own estimates, are within this error: 1%."),
-    ] = None
+    checkpoints: Annotated[int, "How often estimates are recorded."] = 100
+    log: Annotated[bool, "Space checkpoints logarithmically, and draw a logarithmic axis."] = False
+    until: Annotated[str | None, "Stop when most nodes, judging by their own estimates, are within this error: 1%."] = (
+        None
+    )
     interval: options.Interval = None
-    engine: Annotated[str, typer.Option(help="compiled, or reference (plain Python: slow, same numbers).")] = "compiled"
+    engine: Annotated[str, "compiled, or reference (plain Python: slow, same numbers)."] = "compiled"
 
 
 @dataclass(frozen=True)
@@ -51,15 +37,13 @@ class Output:
     """What is saved and drawn."""
 
     TITLE: ClassVar = "Output"
-    out: Annotated[Path | None, typer.Option(help="Save the trace: a .nc file, one for each protocol.")] = None
-    resume: Annotated[
-        Path | None, typer.Option(help="Continue a saved trace, with its data and settings; --iterations extends it.")
-    ] = None
-    plot: Annotated[Path, typer.Option(help="File of the plot: .png, .svg or .pdf.")] = Path("gosta-run.png")
-    against: Annotated[str, typer.Option(help="Axis of the plot: iterations or units (numbers sent).")] = "iterations"
-    bound: Annotated[bool, typer.Option("--bound", help="Also draw theory: predicted error, expectation, bound.")] = (
-        False
+    out: Annotated[Path | None, "Save the trace: a .nc file, one for each protocol."] = None
+    resume: Annotated[Path | None, "Continue a saved trace, with its data and settings; --iterations extends it."] = (
+        None
     )
+    plot: Annotated[Path, "File of the plot: .png, .svg or .pdf."] = Path("gosta-run.png")
+    against: Annotated[str, "Axis of the plot: iterations or units (numbers sent)."] = "iterations"
+    bound: Annotated[bool, "Also draw theory: predicted error, expectation, bound."] = False
     as_json: options.Json = False
 
 
@@ -77,12 +61,9 @@ def run(
     """Simulate gossip on a network whose nodes hold one row of the data each, or several."""
     require_extra("sim", "plot", purpose="gosta run")
     _check(context, output)
-    from gosta.simulation import summary
-    from gosta.views import run_summary
-
     traces = _resume(simulation, output.resume) if output.resume else _simulate(data, simulation, placement, rows)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
-    records = [summary.record(trace) for trace in traces]
+    records = [run_summary.record(trace) for trace in traces]
     print("\n".join(map(json.dumps, records)) if output.as_json else run_summary.text(records), flush=True)
     files = _save(traces, output.out or output.resume)
     if output.bound:
@@ -160,14 +141,14 @@ def _save(traces: list[Trace], out: Path | None) -> list[Path]:
 
 
 def _draw(traces: list[Trace], output: Output) -> None:
-    from gosta.simulation import summary
+    from gosta.simulation import plotting
     from gosta.views import plots
 
-    against: summary.Axis = "units" if output.against == "units" else "iterations"
-    ax = summary.plot(traces, [trace.info.protocol for trace in traces], against)
+    against: plotting.Axis = "units" if output.against == "units" else "iterations"
+    ax = plotting.plot(traces, [trace.info.protocol for trace in traces], against)
     for trace in traces if output.bound else ():
         if curves := _theory(trace):
-            plots.draw_theory(ax, summary.error_curve(trace, against), curves)
+            plots.draw_theory(ax, plotting.error_curve(trace, against), curves)
     plots.save(ax.figure, output.plot)
 
 

@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from gosta.net.deploy.query import View
     from gosta.net.node.status import Status
 
-EXAMPLES = """
-gosta status my-network/node-3
-gosta status my-network/
-gosta status my-network/ --json
-"""
 HEADING = ("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "difference")
 DISPENSABLE = ("rows", "epoch", "difference", "error", "interval")  # columns left out first on a narrow terminal
 EXPLANATION = (

@@ -14,32 +14,15 @@ from gosta.cli import options
 from gosta.errors import InputError
 from gosta.runtime.extras import require_extra
 
-EXAMPLES = """
-[bold]A study[/bold] is a file of lists; every combination is a job:
-data = ["breast-cancer", "wine"]
-statistic = "gini-mean-difference"
-graph = \\["complete", "watts-strogatz"]
-protocol = \\["gosta-async", "gosta-sync", "u2"]
-n = \\[100, 150]
-seeds = 5
-[bold]Examples[/bold]
-gosta sweep study.toml
-gosta sweep study.toml --workers 4 --out results --plot study.pdf
-gosta sweep study.toml --backend dask --scheduler tcp://head:8786
-gosta sweep study.toml --backend ray --scheduler auto
-"""
-
 
 def sweep(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="A TOML file of lists: data, statistic, graph, ...")],
     cluster: options.Cluster,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the results, a Parquet data set; by default STUDY-results beside the file."),
+        Path | None, "Folder of the results, a Parquet data set; by default STUDY-results beside the file."
     ] = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(help="File of the plot: .png, .svg or .pdf; by default beside the folder of the results."),
+        Path | None, "File of the plot: .png, .svg or .pdf; by default beside the folder of the results."
     ] = None,
     as_json: options.Json = False,
 ) -> None:

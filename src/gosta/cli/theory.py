@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from gosta.cli import options
 from gosta.views import numbers, terminal
 
@@ -17,11 +15,6 @@ if TYPE_CHECKING:
     from gosta.estimation.setting import Setting
     from gosta.simulation.trace import Trace
 
-EXAMPLES = """
-gosta theory
-gosta theory breast-cancer --statistic auc --graph torus --n 560 --protocol gosta-async
-gosta theory wine-quality-red --statistic within-cluster-scatter --graph watts-strogatz --protocol u2 --out u2.pdf
-"""
 SHOWN_CHECKPOINTS = 7  # of the 60 that are simulated
 CURVES = ("simulated", "spread", "predicted", "expectation", "bound")
 
@@ -30,26 +23,23 @@ CURVES = ("simulated", "spread", "predicted", "expectation", "bound")
 class Simulation(options.Simulation):
     """Options of the simulation that theory is compared with."""
 
-    protocol: Annotated[
-        str,
-        typer.Option(
-            "--protocol", "-p", help="averaging, u1, u2, gosta-sync or gosta-async; there is no theory for tracking."
-        ),
-    ] = options.THEORY_PROTOCOL
+    protocol: Annotated[str, "averaging, u1, u2, gosta-sync or gosta-async; there is no theory for tracking.", "-p"] = (
+        options.THEORY_PROTOCOL
+    )
 
 
 def theory(
     simulation: Simulation,
     rows: options.Rows,
     data: options.DataName = "breast-cancer",
-    out: Annotated[Path, typer.Option(help="File of the plot: .png, .svg or .pdf.")] = Path("gosta-theory.png"),
+    out: Annotated[Path, "File of the plot: .png, .svg or .pdf."] = Path("gosta-theory.png"),
     as_json: options.Json = False,
 ) -> None:
     """Compare simulated errors with the predicted error of a run, the expectation, and the paper's bound."""
     options.check_picture("out", out)
     import gosta
     from gosta.protocols import find
-    from gosta.simulation import summary
+    from gosta.simulation import plotting
     from gosta.simulation.simulate import setting_of
     from gosta.theory.arguments import formula_for
     from gosta.theory.curves import error_curves
@@ -65,8 +55,8 @@ def theory(
     found = error_curves(setting, trace.iterations)
     record = _record(trace, setting, found)
     print(json.dumps(record) if as_json else _text(record, _limits(setting)), flush=True)
-    ax = summary.plot([trace], [f"{rule.name}, simulated"])
-    plots.draw_theory(ax, summary.error_curve(trace), found)
+    ax = plotting.plot([trace], [f"{rule.name}, simulated"])
+    plots.draw_theory(ax, plotting.error_curve(trace), found)
     plots.save(ax.figure, out)
     if not as_json:
         print(f"plot: {out}")

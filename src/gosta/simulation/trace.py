@@ -173,7 +173,7 @@ class Trace:
 
     def plot(self, ax: Any = None, label: str | None = None) -> Any:
         """Draw the error against iterations, with its spread over nodes as a band; return the axes."""
-        from gosta.simulation.summary import plot
+        from gosta.simulation.plotting import plot
 
         return plot([self], [label or self.info.protocol], ax=ax)
 

@@ -1,4 +1,18 @@
-"""Numbers as text: estimates, errors, percentages, counts, intervals and durations."""
+"""Numbers as text: estimates, errors, percentages, counts, intervals and durations.
+
+>>> number(0.96313619), number([1.5, 2.0]), number(None)
+('0.963136', '1.5, 2', '-')
+>>> interval(0.25, 0.75), interval(None, None)
+('0.25 to 0.75', '-')
+>>> percent(0.12345), percent(0.9999, "g"), percent(None)
+('12.3 %', '99.99 %', '-')
+>>> error(0.0123), error(421.0), error(0.0123, relative=False)
+('1.23 %', '421 x', '0.0123')
+>>> count(1234567), count(1, "run"), count(4, "run"), count(1e13), count(float("inf"))
+('1,234,567', '1 run', '4 runs', '1.00e+13', 'more than 9e15')
+>>> duration(1.52), duration(75), duration(3960), duration(None)
+('1.5 s', '1 min 15 s', '1 h 6 min', '-')
+"""
 
 from __future__ import annotations
 
@@ -10,40 +24,24 @@ MAX_EXACT = 2**53  # floats count exactly up to here
 
 
 def number(value: float | Sequence[float] | None, digits: int = 6) -> str:
-    """Format an estimate with one or several components.
-
-    >>> number(0.96313619), number([1.5, 2.0]), number(None)
-    ('0.963136', '1.5, 2', '-')
-    """
+    """Format an estimate with one or several components."""
     if value is None:
         return NONE
     return f"{value:.{digits}g}" if isinstance(value, int | float) else ", ".join(number(v, digits) for v in value)
 
 
 def interval(low: float | None, high: float | None, digits: int = 6) -> str:
-    """Format the ends of an interval.
-
-    >>> interval(0.25, 0.75), interval(None, None)
-    ('0.25 to 0.75', '-')
-    """
+    """Format the ends of an interval."""
     return NONE if low is None or high is None else f"{number(low, digits)} to {number(high, digits)}"
 
 
 def percent(share: float | None, spec: str = ".3g") -> str:
-    """Format a share as a percentage.
-
-    >>> percent(0.12345), percent(0.9999, "g"), percent(None)
-    ('12.3 %', '99.99 %', '-')
-    """
+    """Format a share as a percentage."""
     return NONE if share is None else f"{100 * share:{spec}} %"
 
 
 def error(value: float | None, relative: bool = True) -> str:
-    """Format an error: a relative one as a percentage, from 10 upwards as a factor; an absolute one as a number.
-
-    >>> error(0.0123), error(421.0), error(0.0123, relative=False)
-    ('1.23 %', '421 x', '0.0123')
-    """
+    """Format an error: a relative one as a percentage, from 10 upwards as a factor; an absolute one as a number."""
     if value is None or math.isnan(value):
         return NONE
     if not relative:
@@ -52,21 +50,13 @@ def error(value: float | None, relative: bool = True) -> str:
 
 
 def count(value: float, noun: str = "") -> str:
-    """Format how many there are, with a noun in the singular if given.
-
-    >>> count(1234567), count(1, "run"), count(4, "run"), count(1e13), count(float("inf"))
-    ('1,234,567', '1 run', '4 runs', '1.00e+13', 'more than 9e15')
-    """
+    """Format how many there are, with a noun in the singular if given."""
     text = f"{value:,.0f}" if value < 1e12 else f"{value:.2e}" if value < MAX_EXACT else "more than 9e15"
     return f"{text} {noun}{'s' * (text != '1')}" if noun else text
 
 
 def duration(seconds: float | None) -> str:
-    """Format a time span.
-
-    >>> duration(1.52), duration(75), duration(3960), duration(None)
-    ('1.5 s', '1 min 15 s', '1 h 6 min', '-')
-    """
+    """Format a time span."""
     if seconds is None:
         return NONE
     if seconds < 60:

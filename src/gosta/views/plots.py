@@ -6,7 +6,7 @@ The functions take arrays and labels, so that simulations, sweeps and the paper'
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,31 +103,6 @@ def _label_logarithmic(axis: Any, write: Callable[[float], str]) -> None:
 
     axis.set_major_formatter(Formatter(labelOnlyBase=False))
     axis.set_minor_formatter(Formatter(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))
-
-
-def draw_errors(
-    curves: Sequence[ErrorCurve],
-    labels: Sequence[str],
-    title: str,
-    x_label: str,
-    relative: bool = True,
-    log_x: bool = False,
-    target_error: float | None = None,
-    ax: Any = None,
-) -> Any:
-    """Draw error curves into an axes, by default that of a new figure, and return the axes."""
-    ax = ax or new_figure(6.4, 4.0).add_subplot()
-    for curve, label in zip(curves, labels, strict=True):
-        draw_curve(ax, curve, label)
-    if target_error is not None:
-        ax.axhline(target_error, color="0.4", linewidth=0.8, linestyle=(0, (2, 2)), label="target")
-    if any(np.nanmax(curve.mean, initial=0.0) > 0 for curve in curves):
-        set_scales(ax, relative, log_x)
-    ax.set_xlabel(x_label)
-    ax.set_ylabel("relative error" if relative else "absolute error")
-    ax.set_title(title, fontsize=9)
-    ax.legend(frameon=False)
-    return ax
 
 
 def draw_theory(ax: Any, curve: ErrorCurve, theory: Mapping[str, Floats]) -> None:

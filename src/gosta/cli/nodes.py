@@ -1,4 +1,4 @@
-"""``gosta network up`` and ``down``: run all nodes of a network on this machine, and stop them."""
+"""``gosta node``, ``gosta network up`` and ``down``: run one node, or all nodes of a network on this machine."""
 
 from __future__ import annotations
 
@@ -13,26 +13,33 @@ import typer
 
 from gosta.cli import options
 from gosta.cli import status as shown
-from gosta.errors import InputError, shorten
+from gosta.errors import GostaError, InputError, shorten
 
 if TYPE_CHECKING:
     from gosta.net.deploy.query import View
 
-EXAMPLES = """
-gosta network up my-network/
-gosta network up my-network/ --until 1%
-gosta network up my-network/ --for 60 --json
-"""
-DOWN_EXAMPLES = """
-gosta network down my-network/
-"""
 PRINT_SECONDS = 5.0  # between two tables where the output is no terminal
 
 
+def node(
+    folder: Annotated[Path, typer.Argument(help="The node's folder: node.toml, data, key.pem, cert.pem, ca.pem.")],
+) -> None:
+    """Run one node of a network until SIGTERM or Ctrl-C; a restarted node continues from its journal."""
+    from gosta.net.node.service import make_logger, run
+
+    try:
+        run(folder)
+    except GostaError as error:
+        if sys.stderr.isatty():
+            raise
+        make_logger(folder.name, sys.stderr)("cannot run", reason=str(error))
+        raise typer.Exit(2) from None
+
+
 def up(
-    folder: Annotated[Path, typer.Argument(help="The network's folder.")],
-    seconds: Annotated[float | None, typer.Option("--for", help="Stop after so many seconds.")] = None,
-    until: Annotated[str | None, typer.Option(help="Stop when every node expects at most this error: 1%.")] = None,
+    folder: options.NetworkFolder,
+    seconds: Annotated[float | None, "Stop after so many seconds.", "--for"] = None,
+    until: Annotated[str | None, "Stop when every node expects at most this error: 1%."] = None,
     as_json: options.Json = False,
 ) -> None:
     """Run all nodes of a network on this machine, each as a process, and show their status; Ctrl-C stops them all."""
@@ -49,7 +56,7 @@ def up(
     print(f"all nodes are stopped; check their journals with: gosta network verify {shlex.quote(str(folder))}")
 
 
-def down(folder: Annotated[Path, typer.Argument(help="The network's folder.")]) -> None:
+def down(folder: options.NetworkFolder) -> None:
     """Stop all nodes of a network that run on this machine, whichever command started them."""
     from gosta.net.deploy import supervisor
 
@@ -68,8 +75,7 @@ class _Screen:
         if not self.quiet and sys.stdout.isatty():
             from rich.live import Live
 
-            self._live = Live(auto_refresh=False, transient=True)
-            self._live.__enter__()
+            self._live = Live(auto_refresh=False, transient=True).__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -77,7 +83,6 @@ class _Screen:
             self._live.__exit__(None, None, None)
 
     def show(self, views: Sequence[View], elapsed_seconds: float) -> None:
-        """Show the status of the nodes."""
         self.elapsed_seconds = elapsed_seconds
         if self._live is not None:
             self._live.update(_text(views, elapsed_seconds, self._live.console.width), refresh=True)
@@ -90,10 +95,6 @@ def _text(views: Sequence[View], elapsed_seconds: float, width: int) -> Any:
     from rich.text import Text
 
     heading, *rows = shown.table(views, width).splitlines(keepends=True)
-    lines = [*shown.EXPLANATION, "Ctrl-C stops all nodes"]
-    return Text.assemble(
-        (heading, "bold"),
-        *rows,
-        ("\n" + shown.summary(views, elapsed_seconds) + "\n", "bold"),
-        ("\n".join(lines), "dim"),
-    )
+    summary = f"\n{shown.summary(views, elapsed_seconds)}\n"
+    explanation = "\n".join([*shown.EXPLANATION, "Ctrl-C stops all nodes"])
+    return Text.assemble((heading, "bold"), *rows, (summary, "bold"), (explanation, "dim"))

@@ -2,61 +2,83 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from gosta.views import numbers, terminal
 
+if TYPE_CHECKING:
+    from gosta.simulation.trace import Trace
 
-class IntervalRecord(TypedDict):
-    """Confidence interval for the population value."""
-
-    level: float
-    low: float | None  # mean over nodes and runs; None: not finite
-    high: float | None
-    all_rows: tuple[float | None, float | None]  # both ends, computed from all rows in one place
-    forces_pairs: bool  # the statistic could be computed from means, but the interval needs pairs of rows
+Record = dict[str, Any]
 
 
-class StoppingRecord(TypedDict):
-    """How runs stopped whose nodes decided themselves when they were accurate enough."""
+def record(trace: Trace) -> Record:
+    """Return the numbers of a trace, averaged over runs at the last checkpoint that each of them reached."""
+    import numpy as np
 
-    target_error: float
-    stopped: int  # runs
-    within_target: int  # stopped runs whose median node was within the target error
-    worst_error: float | None  # of the median node, over stopped runs
+    from gosta.statistics import find
+
+    info, data, until = trace.info, trace.data, trace.info.until
+    reached = np.isfinite(data["mean"].values)
+    last = int(reached.any(axis=0).sum()) - 1
+    kept = reached.any(axis=1) if until is not None or last < 0 else reached[:, last]
+    runs = np.flatnonzero(kept)  # before the first checkpoint: none
+    at = reached[runs].sum(axis=1) - 1  # the last checkpoint of each of these runs
+
+    def mean(name: str) -> Any:
+        return data[name].values[runs, at].mean(axis=0).tolist() if len(runs) else None
+
+    exact = data["target"].mean("node") if "node" in data["target"].dims else data["target"]
+    found: Record = {
+        **{name: getattr(info, name) for name in ("protocol", "statistic", "data", "graph")},
+        "n": info.nodes,
+        "rows": info.rows,
+        "edges": info.edges,
+        "iterations": round(float(trace.iterations[at].mean())) if len(runs) else 0,
+        "runs": info.runs,
+        "runs_reached": len(runs),  # runs that reached a checkpoint
+        "seed": info.seed,
+        "exact": exact.values.tolist(),
+        "estimate": mean("estimate"),
+        "error": mean("mean"),  # mean over nodes
+        "spread": mean("spread"),  # standard deviation over nodes of the error
+        "relative": info.is_relative,  # whether the error is relative; absolute where the exact value is 0
+        "units": round(float(trace.units[at].mean())) if len(runs) else 0,  # numbers sent
+        "seconds": round(info.seconds, 3),
+        "complete": trace.is_complete,
+        "uses_means": info.averages_moments,  # the statistic is a function of means, and the protocol averaged those
+    }
+    if info.level is not None and info.pooled_interval is not None and len(runs):
+        low, high = (_finite(end.values[runs, at].mean()) for end in trace.intervals())  # means over nodes and runs
+        found["interval"] = {
+            "level": info.level,
+            "low": low,
+            "high": high,
+            "all_rows": tuple(map(_finite, info.pooled_interval)),  # both ends, from all rows in one place
+            "forces_pairs": find(info.statistic).moments is not None,  # without an interval, means would be enough
+        }
+    if info.has_tables:
+        found["rows_per_node"] = info.min_rows, info.max_rows
+        found["local_values"] = list(info.local_values)  # by node, from its own rows alone; None: not defined
+    if until is not None:
+        stopped = data["stopped"].values > 0
+        errors = data["median"].values[runs, at][stopped[runs]]  # of the median node
+        found["until"] = {
+            "target_error": until,
+            "stopped": int(stopped.sum()),
+            "within_target": int((errors <= until).sum()),
+            "worst_error": float(errors.max()) if len(errors) else None,
+        }
+    return found
 
 
-class RunRecord(TypedDict):
-    """Numbers of one protocol, averaged over runs at the last checkpoint that each of them reached."""
-
-    protocol: str
-    statistic: str
-    data: str
-    graph: str
-    n: int  # nodes
-    rows: int
-    edges: int
-    iterations: int
-    runs: int
-    runs_reached: int  # runs that reached a checkpoint
-    seed: int
-    exact: float | list[float]
-    estimate: float | list[float] | None
-    error: float | None  # mean over nodes
-    spread: float | None  # standard deviation over nodes of the error
-    relative: bool  # whether the error is relative; absolute where the exact value is 0
-    units: int  # numbers sent
-    seconds: float
-    complete: bool
-    uses_means: bool  # the statistic is a function of means, and the protocol averaged those
-    interval: NotRequired[IntervalRecord]
-    rows_per_node: NotRequired[tuple[int, int]]  # smallest and largest number
-    local_values: NotRequired[list[float | None]]  # by node, from its own rows alone; None: not defined
-    until: NotRequired[StoppingRecord]
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
 
 
-def text(records: Sequence[RunRecord]) -> str:
+def text(records: Sequence[Record]) -> str:
     """Summarise runs of several protocols on one problem."""
     first = records[0]
     runs = numbers.count(first["runs"], "run")
@@ -81,13 +103,13 @@ def text(records: Sequence[RunRecord]) -> str:
     )
 
 
-def _row(record: RunRecord) -> tuple[str, ...]:
+def _row(record: Record) -> tuple[str, ...]:
     error, spread = (numbers.error(value, record["relative"]) for value in (record["error"], record["spread"]))
     estimate = numbers.number(record["estimate"])
     return record["protocol"], estimate, error, spread, f"{record['units']:,}", f"{record['seconds']:.2f}"
 
 
-def _notes(records: Sequence[RunRecord]) -> Iterator[str]:
+def _notes(records: Sequence[Record]) -> Iterator[str]:
     first = records[0]
     for record in records:
         if "until" in record:
@@ -107,7 +129,7 @@ def _notes(records: Sequence[RunRecord]) -> Iterator[str]:
         yield f"{first['statistic']} is a function of plain means: tracking averages those, and no rows travel"
 
 
-def _stopping(record: RunRecord, until: StoppingRecord) -> str:
+def _stopping(record: Record, until: Record) -> str:
     target = numbers.error(until["target_error"])
     if not until["stopped"]:
         return f"no run stopped at {target} within {record['iterations']:,} iterations"

@@ -1,0 +1,61 @@
+"""Commands for typer, which reads options from signatures, with a shorter way to write them and groups of options.
+
+``Annotated[int, "Number of nodes.", "-n"]`` is an option with a help text, and with further names if given. A parameter
+whose type is a dataclass stands for the fields of the dataclass, each an option; the dataclass is built when the
+command is called. In the help, these options stand together under its title.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, get_args, get_type_hints
+
+import typer
+
+
+def make_command(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function with the options as typer takes them, which exits with code 130 after Ctrl-C."""
+    parameters = inspect.signature(function, eval_str=True).parameters
+    groups: dict[str, Any] = {
+        name: one.annotation for name, one in parameters.items() if dataclasses.is_dataclass(one.annotation)
+    }
+
+    @functools.wraps(function)
+    def command(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in dataclasses.fields(group)})
+        try:
+            function(**values)
+        except KeyboardInterrupt:
+            print("gosta: interrupted before there was a result", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+    plain: list[inspect.Parameter] = []
+    for name, one in parameters.items():
+        plain += _fields(groups[name]) if name in groups else [_parameter(name, one.annotation, one.default)]
+    command.__signature__ = inspect.Signature(plain)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in plain}
+    return command
+
+
+def _fields(group: Any) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for field in dataclasses.fields(group):
+        yield _parameter(field.name, hints[field.name], field.default, group.TITLE)
+
+
+def _parameter(name: str, annotation: Any, default: Any, title: str | None = None) -> inspect.Parameter:
+    if hasattr(annotation, "__metadata__"):
+        kind, info, *names = get_args(annotation)
+        if isinstance(info, str):
+            long = [] if any(each.startswith("--") for each in names) else [f"--{name.replace('_', '-')}"]
+            info = typer.Option(*long, *names, help=info)
+        info = copy.copy(info)
+        info.rich_help_panel = title
+        annotation = Annotated[kind, info]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -1,0 +1,66 @@
+"""Examples in the help of the commands: those that begin with the command."""
+
+EXAMPLES = """
+gosta run
+gosta run iris --statistic gini-mean-difference --graph torus --protocol gosta-async,gosta-sync,u2
+gosta run wine-quality-red --statistic within-cluster-scatter --graph torus --iterations 200000 --runs 50 --out wine.nc
+gosta run --resume wine.nc --iterations 400000
+gosta run --protocol gosta-sync,u2 --log --bound
+gosta run --nodes 20 --protocol tracking,gosta-async
+gosta run --nodes 20 --interval 95%
+gosta run --nodes 20 --by 'mean radius' --until 1%
+gosta exact breast-cancer --statistic auc --interval 95%
+gosta exact patients.csv --statistic auc --score risk --label died
+gosta exact incomes.parquet --statistic gini-index --columns income --json
+gosta exact table.csv --statistic kendall-tau --columns a,b --option variant=b
+gosta exact points.npy --statistic mine.py:huber-scatter
+gosta graph watts-strogatz --n 1599
+gosta graph torus --n 1260
+gosta graph erdos-renyi --n 100000 --seed 7 --json
+gosta graph friends.csv
+gosta theory
+gosta theory breast-cancer --statistic auc --graph torus --n 560 --protocol gosta-async
+gosta theory wine-quality-red --statistic within-cluster-scatter --graph watts-strogatz --protocol u2 --out u2.pdf
+gosta sweep study.toml
+gosta sweep study.toml --workers 4 --out results --plot study.pdf
+gosta sweep study.toml --backend dask --scheduler tcp://head:8786
+gosta sweep study.toml --backend ray --scheduler auto
+gosta reproduce
+gosta reproduce figure3a --runs 10
+gosta reproduce figure2 figure4 --data breast-cancer --out stand-in
+gosta node my-network/node-3/
+gosta node /srv/gosta 2>> node.jsonl
+gosta status my-network/node-3
+gosta status my-network/
+gosta status my-network/ --json
+gosta replay my-network/
+gosta network init my-network/ --data breast-cancer
+gosta network init my-network/ --data patients.csv --statistic auc --score risk --label died --nodes 20 --deal even
+gosta network init my-network/ --statistic auc --score risk --label diagnosis --classes benign,malignant --nodes 5
+gosta network up my-network/
+gosta network up my-network/ --until 1%
+gosta network up my-network/ --for 60 --json
+gosta network down my-network/
+gosta network verify my-network/
+gosta network add my-network/
+gosta network add my-network/ --data rows.csv --neighbours node-1,node-2
+gosta network remove my-network/ node-3
+gosta network remove my-network/ node-3 --delete
+gosta network certify my-network/
+gosta network certify my-network/ node-3
+"""
+STUDY = r"""[bold]A study[/bold] is a file of lists; every combination is a job:
+data = ["breast-cancer", "wine"]
+statistic = "gini-mean-difference"
+graph = \["complete", "watts-strogatz"]
+protocol = \["gosta-async", "gosta-sync", "u2"]
+n = \[100, 150]
+seeds = 5
+"""
+
+
+def epilog(command: str) -> str:
+    """Return the text below the options: paragraphs, which is how the help shows lines of their own."""
+    examples = [line for line in EXAMPLES.splitlines() if f"{line} ".startswith(f"{command} ")]
+    heading = ["[bold]Examples[/bold]"] if examples else []
+    return "\n\n".join([*STUDY.splitlines() * (command == "gosta sweep"), *heading, *examples])
