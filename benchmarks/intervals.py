@@ -21,7 +21,7 @@ from gosta.runtime.arrays import Floats
 
 ROWS = 400
 LEVEL = 0.95
-SMOKE_SAMPLES = 5
+SMOKE_SAMPLES = 3
 LEAST_COVERAGE = 0.92  # 95 % less four standard errors with 1000 samples
 LEAST_COVERAGE_SMOKE = 0.6
 MOST_WIDTH_FACTOR = 1.3  # between the mean widths of nodes' intervals and of those from all rows
