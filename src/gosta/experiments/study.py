@@ -112,8 +112,7 @@ class Key(NamedTuple):
 
     is_valid: Callable[[Any], bool]
     description: str
-    is_list: bool = False
-    """Whether a list of values is allowed, too."""
+    is_list: bool = False  # whether a list of values is allowed, too
 
 
 def _integer(least: int) -> Callable[[Any], bool]:

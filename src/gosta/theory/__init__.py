@@ -4,21 +4,12 @@ There is theory for averaging, U1, U2, GoSta-sync and GoSta-async, but none for 
 simulations: functions that need a protocol require its name.
 """
 
-from gosta.theory.bottleneck import Bottleneck, bottleneck
-from gosta.theory.bounds import bound
-from gosta.theory.expectations import expectation
-from gosta.theory.phantom import PhantomNetwork
-from gosta.theory.prediction import Prediction, predict
-from gosta.theory.spectrum import mixing_time, spectral_gap
-
-__all__ = [
-    "Bottleneck",
-    "PhantomNetwork",
-    "Prediction",
-    "bottleneck",
-    "bound",
-    "expectation",
-    "mixing_time",
-    "predict",
-    "spectral_gap",
-]
+from gosta.theory.bottleneck import Bottleneck as Bottleneck
+from gosta.theory.bottleneck import bottleneck as bottleneck
+from gosta.theory.bounds import bound as bound
+from gosta.theory.expectations import expectation as expectation
+from gosta.theory.phantom import PhantomNetwork as PhantomNetwork
+from gosta.theory.prediction import Prediction as Prediction
+from gosta.theory.prediction import predict as predict
+from gosta.theory.spectrum import mixing_time as mixing_time
+from gosta.theory.spectrum import spectral_gap as spectral_gap

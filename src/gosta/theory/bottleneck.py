@@ -19,14 +19,10 @@ NARROW = 0.25  # random graphs of four neighbours each have cuts down to 0.3 of 
 class Bottleneck(NamedTuple):
     """Two sides of a network and the edges between them."""
 
-    side: Integers
-    """Nodes of the smaller side, in order."""
-    edges: int
-    """Number of edges between the sides."""
-    share: float
-    """Edge weight between the sides, relative to that between two random sides of these sizes."""
-    description: str
-    """One sentence that names both sides and the number of edges."""
+    side: Integers  # nodes of the smaller side, in order
+    edges: int  # number of edges between the sides
+    share: float  # edge weight between the sides, relative to that between two random sides of these sizes
+    description: str  # one sentence that names both sides and the number of edges
 
 
 def bottleneck(graph: Any, n: int | None = None, seed: int = 0) -> Bottleneck:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +20,9 @@ from gosta.theory.spectrum import slowest_rate
 class DataTerms(NamedTuple):
     """Two distances of the kernel from a constant, by which all bounds depend on the data."""
 
-    rows: float
-    """‖h̄ − V1‖, of row means."""
-    pairs: float
-    """‖H − h̄1ᵀ‖ (Frobenius), of kernel values within rows."""
-    n: int
-    """Number of rows."""
+    rows: float  # ‖h̄ − V1‖, of row means
+    pairs: float  # ‖H − h̄1ᵀ‖ (Frobenius), of kernel values within rows
+    n: int  # number of rows
 
 
 def bound(
@@ -120,5 +117,4 @@ def _swap_gap(c: float) -> float:
     return 2 * c if c < 0.9 else 0.0  # c is at most 1/2 on more than two nodes
 
 
-BoundFormula = Callable[[DataTerms, float, Floats], Floats]
-BOUNDS: dict[str, BoundFormula] = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync}
+BOUNDS = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync}

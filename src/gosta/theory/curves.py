@@ -24,8 +24,7 @@ def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> d
     root mean square over nodes of that error. A kind that has no formula for the protocol, or would take minutes, is
     left out.
     """
-    name, estimand = setting.protocol.name, setting.estimand
-    target = setting.target
+    name, estimand, target = setting.protocol.name, setting.estimand, setting.target
     size = scale_of(target) or 1.0
     curves, expected = {}, None
     if name in EXPECTATIONS and estimand.n <= MAX_EXPECTED_NODES:

@@ -8,12 +8,13 @@ pseudo-code. With H the kernel of all pairs, a visitor's expected kernel value a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gosta.errors import InputError
 from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs.graph import Graph
 from gosta.protocols import AnyProtocol
@@ -21,12 +22,14 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import pairs
 from gosta.statistics.definition import Options, Statistic
 from gosta.theory.arguments import formula_for, validate_times
-from gosta.theory.mean_field import gosta_async
 from gosta.theory.powers import power, power_quotient, power_sum
-from gosta.theory.spectrum import Modes, decompose
+from gosta.theory.spectrum import Modes, decompose, laplacian
 
 NEGLIGIBLE = 1e-17  # powers of an eigenvalue below this change no digit of a sum
 ROUNDING = 1e-12  # expected means below this share of the exact mean are rounding errors
+MAX_STEPS = 1_000_000  # about a minute
+SINGLE_STEPS_PER_NODE = 2  # iterations that are taken one by one
+GROWTH = 1.04  # between times at which expected kernel values are computed; linear in between
 
 
 def expectation(
@@ -128,12 +131,57 @@ def u2(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
     return np.stack(columns, axis=1)
 
 
-ExpectationFormula = Callable[[Floats, Modes, Integers, Graph], Floats]
-EXPECTATIONS: dict[str, ExpectationFormula] = {
-    "averaging": averaging,
-    "u1": u1,
-    "u2": u2,
-    "gosta-sync": gosta_sync,
-    "gosta-async": gosta_async,
-}
+def gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: Graph) -> Floats:
+    """Follow the recursion of E[Z]: one by one at first, then in steps much shorter than any time scale (Heun).
+
+    Node k is drawn with probability p_k and folds in its visitor with weight 1/count. The paper puts 1/(p_k t) for that
+    weight and treats it as independent of the visitor. Here the weight has its true mean, (1 − (1 − p_k)^t)/(p_k t),
+    and a node drawn for the first time certainly holds its own observation. The dependence between the count and the
+    estimate of a node is still neglected.
+    """
+    matrix, n, last = laplacian(graph), len(kernel), int(times.max())
+    probabilities = matrix.diagonal()
+    visitors, own = _ExpectedVisitors(kernel, modes, last), kernel.diagonal()
+    longest = 0.5 / float(modes.rates[-1])
+    if last > MAX_STEPS * longest:
+        steps = f"step by step, here up to {int(MAX_STEPS * longest):,} iterations"
+        raise InputError(f"times up to {last:,} are too late: the expectation of gosta-async is computed {steps}")
+
+    def change(t: float, z: Floats) -> Floats:
+        first = power(probabilities, t - 1)  # the probability that this is the node's first exchange
+        weight = power_sum(probabilities, t) / t
+        flow = matrix @ z
+        later = (visitors.at(t - 1) - first * own) / np.maximum(1 - first, 1e-300)
+        folded = probabilities * (first * own + (weight - first) * np.where(first < 1, later, own))
+        return np.asarray(folded - flow / 2 - weight * (probabilities * z - flow / 2))
+
+    z, now, out = np.zeros(n), 0, np.empty((n, len(times)))
+    for place in np.argsort(times, kind="stable"):
+        stop = int(times[place])
+        while now < stop:
+            step = 1 if now < SINGLE_STEPS_PER_NODE * n else int(max(1, min(stop - now, now / 200, longest)))
+            slope = change(now + 1, z)
+            if step > 1:
+                slope = (slope + change(now + step, z + (step - 1) * slope)) / 2
+            z, now = z + step * slope, now + step
+        out[:, place] = z
+    return out
+
+
+class _ExpectedVisitors:
+    """Expected kernel values of nodes with their visitors, interpolated between times in equal ratios."""
+
+    def __init__(self, kernel: Floats, modes: Modes, last: int) -> None:
+        grid = np.unique(np.ceil(GROWTH ** np.arange(np.log(last + 2) / np.log(GROWTH) + 1)))
+        self.times = np.append(0.0, grid)
+        self.values = (modes.visitor_terms(kernel) @ power(modes.rates[:, None], self.times)).T
+
+    def at(self, t: float) -> Floats:
+        right = min(int(np.searchsorted(self.times, t, side="right")), len(self.times) - 1)
+        start, end = self.times[right - 1], self.times[right]
+        share = (t - start) / (end - start)
+        return np.asarray(self.values[right - 1] * (1 - share) + self.values[right] * share)
+
+
+EXPECTATIONS = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync, "gosta-async": gosta_async}
 APPROXIMATE = {"gosta-async"}

@@ -52,9 +52,8 @@ class PhantomNetwork:
             raise InputError("kernel must be an array of n x n numbers, the kernel of all pairs") from None
         self.n = n = len(self.kernel)
         if self.kernel.shape != (n, n) or not np.isfinite(self.kernel).all():
-            raise InputError(
-                f"kernel of shape {self.kernel.shape} must be n x n finite numbers, the kernel of all pairs"
-            )
+            shape = self.kernel.shape
+            raise InputError(f"kernel of shape {shape} must be n x n finite numbers, the kernel of all pairs")
         if n > MAX_NODES:
             raise InputError(f"a phantom network of {n} nodes has {n + n * n:,} states; take at most {MAX_NODES} nodes")
         matrix = dense_laplacian(graphs.load(graph, n).check())

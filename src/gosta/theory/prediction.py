@@ -42,42 +42,29 @@ class KernelMoments(NamedTuple):
     The defaults are those of a typical kernel: the Gini mean difference of normally distributed numbers.
     """
 
-    rows: float = 0.1278
-    """Variance of row means, u."""
-    pairs: float = 0.3150
-    """Variance of the remainder, r."""
-    own: float = -1.0
-    """Mean deviation of the kernel of a row with itself from the mean kernel value."""
-    start: float = -1.0
-    """Deviation of an estimate before any exchange."""
-    slowest: float = 1.0
-    """Variance of row means along the network's slowest mode, relative to the average mode."""
+    rows: float = 0.1278  # variance of row means, u
+    pairs: float = 0.3150  # variance of the remainder, r
+    own: float = -1.0  # mean deviation of the kernel of a row with itself from the mean kernel value
+    start: float = -1.0  # deviation of an estimate before any exchange
+    slowest: float = 1.0  # variance of row means along the network's slowest mode, relative to the average mode
 
 
 class Prediction(NamedTuple):
     """Cost of reaching a mean relative error."""
 
-    exchanges: float
-    """Exchanges of all nodes together; infinite beyond 2**53."""
-    per_node: float
-    """Exchanges that one node takes part in, on average."""
-    numbers: float
-    """Numbers sent by all nodes together."""
+    exchanges: float  # exchanges of all nodes together; infinite beyond 2**53
+    per_node: float  # exchanges that one node takes part in, on average
+    numbers: float  # numbers sent by all nodes together
 
 
 class NetworkSummary(NamedTuple):
     """Properties of a graph on which predictions depend."""
 
-    n: int
-    """Number of nodes."""
-    rates: Floats
-    """Rates of the modes (see `spectrum`)."""
-    counts: Floats
-    """Number of modes of each rate."""
-    rarity: float
-    """Mean over nodes of 1/(probability to be drawn), in units of n/2: 1 where all are drawn equally often."""
-    squared_rarity: float
-    """Mean over nodes of the square of that."""
+    n: int  # number of nodes
+    rates: Floats  # rates of the modes (see `spectrum`)
+    counts: Floats  # number of modes of each rate
+    rarity: float  # mean over nodes of 1/(probability to be drawn), in units of n/2: 1 if all are equally likely
+    squared_rarity: float  # mean over nodes of the square of that
 
 
 def predict(
@@ -171,17 +158,13 @@ def summarise(graph: Graph) -> NetworkSummary:
 
 def kernel_moments(setting: Setting) -> KernelMoments:
     """Return the moments of a kernel; for a statistic of several numbers, relative to the length of their vector."""
-    estimand, slopes = setting.estimand, setting.slopes
-    target = setting.target
-    size = scale_of(target)
+    estimand, slopes, size = setting.estimand, setting.slopes, scale_of(setting.target)
     if size == 0:
-        raise NumericalError(
-            f"{estimand.statistic.name} of {estimand.data} is 0: there is no relative error to predict"
-        )
+        subject = f"{estimand.statistic.name} of {estimand.data}"
+        raise NumericalError(f"{subject} is 0: there is no relative error to predict")
     row_means = estimand.row_means @ slopes.T
-    mean = row_means.mean(axis=0)
+    mean, rows = row_means.mean(axis=0), row_means.var(axis=0).sum()
     total = sum(map(estimand.scatter, slopes))
-    rows = row_means.var(axis=0).sum()
     own = estimand.diagonal.mean(axis=0) @ slopes.T - mean
     return KernelMoments(
         float(rows / size**2),
@@ -235,18 +218,14 @@ def _mean_absolute(bias: Rates, variance: float) -> Floats:
 class ErrorMoments(NamedTuple):
     """Predicted moments of a node's relative error."""
 
-    bias: float
-    """Mean over nodes and runs."""
-    placement: float
-    """Variance over nodes of the mean over runs: it depends on which rows are at which nodes."""
-    noise: float
-    """Variance over runs."""
+    bias: float  # mean over nodes and runs
+    placement: float  # variance over nodes of the mean over runs: it depends on which rows are at which nodes
+    noise: float  # variance over runs
 
 
 def averaging(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
     """Follow the energy of each mode: it decays, and what averaging takes from two nodes is spread over all modes."""
-    a, n = network.rates / 2, network.n
-    root = np.sqrt(network.counts)
+    a, n, root = network.rates / 2, network.n, np.sqrt(network.counts)
     decay, modes = np.linalg.eigh(np.outer(root * a, root * a) - 2 * np.diag(a))
     left = (modes.T @ root) ** 2 @ np.exp(decay * t)
     placement = float(network.counts @ np.exp(-2 * a * t))
@@ -255,8 +234,7 @@ def averaging(network: NetworkSummary, kernel: KernelMoments, t: float) -> Error
 
 def u1(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
     """Average over time a node's kernel values, less its own row's mean."""
-    rates, n = network.rates, network.n
-    share = network.counts / n
+    rates, share = network.rates, network.counts / network.n
     home = _integral(rates, t) / t
     seen = (share * _double_integral(rates, t)).sum() / t**2
     placement = float(kernel.rows * share @ home**2)
@@ -333,16 +311,8 @@ def _damped_double_integral(damping: Rates, rate: Rates, t: float) -> Floats:
     """Return the integral of exp(−damping·(s + s') − rate·|s − s'|) over both s and s' up to t."""
     gap = rate - damping
     gap = np.where(np.abs(gap) < 1e-3 * damping, 1e-3 * damping, gap)
-    return np.where(
-        (damping + rate) * t < SHORT, t * t, 2 / gap * (_integral(2 * damping, t) - _integral(2 * damping + gap, t))
-    )
+    integral = 2 / gap * (_integral(2 * damping, t) - _integral(2 * damping + gap, t))
+    return np.where((damping + rate) * t < SHORT, t * t, integral)
 
 
-PredictionFormula = Callable[[NetworkSummary, KernelMoments, float], ErrorMoments]
-PREDICTIONS: dict[str, PredictionFormula] = {
-    "averaging": averaging,
-    "u1": u1,
-    "u2": u2,
-    "gosta-sync": gosta_sync,
-    "gosta-async": gosta_async,
-}
+PREDICTIONS = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync, "gosta-async": gosta_async}

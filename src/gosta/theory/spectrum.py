@@ -39,10 +39,8 @@ def scipy_module(name: str) -> Any:
 class Modes(NamedTuple):
     """All rates of a network and their eigenvectors."""
 
-    rates: Floats
-    """Smallest first."""
-    vectors: Floats
-    """One column for each rate."""
+    rates: Floats  # smallest first
+    vectors: Floats  # one column for each rate
 
     def visitor_terms(self, kernel: Floats) -> Floats:
         """Return φ_a(k) (Hφ_a)(k), nodes × modes: the part of a mode in a node's kernel value with its visitor."""
@@ -125,13 +123,11 @@ def density(graph: Graph) -> tuple[Floats, Floats]:
     if graph.edges is None:
         return np.array([graph.n / graph.m]), np.array([graph.n - 1.0])
     all_rates = _all_rates(graph)
-    if all_rates is not None:
-        rates = np.sort(all_rates)[1:]
-        counts = np.ones(len(rates))
-    else:
+    if all_rates is None:
         rates, counts = _sample_rates(graph)
-    group = np.round(np.log(rates) / CLOSE).astype(np.int64)
-    _, group = np.unique(group, return_inverse=True)
+    else:
+        rates, counts = np.sort(all_rates)[1:], np.ones(graph.n - 1)
+    _, group = np.unique(np.round(np.log(rates) / CLOSE), return_inverse=True)
     total: Floats = np.bincount(group, counts).astype(np.float64)
     return np.bincount(group, counts * rates) / total, total
 
@@ -143,9 +139,8 @@ def laplacian(graph: Graph) -> Any:
         return (np.eye(n) * n - 1) / graph.m
     weights = graph.rates
     if weights.min() < LEAST_WEIGHT * weights.max():
-        raise InputError(
-            f"{graph.name}: weights from {weights.min():g} to {weights.max():g} differ too much to compute a spectrum"
-        )
+        extremes = f"from {weights.min():g} to {weights.max():g}"
+        raise InputError(f"{graph.name}: weights {extremes} differ too much to compute a spectrum")
     i, j = graph.edges.T
     machine.require_memory(100 * graph.m, f"the Laplacian of {graph.name}")
     sparse = scipy_module("sparse")
@@ -200,9 +195,7 @@ def _solve_by_multigrid(graph: Graph) -> tuple[float, Floats]:
     """
     lobpcg = scipy_module("sparse.linalg").lobpcg
     pyamg = require("pyamg", "theory", "the spectral gap of a large graph")
-
-    n = graph.n
-    matrix = laplacian(graph)
+    n, matrix = graph.n, laplacian(graph)
     matrix *= n  # of order one
     machine.require_memory(600 * n + 60 * matrix.nnz, f"the spectral gap of {graph.name}", "take a smaller graph")
     constant = np.ones((n, 1))
@@ -226,9 +219,8 @@ def _solve_by_multigrid(graph: Graph) -> tuple[float, Floats]:
             # The value's error is the square of the vector's, so it converges long before.
             if np.linalg.norm(matrix @ vector - value * vector) < 1e-3 * value or abs(before - value) < 1e-6 * value:
                 return value / n, vector
-    raise NumericalError(
-        f"the spectral gap of {graph.name} did not converge in {MAX_SOLVER_ROUNDS} rounds; take a smaller graph"
-    )
+    rounds = f"{MAX_SOLVER_ROUNDS} rounds"
+    raise NumericalError(f"the spectral gap of {graph.name} did not converge in {rounds}; take a smaller graph")
 
 
 def _sample_rates(graph: Graph, starts: int = 4) -> tuple[Floats, Floats]:
@@ -237,8 +229,7 @@ def _sample_rates(graph: Graph, starts: int = 4) -> tuple[Floats, Floats]:
     The slowest rate, which the quadrature would miss, is solved for and its direction excluded.
     """
     rate, vector = slowest_mode(graph)
-    n, matrix = graph.n, laplacian(graph)
-    rng = np.random.default_rng(0)
+    n, matrix, rng = graph.n, laplacian(graph), np.random.default_rng(0)
     rates, counts = [np.array([rate])], [np.array([1.0])]
     fixed = np.column_stack([np.full(n, n**-0.5), vector / np.linalg.norm(vector)])
     for _ in range(starts):

@@ -35,12 +35,10 @@ Against = Literal["iterations", "units"]
 class Subject:
     """Data and the statistic that is estimated from them."""
 
-    rows: Data
-    """In the order of the nodes they are placed at."""
+    rows: Data  # in the order of the nodes they are placed at
     statistic: str
     title: str
-    options: Options = field(default_factory=dict)
-    """Options of the statistic."""
+    options: Options = field(default_factory=dict)  # options of the statistic
 
     @property
     def data(self) -> str:
@@ -65,8 +63,7 @@ class Plan:
     scatter: Subject
     auc: Subject
     runs: int
-    seed: int
-    """Seed of the order of rows, of random networks, and of runs."""
+    seed: int  # seed of the order of rows, of random networks, and of runs
 
     @property
     def uses_stand_in(self) -> bool:
@@ -113,12 +110,9 @@ class ErrorHistory(NamedTuple):
     """Errors of a simulation at each of its checkpoints, means over runs."""
 
     iterations: Floats
-    error: Floats
-    """Mean over nodes of the relative error."""
-    spread: Floats
-    """Standard deviation over nodes of the relative error."""
-    units: Floats
-    """Numbers sent so far."""
+    error: Floats  # mean over nodes of the relative error
+    spread: Floats  # standard deviation over nodes of the relative error
+    units: Floats  # numbers sent so far
 
     def against(self, axis: Against) -> Floats:
         """Return the checkpoints as iterations or as numbers sent."""
@@ -162,10 +156,8 @@ def histories_by_graph(
 class Advantage(NamedTuple):
     """Comparison of two histories from `FIRST_COMPARED` on."""
 
-    share: float
-    """Share of the checkpoints at which the first is lower."""
-    factor: float
-    """Factor by which it is lower, as a geometric mean."""
+    share: float  # share of the checkpoints at which the first is lower
+    factor: float  # factor by which it is lower, as a geometric mean
 
 
 def advantage(ours: Floats, theirs: Floats) -> Advantage:
@@ -188,11 +180,9 @@ class Claim(NamedTuple):
 class Findings:
     """Results of an experiment."""
 
-    numbers: Mapping[str, Any]
-    """Values that JSON can store."""
+    numbers: Mapping[str, Any]  # values that JSON can store
     claims: Sequence[Claim]
-    table: Sequence[Sequence[str]]
-    """Rows of text, the first the heading."""
+    table: Sequence[Sequence[str]]  # rows of text, the first the heading
 
 
 class Experiment(NamedTuple):
@@ -201,8 +191,7 @@ class Experiment(NamedTuple):
     title: str
     jobs: Callable[[Plan], list[Job]]
     evaluate: Callable[[Plan, HistoryOf], Findings]
-    draw: Callable[[Plan, HistoryOf, Findings], Any] | None = None
-    """Returns a matplotlib figure."""
+    draw: Callable[[Plan, HistoryOf, Findings], Any] | None = None  # returns a matplotlib figure
 
 
 class CompletedExperiment(NamedTuple):
@@ -212,10 +201,8 @@ class CompletedExperiment(NamedTuple):
     title: str
     findings: Findings
     seconds: float
-    iterations: int
-    """Iterations of all runs of its simulations."""
-    files: list[str]
-    """Figures in the folder of results."""
+    iterations: int  # iterations of all runs of its simulations
+    files: list[str]  # figures in the folder of results
 
 
 def range_text(values: Sequence[float], form: str = ".2f") -> str:
