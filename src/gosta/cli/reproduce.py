@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,6 +46,7 @@ def reproduce(
     """
     from gosta.experiments.paper import reproduce as paper
     from gosta.experiments.paper.report import describe_data, write
+    from gosta.experiments.sweep import sweep
 
     names = paper.select(parts or [])
     plan = paper.make_plan(runs, seed, data)
@@ -57,7 +59,7 @@ def reproduce(
     print(f"data: {describe_data(plan)}\n", flush=True)
     done = []
     try:
-        for part in paper.reproduce(plan, names, folder, paper.Resources(**vars(cluster))):
+        for part in paper.reproduce(plan, names, folder, partial(sweep, **vars(cluster))):
             done.append(part)
             print(_text(part), flush=True)
     except KeyboardInterrupt:

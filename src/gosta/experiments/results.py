@@ -28,20 +28,13 @@ if TYPE_CHECKING:
 class JobResult:
     """Result of a job: at each checkpoint, means over the runs. Small, because workers send it.
 
-    Attributes
-    ----------
-    n, edges
-        Of the network.
-    relative
-        Whether errors are relative; they are absolute where the exact value is 0.
-    columns
-        ``iteration``, ``component`` (0, or which of several values), ``error`` and its ``spread`` over nodes, ``units``
-        (numbers sent), ``estimate`` (mean over nodes), ``exact``.
+    The columns are ``iteration``, ``component`` (0, or which of several values), ``error`` and its ``spread`` over
+    nodes, ``units`` (numbers sent), ``estimate`` (mean over nodes), ``exact``.
     """
 
-    n: int
+    n: int  # nodes of the network
     edges: int
-    relative: bool
+    relative: bool  # whether errors are relative; they are absolute where the exact value is 0
     columns: Mapping[str, NDArray[Any]]
 
     @classmethod
@@ -92,9 +85,8 @@ class ResultFolder:
 
     def read(self, job: Job) -> pa.Table | None:
         """Return the rows of a job; None where its file is missing or damaged."""
-        parquet = _pyarrow(".parquet")
         try:
-            rows = parquet.ParquetFile(self.path(job)).read()
+            rows = _pyarrow(".parquet").ParquetFile(self.path(job)).read()
         except (OSError, _pyarrow().ArrowException, ValueError):
             return None
         return rows if rows.schema.equals(schema()) and len(rows) > 0 else None

@@ -29,32 +29,20 @@ LARGEST = 2**53  # integers up to here are exact as floats
 
 @dataclass(frozen=True)
 class Job:
-    """One combination of settings, from which its numbers follow.
-
-    Attributes
-    ----------
-    data, statistic, graph, protocol
-        Names in the study.
-    n
-        Number of rows; None means all.
-    iterations, iterations_per_node
-        At most one of them; without both, 100 a node.
-    content
-        Digests of the user's files: when a file changes, its jobs are run again.
-    """
+    """One combination of settings, from which its numbers follow; data, statistic, graph and protocol are names."""
 
     data: str
     statistic: str
     graph: str
     protocol: str
-    n: int | None
+    n: int | None  # number of rows; None means all
     seed: int
-    iterations: int | None
+    iterations: int | None  # without this and iterations_per_node, 100 a node
     runs: int
     checkpoints: int
     spacing: Spacing
     options: Mapping[str, Any]
-    content: Mapping[str, str]
+    content: Mapping[str, str]  # digests of the user's files: when a file changes, its jobs are run again
     iterations_per_node: int | None = None
     columns: tuple[str, ...] | None = None
     label: str | None = None
@@ -113,6 +101,7 @@ class Key(NamedTuple):
     is_valid: Callable[[Any], bool]
     description: str
     is_list: bool = False  # whether a list of values is allowed, too
+    default: Any = None
 
 
 def _integer(least: int) -> Callable[[Any], bool]:
@@ -123,35 +112,28 @@ def _text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
+def _section(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
 KEYS = {
     "data": Key(_text, "a name from 'gosta datasets' or a file", True),
     "statistic": Key(_text, "a name from 'gosta statistics' or FILE.py:NAME", True),
-    "graph": Key(_text, "a family of graphs or an edge-list file", True),
-    "protocol": Key(_text, "a name from 'gosta protocols'", True),
-    "n": Key(_integer(2), "a whole number of rows, 2 or more", True),
-    "seed": Key(_integer(0), "a whole number, not negative", True),
+    "graph": Key(_text, "a family of graphs or an edge-list file", True, ["watts-strogatz"]),
+    "protocol": Key(_text, "a name from 'gosta protocols'", True, ["tracking"]),
+    "n": Key(_integer(2), "a whole number of rows, 2 or more", True, [None]),
+    "seed": Key(_integer(0), "a whole number, not negative", True, [0]),
     "seeds": Key(_integer(1), "a number of seeds: a whole number, 1 or more"),
     "iterations": Key(_integer(1), "a whole number, 1 or more"),
     "iterations_per_node": Key(_integer(1), "a whole number, 1 or more"),
-    "runs": Key(_integer(1), "a whole number, 1 or more"),
-    "checkpoints": Key(_integer(1), "a whole number, 1 or more"),
-    "spacing": Key(lambda value: value in ("linear", "log"), '"linear" or "log"'),
+    "runs": Key(_integer(1), "a whole number, 1 or more", default=10),
+    "checkpoints": Key(_integer(1), "a whole number, 1 or more", default=100),
+    "spacing": Key(lambda value: value in ("linear", "log"), '"linear" or "log"', default="linear"),
     "columns": Key(_text, "the name of a column", True),
     "label": Key(_text, "the name of a column"),
     "score": Key(_text, "the name of a column"),
-    "drop_missing": Key(lambda value: isinstance(value, bool), "true or false"),
-    "options": Key(lambda value: isinstance(value, dict), "options of the statistics, in a section [options]"),
-}
-DEFAULTS: dict[str, Any] = {
-    "graph": ["watts-strogatz"],
-    "protocol": ["tracking"],
-    "n": [None],
-    "seed": [0],
-    "runs": 10,
-    "checkpoints": 100,
-    "spacing": "linear",
-    "drop_missing": False,
-    "options": {},
+    "drop_missing": Key(lambda value: isinstance(value, bool), "true or false", default=False),
+    "options": Key(_section, "options of the statistics, in a section [options]", default={}),
 }
 EXCLUSIVE = [("iterations", "iterations_per_node"), ("seed", "seeds")]
 AXES = ("data", "statistic", "graph", "protocol", "n", "seed")
@@ -242,7 +224,7 @@ def _validate(path: Path, given: dict[str, Any]) -> dict[str, Any]:
             raise InputError(f"{path}: {name} is missing; give {KEYS[name].description}")
     if "seeds" in given:
         given["seed"] = range(given.pop("seeds"))
-    return DEFAULTS | given
+    return {name: key.default for name, key in KEYS.items()} | given
 
 
 def _toml(value: Any) -> str:

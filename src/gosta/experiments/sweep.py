@@ -25,24 +25,12 @@ Backend = Literal["local", "dask", "ray"]
 
 @dataclass(frozen=True)
 class SweepOutcome:
-    """Outcome of a sweep.
-
-    Attributes
-    ----------
-    results
-        The folder of results.
-    finished_before
-        Number of jobs that had results already.
-    failed
-        Reasons why jobs have no result, by the job's key.
-    interrupted
-        Whether Ctrl-C ended the sweep.
-    """
+    """Outcome of a sweep."""
 
     results: ResultFolder
-    finished_before: int
-    failed: Mapping[str, str]
-    interrupted: bool
+    finished_before: int  # number of jobs that had results already
+    failed: Mapping[str, str]  # reasons why jobs have no result, by the job's key
+    interrupted: bool  # whether Ctrl-C ended the sweep
 
 
 def sweep(
@@ -138,18 +126,9 @@ def run_job(job: Job, inputs: JobInputs, threads: int, version: str) -> JobResul
             if job.iterations_per_node is not None:
                 nodes = len(statistics.find(inputs.statistic).encode_rows(data, job.options))
                 iterations = job.iterations_per_node * nodes
-            trace = simulate(
-                data,
-                inputs.statistic,
-                graph=inputs.graph,
-                protocol=job.protocol,
-                iterations=iterations,
-                runs=job.runs,
-                seed=job.seed,
-                checkpoints=job.checkpoints,
-                spacing=job.spacing,
-                options=job.options,
-            )
+            names = ("protocol", "runs", "seed", "checkpoints", "spacing", "options")
+            settings = {name: getattr(job, name) for name in names}
+            trace = simulate(data, inputs.statistic, graph=inputs.graph, iterations=iterations, **settings)
     except GostaError as error:
         return Failure(str(error))
     except MemoryError:

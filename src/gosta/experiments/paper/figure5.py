@@ -46,9 +46,8 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
         master_ahead.append(bool(len(behind)) and bool(master.units[behind[0]] < EARLY * master.units[-1]))
         last = int(behind[-1]) + 1 if len(behind) else 0
         caught_up.append(float(master.units[last]) if last < len(error) else float("inf"))
-        table.append(
-            [model.GRAPHS[graph], ours.final(), f"{caught_up[-1]:,.0f}" if caught_up[-1] < np.inf else "never"]
-        )
+        after = f"{caught_up[-1]:,.0f}" if caught_up[-1] < np.inf else "never"
+        table.append([model.GRAPHS[graph], ours.final(), after])
         numbers[graph] = {"gosta-async": ours.as_json()}
     table.append(["master-node", master.final(), ""])
     when = ", ".join(f"{units / 1e6:.2f} million" if units < np.inf else "never" for units in caught_up)

@@ -47,24 +47,15 @@ def _histories(plan: Plan, history_of: HistoryOf) -> model.ByGraph:
 def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     """Compare the numbers sent until the error is 1 %."""
     histories = _histories(plan, history_of)
-    sent = {
-        graph: {name: each.first_below(ERROR, "units") for name, each in histories[graph].items()}
-        for graph in model.GRAPHS
-    }
+    sent = {g: {name: each.first_below(ERROR, "units") for name, each in by.items()} for g, by in histories.items()}
     table = [[f"numbers sent to {percent(ERROR)} error", *model.GRAPHS.values()]]
     for name in PROTOCOLS:
         cells = [_cell(histories[graph][name], sent[graph][name]) for graph in model.GRAPHS]
         table.append([drawing.NAMES[name], *cells])
-    numbers: dict[str, Any] = {
-        graph: {name: each.as_json() for name, each in histories[graph].items()} for graph in model.GRAPHS
-    }
-    numbers["sent"] = {g: {name: None if isnan(at) else at for name, at in sent[g].items()} for g in model.GRAPHS}
-    claims = [
-        _fewer_exchanges(histories),
-        _never_worse(histories, len(plan.scatter.rows)),
-        _first_for_numbers_sent(histories, sent),
-    ]
-    return Findings(numbers, claims, table)
+    numbers: dict[str, Any] = {g: {name: each.as_json() for name, each in by.items()} for g, by in histories.items()}
+    numbers["sent"] = {g: {name: None if isnan(at) else at for name, at in by.items()} for g, by in sent.items()}
+    late = _never_worse(histories, len(plan.scatter.rows))
+    return Findings(numbers, [_fewer_exchanges(histories), late, _first_for_numbers_sent(histories, sent)], table)
 
 
 def _cell(history: model.ErrorHistory, at: float) -> str:

@@ -15,16 +15,10 @@ from gosta.runtime.files import write_atomically
 def write(
     plan: Plan, completed: Sequence[CompletedExperiment], order: Sequence[str], numpy_seconds: float, folder: Path
 ) -> None:
-    """Write results.md and results.json into the folder.
+    """Write results.md and results.json into the folder, with experiments in the order of their names.
 
-    Experiments of the same plan that are in results.json already are kept.
-
-    Parameters
-    ----------
-    order
-        Names of all experiments.
-    numpy_seconds
-        Seconds that an iteration takes in numpy, for comparison.
+    Experiments of the same plan that are in results.json already are kept. `numpy_seconds` is the time of an iteration
+    in numpy, for comparison.
     """
     settings = {
         "gosta": gosta.__version__,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,41 +16,20 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, unknown
 from gosta.experiments.paper import figure2, figure3a, figure3b, figure4, figure5, figure6, table1
 from gosta.experiments.paper.drawing import STYLE
-from gosta.experiments.paper.model import (
-    CompletedExperiment,
-    ErrorHistory,
-    Experiment,
-    Findings,
-    HistoryOf,
-    Plan,
-    Subject,
-)
+from gosta.experiments.paper.model import CompletedExperiment, ErrorHistory, HistoryOf, Plan, Subject
 from gosta.experiments.study import LARGEST, Job, Study
-from gosta.experiments.sweep import Backend, sweep
+from gosta.experiments.sweep import SweepOutcome, sweep
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
 from gosta.views import plots
 
-EXPERIMENTS = {
-    "table1": table1.EXPERIMENT,
-    "figure2": figure2.EXPERIMENT,
-    "figure3a": figure3a.EXPERIMENT,
-    "figure3b": figure3b.EXPERIMENT,
-    "figure4": figure4.EXPERIMENT,
-    "figure5": figure5.EXPERIMENT,
-    "figure6": figure6.EXPERIMENT,
-}
+PARTS = (table1, figure2, figure3a, figure3b, figure4, figure5, figure6)
+EXPERIMENTS = {part.__name__.rpartition(".")[2]: part.EXPERIMENT for part in PARTS}
 DATA_OF_THE_PAPER = ("wine-quality-red", "svmguide3")
 TITLES = {"wine-quality-red": "Wine Quality", "svmguide3": "SVMguide3"}
 TIMED_ITERATIONS = 200  # of the loop in numpy
 
-
-class Resources(NamedTuple):
-    """Backend that runs the simulations; see `gosta.experiments.sweep.sweep`."""
-
-    backend: Backend = "local"
-    scheduler: str | None = None
-    workers: int | None = None
+Sweep = Callable[[Study, Path], SweepOutcome]
 
 
 def make_plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
@@ -94,26 +72,31 @@ def select(names: Sequence[str]) -> list[str]:
     return [name for name in EXPERIMENTS if not names or name in names]
 
 
-def reproduce(plan: Plan, names: Sequence[str], folder: Path, resources: Resources) -> Iterator[CompletedExperiment]:
+def reproduce(plan: Plan, names: Sequence[str], folder: Path, run: Sweep = sweep) -> Iterator[CompletedExperiment]:
     """Run experiments one after the other; simulations whose results are in the folder are not run again."""
     for name in names:
         start = time.perf_counter()
         experiment = EXPERIMENTS[name]
         jobs = list({job.key: job for job in experiment.jobs(plan)}.values())
-        history_of = _run_jobs(plan, jobs, folder / "runs", resources)
+        history_of = _run_jobs(plan, jobs, folder / "runs", run)
         findings = experiment.evaluate(plan, history_of)
         text = io.StringIO(newline="")
         csv.writer(text).writerows(findings.table)
         write_atomically(folder / f"{name}.csv", text.getvalue())
-        files = _draw(experiment, plan, history_of, findings, folder, name)
+        files = [f"{name}.png", f"{name}.svg"] if experiment.draw else []
+        if experiment.draw:
+            with require("matplotlib", "plot", "drawing plots").rc_context(STYLE):
+                figure = experiment.draw(plan, history_of, findings)
+                for file in files:
+                    plots.save(figure, folder / file)
         iterations = sum(job.runs * (job.iterations or 0) for job in jobs)
         seconds = time.perf_counter() - start
         yield CompletedExperiment(name, experiment.title, findings, seconds, iterations, files)
 
 
-def _run_jobs(plan: Plan, jobs: list[Job], folder: Path, resources: Resources) -> HistoryOf:
+def _run_jobs(plan: Plan, jobs: list[Job], folder: Path, run: Sweep) -> HistoryOf:
     """Run the jobs that have no results in the folder yet; return a function that reads the results of a job."""
-    outcome = sweep(Study(folder, jobs, plan.loaded), folder, **resources._asdict())
+    outcome = run(Study(folder, jobs, plan.loaded), folder)
     if outcome.interrupted:
         raise KeyboardInterrupt
     for job in jobs:
@@ -130,24 +113,10 @@ def _run_jobs(plan: Plan, jobs: list[Job], folder: Path, resources: Resources) -
     return history_of
 
 
-def _draw(
-    experiment: Experiment, plan: Plan, history_of: HistoryOf, findings: Findings, folder: Path, name: str
-) -> list[str]:
-    if experiment.draw is None:
-        return []
-    with require("matplotlib", "plot", "drawing plots").rc_context(STYLE):
-        figure = experiment.draw(plan, history_of, findings)
-        files = [f"{name}.png", f"{name}.svg"]
-        for file in files:
-            plots.save(figure, folder / file)
-    return files
-
-
 def numpy_seconds_per_iteration(plan: Plan) -> float:
     """Time an iteration of GoSta-sync with numpy when all nodes are updated, as the paper's pseudo-code does."""
     x = plan.scatter.x
-    points, cell, rng = x[:, :-1], x[:, -1], np.random.default_rng(0)
-    n = len(x)
+    n, points, cell, rng = len(x), x[:, :-1], x[:, -1], np.random.default_rng(0)
     visitor, estimate = np.arange(n), np.zeros(n)
     edges = rng.integers(n, size=(TIMED_ITERATIONS, 2))
     start = time.perf_counter()
