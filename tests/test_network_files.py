@@ -16,8 +16,7 @@ from gosta.net.config import (
     Task,
     read_network,
     read_node,
-    write_network,
-    write_node,
+    write,
 )
 
 TASK = Task(
@@ -36,10 +35,10 @@ CONFIG = NodeConfig(
 
 
 def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
-    write_node(tmp_path / "node.toml", CONFIG)
+    write(tmp_path / "node.toml", CONFIG)
     assert read_node(tmp_path / "node.toml") == CONFIG
     network = NetworkConfig(TASK, "cycle", {"a": "h:1", "b": "h:3"}, (("a", "b"),), 7)
-    write_network(tmp_path / "network.toml", network)
+    write(tmp_path / "network.toml", network)
     assert read_network(tmp_path / "network.toml") == network
     assert sorted(p.name for p in tmp_path.iterdir()) == ["network.toml", "node.toml"]
     assert (tmp_path / "node.toml").read_text().startswith("# A node")
@@ -91,7 +90,7 @@ def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
 )
 def test_errors_in_a_file_are_reported_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "node.toml"
-    write_node(path, CONFIG)
+    write(path, CONFIG)
     head, _, rest = path.read_text().partition("[network]\n")
     assert old in rest
     path.write_text(f"{head}[network]\n{rest.replace(old, new, 1)}")
@@ -121,20 +120,20 @@ def test_files_that_are_not_node_files(tmp_path: Path) -> None:
 def test_edges_must_join_two_nodes(tmp_path: Path) -> None:
     path = tmp_path / "network.toml"
     for edge, message in ((("a", "c"), "'c', which is not among the nodes"), (("a", "a"), "'a' to itself")):
-        write_network(path, NetworkConfig(TASK, "g", {"a": "h:1", "b": "h:2"}, (edge,)))
+        write(path, NetworkConfig(TASK, "g", {"a": "h:1", "b": "h:2"}, (edge,)))
         with pytest.raises(InputError, match=message):
             read_network(path)
 
 
 def test_a_full_disk_leaves_the_old_file_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "node.toml"
-    write_node(path, CONFIG)
+    write(path, CONFIG)
 
     def full(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match="No space left"):
-        write_node(path, NodeConfig(TASK, CONFIG.node, {}))
+        write(path, NodeConfig(TASK, CONFIG.node, {}))
     assert read_node(path) == CONFIG
     assert list(tmp_path.iterdir()) == [path]

@@ -392,7 +392,9 @@ def test_an_intermediate_authority_is_accepted(tmp_path: Path) -> None:
 
 def test_tls_contexts_are_strict(tmp_path: Path) -> None:
     authority = certificates.make_authority(NETWORK)
-    for context in tls.make_contexts(write(tmp_path, authority, issue(authority, "a"))):
+    files = write(tmp_path, authority, issue(authority, "a"))
+    for protocol in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT):
+        context = tls.make_context(files, protocol)
         assert context.minimum_version == ssl.TLSVersion.TLSv1_3
         assert context.verify_mode == ssl.CERT_REQUIRED
         assert context.check_hostname == (context.protocol == ssl.PROTOCOL_TLS_CLIENT)

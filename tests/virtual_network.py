@@ -186,9 +186,13 @@ class VirtualNetwork:
     def source(self, name: str) -> Source:
         return Source(name, self.task, self.parts[name], self.neighbours[name], HERE)
 
-    def identity(self, name: str) -> Identity:
+    def restore_peer(self, name: str) -> Peer:
+        """Restore a node's state from its journal."""
         incarnation = self.journals[name].incarnation(name, self.incarnations[name])
-        return Identity(name, self.task.id, self.fingerprint, incarnation)
+        identity = Identity(name, self.task.id, self.fingerprint, incarnation)
+        peer = Peer(identity, self.source(name), self.neighbours[name], self.task.confidence_level)
+        peer.restore(*self.journals[name].load())
+        return peer
 
     def start(self, name: str) -> None:
         """Start a node from its journal."""
@@ -198,8 +202,8 @@ class VirtualNetwork:
         config = NodeConfig(self.task, settings, self.neighbours[name])
         life, rng = NodeLife(self, name), Random(f"{self.rng.random()} {name}")
         self.lives[name] = life
-        journal, identity, source = self.journals[name], self.identity(name), self.source(name)
-        life.node = node = Node(config, identity, source, journal, life, rng, lambda event, **fields: None)
+        peer = self.restore_peer(name)
+        life.node = node = Node(config, peer, self.journals[name], life, rng, lambda event, **fields: None)
         self.transports[name] = FaultyTransport(
             name, life, self.clock, self._apply_faults, lambda handler: self.memory.attach(name, handler)
         )
@@ -268,13 +272,8 @@ class VirtualNetwork:
     @property
     def peers(self) -> dict[str, Peer]:
         """The peers of all nodes; those of stopped nodes are restored from their journals."""
-        found = {name: node.peer for name, node in self.nodes.items()}
-        for name in self.names:
-            if name not in found:
-                peer = Peer(self.identity(name), self.source(name), self.neighbours[name], self.task.confidence_level)
-                peer.restore(*self.journals[name].load())
-                found[name] = peer
-        return {name: found[name] for name in self.names}
+        nodes = self.nodes
+        return {name: nodes[name].peer if name in nodes else self.restore_peer(name) for name in self.names}
 
     def check(self) -> None:
         """Check that every visitor exists once, and that both sides have the same exchanges."""

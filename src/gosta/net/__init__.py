@@ -2,7 +2,7 @@
 
 Imports go in one direction, enforced by tests/test_house.py; each folder may import those before it:
 
-names, addresses, limits, config: names of nodes, host:port, bounds on numbers, node.toml and network.toml.
+addresses, limits, config: names and addresses of nodes, bounds on numbers, node.toml and network.toml.
 transport: carries whole messages between neighbours: TCP with TLS, memory, and faults over either.
 protocol: messages, records and `Peer`, the state machine of one node; no socket, no clock, no file.
 storage: the journal, an SQLite file of records.

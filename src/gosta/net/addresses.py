@@ -1,4 +1,4 @@
-"""Network addresses, written host:port."""
+"""Names and addresses of nodes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,20 @@ import socket
 from typing import NamedTuple
 
 from gosta.errors import InputError
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")  # a label of a DNS name, for certificates
+NAME_RULE = "at most 63 letters a-z, digits, '-' and '_', a letter or digit first and last"
+
+
+def certificate_name(name: str, network: str) -> str:
+    """Return the DNS name in a node's certificate; it includes the network, since an authority can serve several.
+
+    >>> certificate_name("node-3", "0123456789abcdef")
+    'node-3.0123456789abcdef'
+    """
+    if not (NAME_PATTERN.fullmatch(name) and NAME_PATTERN.fullmatch(network)):
+        raise InputError(f"name {name!r} of a node of network {network!r} must have {NAME_RULE}")
+    return f"{name}.{network}"
 
 
 class Address(NamedTuple):
@@ -56,10 +70,8 @@ def listen(address: str, setting: str) -> socket.socket:
         both = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
         listener = socket.create_server(place[:2], family=family, backlog=128, dualstack_ipv6=both)
     except OSError as error:
-        raise InputError(
-            f"{setting} = {address!r} in node.toml: cannot listen there ({error.strerror}); "
-            "give an address of this machine and a free port"
-        ) from None
+        why = f"cannot listen there ({error.strerror}); give an address of this machine and a free port"
+        raise InputError(f"{setting} = {address!r} in node.toml: {why}") from None
     listener.setblocking(False)
     return listener
 

@@ -7,15 +7,14 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
 from gosta.errors import InputError
-from gosta.net.addresses import parse
-from gosta.net.names import NAME_PATTERN, NAME_RULE
+from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse
 from gosta.runtime.files import write_atomically
 
 NODE_FILE, NETWORK_FILE = "node.toml", "network.toml"
@@ -23,15 +22,14 @@ JOURNAL_FILE, LOCK_FILE, LOG_FILE = "journal.sqlite", "node.lock", "log.jsonl"
 MAX_NODE_FILE_BYTES = 1 << 20  # 10,000 neighbours take a third of it
 MAX_NETWORK_FILE_BYTES = 1 << 26  # a million edges take half of it
 FIX_HINT = "fix the line; 'gosta network init' writes such files"
-RENAMED_KEYS = {  # keys of earlier versions, by section
-    "": {"used": "nodes_created"},
-    "network": {"interval": "confidence_level", "encoded": "encoded_columns"},
-    "node": {
-        "status": "status_page",
-        "rate": "exchanges_per_second",
-        "most": "max_exchanges_per_second",
-        "renew": "epoch_seconds",
-    },
+RENAMED_KEYS = {  # keys of earlier versions
+    "encoded": "encoded_columns",
+    "interval": "confidence_level",
+    "most": "max_exchanges_per_second",
+    "rate": "exchanges_per_second",
+    "renew": "epoch_seconds",
+    "status": "status_page",
+    "used": "nodes_created",
 }
 
 
@@ -88,46 +86,15 @@ Config = TypeVar("Config", NodeConfig, NetworkConfig)
 
 def read_node(path: Path) -> NodeConfig:
     """Read and validate a node.toml."""
-    config = _read(path, NodeConfig, MAX_NODE_FILE_BYTES)
-    with _naming(path):
-        check_task(config.network)
-        check_node_settings(config.node)
-        for name, address in config.neighbours.items():
-            check_name(name, "neighbours")
-            if name == config.node.name:
-                raise InputError(f"neighbours.{name} is the node itself; remove it")
-            if address:
-                _check_address(f"neighbours.{name}", address)
-    return config
+    return _read(path, NodeConfig, MAX_NODE_FILE_BYTES, _check_node)
 
 
 def read_network(path: Path) -> NetworkConfig:
     """Read and validate a network.toml."""
-    config = _read(path, NetworkConfig, MAX_NETWORK_FILE_BYTES)
-    with _naming(path):
-        check_task(config.network)
-        for name, address in config.nodes.items():
-            check_name(name, "nodes")
-            _check_address(f"nodes.{name}", address)
-        for edge in config.edges:
-            for name in edge:
-                if name not in config.nodes:
-                    raise InputError(f"edges has {name!r}, which is not among the nodes; add it there or remove it")
-            if edge[0] == edge[1]:
-                raise InputError(f"edges joins {edge[0]!r} to itself; remove that edge")
-    return config
+    return _read(path, NetworkConfig, MAX_NETWORK_FILE_BYTES, _check_network)
 
 
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Begin the messages of errors with the file's path."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-
-
-def _read(path: Path, kind: type[Config], max_bytes: int) -> Config:
+def _read(path: Path, kind: type[Config], max_bytes: int, check: Callable[[Config], None]) -> Config:
     try:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
@@ -143,15 +110,14 @@ def _read(path: Path, kind: type[Config], max_bytes: int) -> Config:
         raise InputError(f"cannot read {path}: it is not text in UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"cannot read {path}: {error}; {FIX_HINT}") from None
-    for section, renamed in RENAMED_KEYS.items():
-        keys = values.get(section) if section else values
-        for old in renamed.keys() & (keys.keys() if isinstance(keys, dict) else set()):
-            where = f" in [{section}]" if section else ""
-            raise InputError(f"{path}: key {old!r}{where} is now called {renamed[old]!r}; rename it")
     try:
-        return msgspec.convert(values, kind)
+        config = msgspec.convert(values, kind)
+        check(config)
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: {_explain(str(error), values, kind)}") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return config
 
 
 def _explain(error: str, values: Mapping[str, Any], kind: type) -> str:
@@ -162,6 +128,9 @@ def _explain(error: str, values: Mapping[str, Any], kind: type) -> str:
     section = hints.get(keys[0], kind) if keys else kind
     if "field" in problem and hasattr(section, "__struct_fields__"):  # missing or unknown
         where = f" in [{keys[0]}]" if keys else ""
+        key = problem.split("`")[-2]
+        if key in RENAMED_KEYS:
+            return f"key {key!r}{where} is now called {RENAMED_KEYS[key]!r}; rename it"
         return f"{problem[0].lower()}{problem[1:]}{where}; there are: {', '.join(section.__struct_fields__)}"
     value: Any = values
     for key in keys:
@@ -170,8 +139,7 @@ def _explain(error: str, values: Mapping[str, Any], kind: type) -> str:
     return f"{'.'.join(keys)} = {str(value)[:60]!r}: {problem[0].lower()}{problem[1:]}; {FIX_HINT}"
 
 
-def check_task(task: Task) -> None:
-    """Raise `InputError` for a task that no node could work on."""
+def _check_task(task: Task) -> None:
     from gosta import statistics
     from gosta.statistics import user_file
 
@@ -200,9 +168,10 @@ def check_protocol(name: str) -> None:
         raise InputError(f"protocol = {name!r} is for simulations; nodes of a network run tracking or gosta-async")
 
 
-def check_node_settings(node: NodeSettings) -> None:
-    """Raise `InputError` for settings with which a node could not run."""
-    check_name(node.name, "node.name")
+def _check_node(config: NodeConfig) -> None:
+    node = config.node
+    _check_task(config.network)
+    _check_name(node.name, "node.name")
     _check_address("node.listen", node.listen)
     if node.status_page:
         _check_address("node.status_page", node.status_page)
@@ -214,10 +183,27 @@ def check_node_settings(node: NodeSettings) -> None:
         number = getattr(node, field)
         if not (number >= 0 and math.isfinite(number)):
             raise InputError(f"node.{field} = {number!r} must be a finite number, 0 or more")
+    for name, address in config.neighbours.items():
+        _check_name(name, "neighbours")
+        if name == node.name:
+            raise InputError(f"neighbours.{name} is the node itself; remove it")
+        if address:
+            _check_address(f"neighbours.{name}", address)
 
 
-def check_name(name: str, field: str) -> None:
-    """Raise `InputError` for a text that cannot be the name of a node and of its folder."""
+def _check_network(config: NetworkConfig) -> None:
+    _check_task(config.network)
+    for name, address in config.nodes.items():
+        _check_name(name, "nodes")
+        _check_address(f"nodes.{name}", address)
+    for a, b in config.edges:
+        for name in {a, b} - config.nodes.keys():
+            raise InputError(f"edges has {name!r}, which is not among the nodes; add it there or remove it")
+        if a == b:
+            raise InputError(f"edges joins {a!r} to itself; remove that edge")
+
+
+def _check_name(name: str, field: str) -> None:
     if not NAME_PATTERN.fullmatch(name):
         raise InputError(f"{field} = {name[:80]!r}: a node's name has {NAME_RULE}")
 
@@ -250,14 +236,10 @@ NETWORK_HEADER = """\
 """
 
 
-def write_node(path: Path, config: NodeConfig) -> None:
-    """Write a node.toml atomically."""
-    write_atomically(path, NODE_HEADER + to_toml(msgspec.to_builtins(config)))
-
-
-def write_network(path: Path, config: NetworkConfig) -> None:
-    """Write a network.toml atomically."""
-    write_atomically(path, NETWORK_HEADER + to_toml(msgspec.to_builtins(config)))
+def write(path: Path, config: NodeConfig | NetworkConfig) -> None:
+    """Write a node.toml or network.toml atomically."""
+    header = NODE_HEADER if isinstance(config, NodeConfig) else NETWORK_HEADER
+    write_atomically(path, header + to_toml(msgspec.to_builtins(config)))
 
 
 def to_toml(sections: Mapping[str, Any]) -> str:

@@ -24,7 +24,8 @@ def replay(journals: Journals) -> Replay:
     nodes: dict[str, Estimator] = {}
     for name, peer in journals.peers.items():
         rows = LocalRows(peer.estimator.rows.estimand)
-        nodes[name] = Estimator(name, journals.protocol, rows, first_state(rows, journals.protocol))
+        protocol = peer.estimator.protocol
+        nodes[name] = Estimator(name, protocol, rows, first_state(rows, protocol))
     exchanges = journals.exchanges()
     for one in exchanges:
         exchange(nodes[one.initiator], nodes[one.responder], one.edge_share)

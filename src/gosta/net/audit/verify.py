@@ -19,7 +19,6 @@ from gosta.net.node.stopped import load_peer
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import ExchangeCompleted
 from gosta.net.storage.journal import MAX_KEPT_EXCHANGES
-from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
 from gosta.views import numbers
 
@@ -43,11 +42,6 @@ class Journals(NamedTuple):
         return estimand_of(self.task, np.concatenate(rows), self.folder)
 
     @property
-    def protocol(self) -> Protocol:
-        """The protocol that the nodes run."""
-        return next(iter(self.peers.values())).estimator.protocol
-
-    @property
     def truncated(self) -> list[str]:
         """Nodes whose journals no longer have all exchanges of the epoch."""
         return [name for name, own in self.records.items() if len(own) < self.peers[name].estimator.exchanges]
@@ -55,10 +49,8 @@ class Journals(NamedTuple):
     def exchanges(self) -> list[Exchange]:
         """Return all exchanges of the epoch, in an order that agrees with every journal."""
         if self.truncated:
-            raise NetworkError(
-                f"{self.truncated[0]} no longer has the first exchanges of this epoch: journals keep the last "
-                f"{MAX_KEPT_EXCHANGES:,}"
-            )
+            lost = f"{self.truncated[0]} no longer has the first exchanges of this epoch"
+            raise NetworkError(f"{lost}: journals keep the last {MAX_KEPT_EXCHANGES:,}")
         return consistency.order_exchanges(self.records, self.peers)
 
 
@@ -85,10 +77,8 @@ def load_journals(folder: Path) -> Journals:
         if peers[name].epoch == 0:
             raise NetworkError(f"{name} has not started an epoch: it ended right after its start, see its log.jsonl")
         if peers[name].digest != source.digest:
-            raise NetworkError(
-                f"{name} has other rows, neighbours or settings than in its last epoch: its files changed after it "
-                "stopped; restore them, or run the network again first"
-            )
+            why = "its files changed after it stopped; restore them, or run the network again first"
+            raise NetworkError(f"{name} has other rows, neighbours or settings than in its last epoch: {why}")
     return Journals(network.network, folder / next(iter(peers)), peers, records)
 
 

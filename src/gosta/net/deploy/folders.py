@@ -57,7 +57,7 @@ def create(
     edges = tuple((names[a], names[b]) for a, b in plan.edges)
     network = NetworkConfig(plan.task, plan.graph, dict(zip(names, map(str, places), strict=True)), edges, plan.nodes)
     with _new_folder(folder) as draft:
-        config.write_network(draft / NETWORK_FILE, network)
+        config.write(draft / NETWORK_FILE, network)
         _write_pair(draft / "authority", authority)
         write_atomically(draft / "authority" / "README", AUTHORITY_README)
         for file in plan.shared_files:
@@ -108,12 +108,9 @@ def add(
         _check_data(folder, network, data)
         node = msgspec.structs.replace(node, data=f"data{''.join(data.suffixes[-2:])}")
     new_edges = tuple((other, name) for other in chosen)
-    changed = msgspec.structs.replace(
-        network,
-        nodes={**network.nodes, name: node.listen},
-        edges=(*network.edges, *new_edges),
-        nodes_created=network.nodes_created + 1,
-    )
+    nodes, edges = {**network.nodes, name: node.listen}, (*network.edges, *new_edges)
+    created = network.nodes_created + 1
+    changed = msgspec.structs.replace(network, nodes=nodes, edges=edges, nodes_created=created)
     authority = _read_authority(folder / "authority")
     with _new_folder(folder / name) as draft:
         _write_node(draft, folder, changed, node, authority)
@@ -122,7 +119,7 @@ def add(
             (draft / node.data).chmod(0o600)
         config.read_node(draft / NODE_FILE)
     try:
-        config.write_network(folder / NETWORK_FILE, changed)
+        config.write(folder / NETWORK_FILE, changed)
     except BaseException:
         shutil.rmtree(folder / name)
         raise
@@ -144,7 +141,7 @@ def remove(folder: Path, name: str, delete: bool = False) -> Change:
     new_edges = tuple(pairwise(ends))
     nodes = {n: address for n, address in network.nodes.items() if n != name}
     changed = msgspec.structs.replace(network, nodes=nodes, edges=(*kept, *new_edges))
-    config.write_network(folder / NETWORK_FILE, changed)
+    config.write(folder / NETWORK_FILE, changed)
     remote = _update_neighbours(folder, changed, former)
     if (folder / name).is_dir():
         if delete:
@@ -160,10 +157,7 @@ def _check_known(folder: Path, network: NetworkConfig, name: str) -> None:
 
 
 def certify(folder: Path, names: Sequence[str]) -> list[str]:
-    """Make new keys and certificates for nodes whose folders are here, by default all; nodes use them after a restart.
-
-    Returns the names of these nodes.
-    """
+    """Make new keys and certificates, in use after a restart, for nodes whose folders are here; return their names."""
     network, authority = load_network(folder), _read_authority(folder / "authority")
     for name in names:
         _check_known(folder, network, name)
@@ -185,15 +179,12 @@ def _choose_addresses(nodes: int, hosts: Sequence[str], port: int) -> list[addre
     ports = [port + 2 * k for k in range(nodes)]
     if not 1 <= port <= max(ports) < 65535:
         raise InputError(f"port = {port}: {nodes} nodes need ports up to {max(ports) + 1}; ports go from 1 to 65535")
-    all_hosts = list(hosts) * (nodes // len(hosts))
-    chosen = [addresses.Address(host, p) for host, p in zip(all_hosts, ports, strict=True)]
+    chosen = list(map(addresses.Address, list(hosts) * (nodes // len(hosts)), ports))
     for address in chosen:
         addresses.parse(str(address))
         for p in (address.port, address.port + 1):
             if not _is_free(address.host, p):
-                raise InputError(
-                    f"port {p} of {address.host} is in use or not permitted; choose another first port with --port"
-                )
+                raise InputError(f"port {p} of {address.host} is in use or not permitted; choose another with --port")
     return chosen
 
 
@@ -263,7 +254,7 @@ def _write_node(folder: Path, shared: Path, network: NetworkConfig, node: NodeSe
     write_atomically(folder / "ca.pem", authority.cert)
     for file in _shared_files(network, shared):
         shutil.copyfile(shared / file, folder / file)
-    config.write_node(folder / NODE_FILE, NodeConfig(network.network, node, neighbours_of(network, node.name)))
+    config.write(folder / NODE_FILE, NodeConfig(network.network, node, neighbours_of(network, node.name)))
 
 
 def _update_neighbours(folder: Path, network: NetworkConfig, names: Sequence[str]) -> tuple[str, ...]:
@@ -273,7 +264,7 @@ def _update_neighbours(folder: Path, network: NetworkConfig, names: Sequence[str
         path = folder / name / NODE_FILE
         if path.exists():
             node = msgspec.structs.replace(config.read_node(path), neighbours=neighbours_of(network, name))
-            config.write_node(path, node)
+            config.write(path, node)
         else:
             remote.append(name)
     return tuple(remote)
@@ -294,19 +285,14 @@ def _shared_files(network: NetworkConfig, folder: Path) -> list[str]:
 def _check_data(folder: Path, network: NetworkConfig, data: Path) -> None:
     """Raise `DataError` for a data file with another number of columns than those of the other nodes."""
     width = read_rows(network.network, data, folder).shape[1]
-    for name in network.nodes:
-        other = folder / name / "data.csv"
-        if other.is_file():
-            expected = read_rows(network.network, other, folder).shape[1]
-            if width != expected:
-                raise DataError(
-                    f"{data} has {width} numbers a row where {other} has {expected}; give it the same columns"
-                )
-            return
+    files = (folder / name / "data.csv" for name in network.nodes)
+    other = next(filter(Path.is_file, files), data)
+    expected = read_rows(network.network, other, folder).shape[1]
+    if width != expected:
+        raise DataError(f"{data} has {width} numbers a row where {other} has {expected}; give it the same columns")
 
 
 def _components(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[set[str]]:
-    """Return the connected components of a graph."""
     component = {name: {name} for name in nodes}
     for a, b in edges:
         if component[a] is not component[b]:

@@ -55,10 +55,8 @@ def for_data(
     goal: Goal, data: Data, graph: str, nodes: int | None, deal: str | None, by: str | None, seed: int
 ) -> Plan:
     """Plan a network whose nodes get the rows of a data set."""
-    check_protocol(goal.protocol)
-    _check_seed(seed)
+    statistic, options = _load_goal(goal, seed)
     nodes = _count_nodes(graph, nodes, seed) if by is None else nodes
-    statistic, options = user_file.load_statistic(goal.statistic), dict(goal.options or {})
     setting = make_setting(goal.protocol, data, statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
     estimand, placement = setting.estimand, setting.placement
     rows.check_values(estimand.x, estimand.data)
@@ -68,16 +66,10 @@ def for_data(
         protocol_for(goal.protocol, statistic, has_interval=True, has_tables=True)
 
     level, no_interval = _choose_level(goal, with_interval)
-    task = Task(
-        id=secrets.token_hex(8),
-        statistic=_in_folder(goal.statistic),
-        protocol=goal.protocol,
-        confidence_level=level,
-        options=estimand.json_options,
-        encoded_columns=estimand.x.shape[1],
-    )
-    node_rows = tuple(placement.split(estimand.x))
-    edges, files = _edges(setting.graph), _own_file(goal.statistic)
+    name, files = _place_statistic(goal.statistic)
+    width = estimand.x.shape[1]
+    task = Task(secrets.token_hex(8), name, goal.protocol, level, estimand.json_options, encoded_columns=width)
+    node_rows, edges = tuple(placement.split(estimand.x)), _edges(setting.graph)
     return Plan(task, setting.graph.name, placement.nodes, edges, node_rows, files, no_interval)
 
 
@@ -93,15 +85,11 @@ def for_sites(
     drop_missing: bool = False,
 ) -> Plan:
     """Plan a network whose sites bring their own data."""
-    check_protocol(goal.protocol)
-    _check_seed(seed)
-    statistic, options = user_file.load_statistic(goal.statistic), dict(goal.options or {})
+    statistic, options = _load_goal(goal, seed)
     statistic.options_by_part(options)
     if len(classes) < 2 and (classes or label is not None or statistic.sample_index is not None):
-        raise InputError(
-            f"{statistic.name} of sites' own data needs the classes of all sites, as one site may lack some: "
-            "--classes benign,malignant"
-        )
+        needs = "needs the classes of all sites, as one site may lack some: --classes benign,malignant"
+        raise InputError(f"{statistic.name} of sites' own data {needs}")
     protocol_for(goal.protocol, statistic, has_interval=False, has_tables=True)
 
     def with_interval(_level: float) -> None:
@@ -112,10 +100,11 @@ def for_sites(
 
     level, no_interval = _choose_level(goal, with_interval)
     network = graphs.load(graph, _count_nodes(graph, nodes, seed), seed)
+    own_name, own_file = _place_statistic(goal.statistic)
     files = {name: Path(v) for name, v in options.items() if isinstance(v, str) and v and Path(v).is_file()}
     task = Task(
         id=secrets.token_hex(8),
-        statistic=_in_folder(goal.statistic),
+        statistic=own_name,
         protocol=goal.protocol,
         confidence_level=level,
         options=options | {name: file.name for name, file in files.items()},
@@ -126,24 +115,22 @@ def for_sites(
         drop_missing=drop_missing,
     )
     _check_encoding(statistic, options, task)
-    shared = (*_own_file(goal.statistic), *files.values())
+    shared = (*own_file, *files.values())
     return Plan(task, network.name, network.n, _edges(network), shared_files=shared, no_interval=no_interval)
 
 
 def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task) -> None:
     """Encode made-up rows where the columns are known, to report now what would fail at every site."""
     names = task.columns or ((task.score,) if task.score is not None else ())
-    if not names or not statistic.kernel.__module__.startswith(
-        "gosta."
-    ):  # a user's own kernel may need special numbers
+    is_own = not statistic.kernel.__module__.startswith("gosta.")  # a user's kernel, which may need special numbers
+    if is_own or not names:
         return
     size, label = 2 * len(names) + 2 * len(task.classes) + 2, task.label or "label"
     columns: dict[str, Any] = {name: (np.arange(size) % (k + 2) == 0).astype(float) for k, name in enumerate(names)}
     if task.classes:
         columns[label] = np.resize(np.array(task.classes, dtype=object), size)
-    data = Data(
-        "a site's data", columns, label if task.classes else None, declared_classes=task.classes, is_partial=True
-    )
+    name = label if task.classes else None
+    data = Data("a site's data", columns, name, declared_classes=task.classes, is_partial=True)
     data = data.select(task.columns or None, None, task.score)
     rows.check_row_independence(statistic, data, options, statistic.encode_rows(data, options))
 
@@ -161,9 +148,12 @@ def _choose_level(goal: Goal, check: Callable[[float], None]) -> tuple[float | N
     return goal.confidence_level, ""
 
 
-def _check_seed(seed: int) -> None:
+def _load_goal(goal: Goal, seed: int) -> tuple[Statistic, dict[str, Any]]:
+    """Return the statistic and its options, after a check of protocol and seed."""
+    check_protocol(goal.protocol)
     if seed < 0:
         raise InputError(f"seed = {seed} must be a whole number, 0 or more")
+    return user_file.load_statistic(goal.statistic), dict(goal.options or {})
 
 
 def _count_nodes(graph: str, nodes: int | None, seed: int) -> int:
@@ -174,7 +164,7 @@ def _count_nodes(graph: str, nodes: int | None, seed: int) -> int:
 def _edges(graph: Graph) -> tuple[tuple[int, int], ...]:
     if graph.weights is not None:
         raise InputError(
-            f"graph = {graph.name!r} has weights; nodes choose all neighbours equally often, so leave the weights out"
+            f"graph = {graph.name!r} has weights; nodes choose all neighbours equally often: leave them out"
         )
     if graph.m > MAX_EDGES:
         raise InputError(f"graph = {graph.name!r} has {graph.m:,} edges; a network has at most {MAX_EDGES:,}")
@@ -183,12 +173,7 @@ def _edges(graph: Graph) -> tuple[tuple[int, int], ...]:
     return tuple((a, b) for a, b in graph.edges.tolist())
 
 
-def _own_file(statistic: str) -> tuple[Path, ...]:
+def _place_statistic(statistic: str) -> tuple[str, tuple[Path, ...]]:
+    """Return the statistic's name in node.toml, and the file to copy into the nodes' folders if it is a user's own."""
     parts = user_file.split_reference(statistic)
-    return () if parts is None else (parts[0],)
-
-
-def _in_folder(statistic: str) -> str:
-    """Return the name of the statistic in node.toml: its file is in the node's folder."""
-    parts = user_file.split_reference(statistic)
-    return statistic if parts is None else f"{parts[0].name}:{parts[1]}"
+    return (statistic, ()) if parts is None else (f"{parts[0].name}:{parts[1]}", (parts[0],))

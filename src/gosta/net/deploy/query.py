@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import math
 from collections.abc import Sequence
@@ -34,19 +35,17 @@ class View(NamedTuple):
     status: Status | None  # from the last query that was answered, or from the journal
 
 
-def query_status(config: NodeConfig, timeout_seconds: float = TIMEOUT_SECONDS) -> Status | None:
+def query_status(config: NodeConfig) -> Status | None:
     """Return a node's status from its status page; None if nothing answers there, or another program does."""
     if not config.node.status_page:
         return None
     try:
         host, port = parse(config.node.status_page)
-        connection = http.client.HTTPConnection(LOOPBACK.get(host, host), port, timeout=timeout_seconds)
-        try:
+        connection = http.client.HTTPConnection(LOOPBACK.get(host, host), port, timeout=TIMEOUT_SECONDS)
+        with contextlib.closing(connection):
             connection.request("GET", "/status")
             found = msgspec.json.decode(connection.getresponse().read(MAX_RESPONSE_BYTES), type=Status)
-            return found if (found.network, found.node) == (config.network.id, config.node.name) else None
-        finally:
-            connection.close()
+        return found if (found.network, found.node) == (config.network.id, config.node.name) else None
     except (OSError, http.client.HTTPException, msgspec.DecodeError, InputError):
         return None
 
@@ -85,10 +84,7 @@ def _status_from_journal(folder: Path) -> Status:
 
 
 def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None:
-    """Return the mean of the nodes' estimates and the largest relative distance of one of them from it.
-
-    None if a node has no estimate, or estimates differ in length.
-    """
+    """Return the mean of the nodes' estimates and the largest relative distance from it; None if one has no estimate."""
     estimates = [status.estimate for status in statuses if status.estimate]
     if not estimates or len(estimates) < len(statuses) or len(set(map(len, estimates))) > 1:
         return None
@@ -100,7 +96,5 @@ def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None
 def all_within(statuses: Sequence[Status], error: float) -> bool:
     """Return whether every node has an estimate of the latest epoch with at most this expected error."""
     epoch = max((status.epoch for status in statuses), default=0)
-    return all(
-        status.expected_error is not None and status.expected_error <= error and status.estimate_epoch == epoch
-        for status in statuses
-    )
+    errors = [status.expected_error for status in statuses if status.estimate_epoch == epoch]
+    return len(errors) == len(statuses) and all(expected is not None and expected <= error for expected in errors)

@@ -6,13 +6,13 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 
 from gosta.errors import InputError, NetworkError
 from gosta.net.config import LOG_FILE, NETWORK_FILE, NODE_FILE, NodeConfig, read_node
@@ -44,7 +44,7 @@ class NodeProcess:
 
     def __init__(self, folder: Path, command: Command) -> None:
         self.folder, self.name, self.command = folder, folder.name, command
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Popen[bytes] | None = None
         self.restarts, self.early_ends = -1, 0
         self.started_at = self.queried_at = self.restart_at = 0.0
         self.config: NodeConfig | None = None
@@ -67,12 +67,10 @@ class NodeProcess:
             self.query = None
 
     def update(self, status: Status | None) -> None:
-        """Store the result of a query."""
         self.has_answered = status is not None
         self.status = status or self.status
 
     def view(self) -> View:
-        """Return the node's state and last status."""
         if self.process is None:
             state = "stopped" if self.is_done else "restarting soon"
         elif self.has_answered and self.status is not None:
@@ -83,26 +81,24 @@ class NodeProcess:
             state = "starting" if time.monotonic() - self.started_at < EARLY_SECONDS else "no answer"
         return View(self.name, state, max(self.restarts, 0), self.status)
 
-    def last_log_message(self) -> str:
-        """Return the message in the last line of the node's log."""
+    def _last_log_message(self) -> str:
+        """Return the reason in the last line of the node's log, or the line itself."""
+        lines: list[str] = []
         with contextlib.suppress(OSError), (self.folder / LOG_FILE).open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
-            lines = [line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-            return _log_message(lines[-1]) if lines else "none"
-        return "none"
+            lines = log.read().decode(errors="replace").strip().splitlines()
+        line = lines[-1] if lines else "none"
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            line = str(json.loads(line)["reason"])
+        return line[-300:]
 
     def _start(self, now: float) -> None:
         self.started_at, self.restarts = now, self.restarts + 1
         try:
             self.config = read_node(self.folder / NODE_FILE)
-            with (self.folder / LOG_FILE).open("ab") as log:
-                self.process = subprocess.Popen(
-                    self.command(self.folder),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,  # Ctrl-C reaches the supervisor only, which stops the nodes
-                )
+            command = self.command(self.folder)
+            with (self.folder / LOG_FILE).open("ab") as log:  # a new session: Ctrl-C reaches the supervisor only
+                self.process = Popen(command, stdin=DEVNULL, stdout=log, stderr=log, start_new_session=True)
         except OSError as error:
             raise NetworkError(f"cannot start {self.name}: {error.strerror or error}") from None
 
@@ -113,10 +109,8 @@ class NodeProcess:
             return
         self.early_ends = self.early_ends + 1 if now - self.started_at < EARLY_SECONDS else 1
         if self.early_ends >= MAX_EARLY_ENDS:
-            raise NetworkError(
-                f"{self.name} ended {MAX_EARLY_ENDS} times right after its start; its last message: "
-                f"{self.last_log_message()} (see {self.folder / LOG_FILE})"
-            )
+            last = f"its last message: {self._last_log_message()} (see {self.folder / LOG_FILE})"
+            raise NetworkError(f"{self.name} ended {MAX_EARLY_ENDS} times right after its start; {last}")
         first, longest = RESTART_SECONDS
         self.restart_at = now + min(longest, first * 2 ** (self.early_ends - 1))
 
@@ -146,14 +140,12 @@ class Supervisor:
     def _follow(self, names: Sequence[str], modified: int) -> None:
         ready = [name for name in names if name in self.nodes or _data_file(self.folder / name).is_file()]
         leaving = [name for name in self.nodes if name not in names and self.nodes[name].process is not None]
-        self.nodes = {
-            name: self.nodes.get(name) or NodeProcess(self.folder / name, self.command) for name in (*ready, *leaving)
-        }
+        new = {name: NodeProcess(self.folder / name, self.command) for name in ready if name not in self.nodes}
+        self.nodes = {name: new.get(name) or self.nodes[name] for name in (*ready, *leaving)}
         if not leaving and len(ready) == len(names):
             self._applied = modified
 
     def views(self) -> list[View]:
-        """Return all nodes' states and last statuses."""
         return [node.view() for node in self.nodes.values()]
 
     def is_finished(self, until: float | None) -> bool:
@@ -185,11 +177,7 @@ class Supervisor:
 
 
 def up(
-    folder: Path,
-    show: Show,
-    seconds: float | None = None,
-    until: float | None = None,
-    command: Command | None = None,
+    folder: Path, show: Show, seconds: float | None = None, until: float | None = None, command: Command | None = None
 ) -> list[View]:
     """Run all nodes of a network until Ctrl-C, for some seconds, or until all expect at most the error `until`.
 
@@ -233,13 +221,6 @@ def down(folder: Path) -> list[str]:
     return stopped
 
 
-def _log_message(line: str) -> str:
-    """Return the reason in a log line, or the line itself."""
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(line)["reason"])[-300:]
-    return line[-300:]
-
-
 @contextlib.contextmanager
 def _stop_signals() -> Iterator[threading.Event]:
     """Yield an event that is set by SIGINT, SIGTERM and SIGHUP."""
@@ -254,7 +235,6 @@ def _stop_signals() -> Iterator[threading.Event]:
 
 
 def _local_nodes(folder: Path) -> list[str]:
-    """Return the names of the nodes whose folders are on this machine."""
     names = [name for name in load_network(folder).nodes if (folder / name / NODE_FILE).exists()]
     if not names:
         raise NetworkError(f"{folder} has no node's folder: are they all at their sites?")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -18,23 +18,41 @@ class StatusCollector(Collector):
     def __init__(self, status: Callable[[], Status]) -> None:
         self._status = status
 
+    def describe(self) -> list[Metric]:
+        """Return nothing, so that registering the collector does not need a status."""
+        return []
+
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics; called at each scrape."""
         now = self._status()
         up = GaugeMetricFamily("gosta_up", "1 unless the node has stopped", labels=["node", "network", "statistic"])
         up.add_metric([now.node, now.network, now.statistic], float(now.state != "stopped"))
         yield up
-        estimate = GaugeMetricFamily("gosta_estimate", "The estimate, number by number", labels=["part"])
-        for part, value in enumerate(now.estimate or ()):
-            estimate.add_metric([str(part)], value)
-        yield estimate
+        parts = {str(part): value for part, value in enumerate(now.estimate or ())}
+        yield _family(GaugeMetricFamily, "gosta_estimate", "The estimate, number by number", "part", parts)
         yield from _numbers(now)
-        yield from _neighbours(now)
-        yield from _counters(now.counters)
+        connected = {neighbour.name: neighbour.connected for neighbour in now.neighbours}
+        yield _family(GaugeMetricFamily, "gosta_neighbour_connected", "1 while connected", "neighbour", connected)
+        exchanges, text = (
+            {neighbour.name: neighbour.exchanges for neighbour in now.neighbours},
+            "Exchanges in this epoch",
+        )
+        yield _family(CounterMetricFamily, "gosta_neighbour_exchanges", text, "neighbour", exchanges)
+        rejected = {k.removeprefix(REJECTED): v for k, v in now.counters.items() if k.startswith(REJECTED)}
+        events = {name: count for name, count in now.counters.items() if not name.startswith(REJECTED)}
+        yield _family(CounterMetricFamily, "gosta_events", "Events since the node started", "event", events)
+        text = "Connections and messages rejected since the node started"
+        yield _family(CounterMetricFamily, "gosta_rejected", text, "reason", rejected)
 
-    def describe(self) -> list[Metric]:
-        """Return nothing, so that registering the collector does not need a status."""
-        return []
+
+Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
+
+
+def _family(kind: Family, name: str, text: str, label: str, samples: Mapping[str, float]) -> Metric:
+    family = kind(name, text, labels=[label])
+    for value, number in samples.items():
+        family.add_metric([value], number)
+    return family
 
 
 def _numbers(now: Status) -> Iterator[Metric]:
@@ -51,27 +69,3 @@ def _numbers(now: Status) -> Iterator[Metric]:
         if value is not None:
             yield GaugeMetricFamily(name, text, value=value)
     yield CounterMetricFamily("gosta_exchanges", "Exchanges in this epoch", value=now.exchanges)
-
-
-def _neighbours(now: Status) -> Iterator[Metric]:
-    connected = GaugeMetricFamily("gosta_neighbour_connected", "1 while connected", labels=["neighbour"])
-    exchanges = CounterMetricFamily("gosta_neighbour_exchanges", "Exchanges in this epoch", labels=["neighbour"])
-    for neighbour in now.neighbours:
-        connected.add_metric([neighbour.name], float(neighbour.connected))
-        exchanges.add_metric([neighbour.name], neighbour.exchanges)
-    yield connected
-    yield exchanges
-
-
-def _counters(counters: dict[str, int]) -> Iterator[Metric]:
-    events = CounterMetricFamily("gosta_events", "Events since the node started", labels=["event"])
-    rejected = CounterMetricFamily(
-        "gosta_rejected", "Connections and messages rejected since the node started", labels=["reason"]
-    )
-    for name, count in counters.items():
-        if name.startswith(REJECTED):
-            rejected.add_metric([name.removeprefix(REJECTED)], count)
-        else:
-            events.add_metric([name], count)
-    yield events
-    yield rejected

@@ -12,10 +12,9 @@ import msgspec
 
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig
-from gosta.net.node.source import Source
 from gosta.net.node.status import Neighbour, PendingOffer, Status, difference, make_status
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.peer import Identity, Peer, Step
+from gosta.net.protocol.peer import EpochSource, Peer, Step
 from gosta.net.protocol.records import EpochStarted, ExchangeCompleted
 from gosta.net.protocol.report import value_of
 from gosta.net.storage.journal import Journal
@@ -43,20 +42,8 @@ def backoff(first: float, longest: float, attempts: int, random: float) -> float
 class Node:
     """One node of a network, and the handler of its transport."""
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        identity: Identity,
-        source: Source,
-        journal: Journal,
-        loop: Loop,
-        rng: Random,
-        log: Log,
-    ) -> None:
-        self.config, self.source, self.journal, self.loop = config, source, journal, loop
-        self.rng, self.log, self.name = rng, log, identity.name
-        self.peer = Peer(identity, source, config.neighbours, config.network.confidence_level)
-        self.peer.restore(*journal.load())
+    def __init__(self, config: NodeConfig, peer: Peer, journal: Journal, loop: Loop, rng: Random, log: Log) -> None:
+        self.config, self.peer, self.journal, self.loop, self.rng, self.log = config, peer, journal, loop, rng, log
         self.transport: Transport | None = None
         self.links: dict[str, Link] = {}
         self.counters: Counter[str] = Counter()
@@ -81,7 +68,7 @@ class Node:
             self.journal.mark_open(boot_id)
         self._maintain()
         for neighbour in self.config.neighbours:
-            self._schedule(f"dial {neighbour}", self._dial_delay(neighbour), self._dial, neighbour)
+            self._schedule_dial(neighbour)
         self._schedule_next()
 
     def pause(self) -> None:
@@ -100,29 +87,26 @@ class Node:
         self._save_snapshot()
         self.journal.close()
 
-    def change(self, config: NodeConfig, source: Source) -> None:
+    def change(self, config: NodeConfig, source: EpochSource) -> None:
         """Apply changed settings, rows or neighbours."""
         removed = set(self.config.neighbours) - set(config.neighbours)
         added = set(config.neighbours) - set(self.config.neighbours)
-        self.config, self.source = config, source
-        self.peer.source, self.peer.neighbours = source, config.neighbours
+        self.config, self.peer.source, self.peer.neighbours = config, source, config.neighbours
         for neighbour in removed:
             self._cancel(f"dial {neighbour}")
             if neighbour in self.links:
                 self.links[neighbour].close()
         for neighbour in added:
-            self._schedule(f"dial {neighbour}", self._dial_delay(neighbour), self._dial, neighbour)
+            self._schedule_dial(neighbour)
         self._maintain(has_changed=bool(removed or added))
         self._schedule_next()
 
     # Callbacks of the transport.
 
     def is_neighbour(self, name: str) -> bool:
-        """Return whether a node is among the neighbours."""
         return name in self.config.neighbours
 
     def on_connected(self, link: Link) -> None:
-        """Use a new connection, and resend the pending offer over it."""
         self.log("connected", neighbour=link.neighbour)
         self.links[link.neighbour] = link
         self._dial_attempts[link.neighbour] = 0
@@ -131,7 +115,6 @@ class Node:
             self._execute(self.peer.resend_offer())
 
     def on_message(self, link: Link, message: bytes) -> None:
-        """Pass a message to the peer and execute the steps that follow."""
         self._last_heard[link.neighbour] = self.loop.time()
         if self.transport is None:
             return
@@ -152,20 +135,17 @@ class Node:
         self._schedule_next()
 
     def on_disconnected(self, link: Link, reason: str) -> None:
-        """Drop a closed connection and dial again."""
         if self.links.get(link.neighbour) is link:
             del self.links[link.neighbour]
             self.log("disconnected", neighbour=link.neighbour, reason=reason)
             self._redial(link.neighbour)
 
     def on_dial_failed(self, neighbour: str, reason: str) -> None:
-        """Log the first failure and dial again."""
         if self._dial_attempts[neighbour] == 1:
             self.log("dial failed", neighbour=neighbour, reason=reason)
         self._redial(neighbour)
 
     def on_rejected(self, reason: str, detail: str) -> None:
-        """Count and log a rejected connection."""
         self.counters[f"rejected: {reason}"] += 1
         if self.counters[f"rejected: {reason}"] <= MAX_LOGGED_REJECTIONS:
             self.log("rejected", reason=reason, detail=detail)
@@ -180,7 +160,6 @@ class Node:
     # Timers.
 
     def _schedule(self, name: str, delay: float, callback: Callable[..., None], *args: Any) -> None:
-        """Set the timer of a name, replacing an earlier one."""
         self._cancel(name)
 
         def run() -> None:
@@ -220,7 +199,6 @@ class Node:
         return self._tokens >= 1.0
 
     def _initiate(self) -> None:
-        """Offer an exchange to a random neighbour."""
         neighbours = list(self.config.neighbours)
         if neighbours and self._has_capacity():
             to = self.rng.choice(neighbours)
@@ -237,9 +215,9 @@ class Node:
             self._execute(self.peer.resend_offer())
         self._schedule_next()
 
-    def _dial_delay(self, neighbour: str) -> float:
-        """Return the seconds before dialling; of two neighbours, the one whose name comes first dials at once."""
-        return 0.0 if self.name < neighbour else DIAL_PRIORITY_SECONDS
+    def _schedule_dial(self, neighbour: str, delay: float = 0.0) -> None:
+        priority = 0.0 if self.peer.identity.name < neighbour else DIAL_PRIORITY_SECONDS
+        self._schedule(f"dial {neighbour}", delay + priority, self._dial, neighbour)
 
     def _dial(self, neighbour: str) -> None:
         address = self.config.neighbours.get(neighbour)
@@ -252,15 +230,14 @@ class Node:
 
     def _redial(self, neighbour: str) -> None:
         if neighbour in self.config.neighbours and self.transport is not None:
-            delay = backoff(*DIAL_SECONDS, self._dial_attempts[neighbour], self.rng.random())
-            self._schedule(f"dial {neighbour}", delay + self._dial_delay(neighbour), self._dial, neighbour)
+            self._schedule_dial(neighbour, backoff(*DIAL_SECONDS, self._dial_attempts[neighbour], self.rng.random()))
 
     def _maintain(self, has_changed: bool = True) -> None:
         """Start an epoch if one is due; ping silent neighbours and close dead connections."""
         now, epoch_seconds = self.loop.time(), self.config.node.epoch_seconds
         if self.peer.epoch == 0:
             self._execute(self.peer.start_epoch("first start"))
-        elif self.peer.digest != self.source.digest and (has_changed or not epoch_seconds):
+        elif self.peer.digest != self.peer.source.digest and (has_changed or not epoch_seconds):
             self._execute(self.peer.start_epoch("rows, neighbours or settings changed"))
         elif epoch_seconds and now - self._epoch_at >= epoch_seconds:
             self._execute(self.peer.start_epoch("epoch_seconds have passed"))
@@ -315,7 +292,6 @@ class Node:
     # Status.
 
     def status(self) -> Status:
-        """Return the status of the running node."""
         peer, now = self.peer, self.loop.time()
         pending = None if peer.pending is None else PendingOffer(peer.pending.to, now - self._offered_at)
         state = "running" if self.links else "disconnected"
@@ -323,24 +299,15 @@ class Node:
             state = "mismatch"
         if pending is not None and pending.seconds > SLOW_REPLY_SECONDS:
             state = "waiting for reply"
+        if self.disk_error:
+            state = "disk error"
         own = value_of(peer.estimator) if peer.estimator.exchanges else None
-        neighbours = tuple(
-            Neighbour(
-                name,
-                name in self.links,
-                peer.exchanges.get(name, 0),
-                now - self._last_heard[name] if name in self._last_heard else None,
-                difference(own, peer, name),
-                self._mismatches.get(name, ""),
-            )
-            for name in self.config.neighbours
-        )
-        return make_status(
-            self.config,
-            peer,
-            state="disk error" if self.disk_error else state,
-            pending_offer=pending,
-            neighbours=neighbours,
-            counters=dict(sorted(self.counters.items())),
-            uptime_seconds=now - self._started_at,
-        )
+
+        def view(name: str) -> Neighbour:
+            silence = now - self._last_heard[name] if name in self._last_heard else None
+            mismatch, exchanges = self._mismatches.get(name, ""), peer.exchanges.get(name, 0)
+            return Neighbour(name, name in self.links, exchanges, silence, difference(own, peer, name), mismatch)
+
+        neighbours = tuple(map(view, self.config.neighbours))
+        totals = {"counters": dict(sorted(self.counters.items())), "uptime_seconds": now - self._started_at}
+        return make_status(self.config, peer, neighbours, state=state, pending_offer=pending, **totals)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gosta.net.node.status import Neighbour, Status
+from gosta.net.node.status import Status
 from gosta.views import html, numbers
 
 REFRESH_SECONDS = 2
-NEIGHBOUR_HEADING = ("neighbour", "state", "exchanges", "last heard", "difference")
 
 
 def page(status: Status) -> str:
@@ -42,13 +41,12 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
 
 def neighbours(status: Status) -> list[tuple[str, ...]]:
     """Return a heading and a row for each neighbour."""
-    return [NEIGHBOUR_HEADING, *map(_neighbour, status.neighbours)]
-
-
-def _neighbour(one: Neighbour) -> tuple[str, ...]:
-    state = "connected" if one.connected else "not connected"
-    state += f", {one.mismatch} mismatch" * bool(one.mismatch)
-    return one.name, state, f"{one.exchanges:,}", numbers.duration(one.silent_seconds), numbers.error(one.difference)
+    rows: list[tuple[str, ...]] = [("neighbour", "state", "exchanges", "last heard", "difference")]
+    for one in status.neighbours:
+        state = ("connected" if one.connected else "not connected") + f", {one.mismatch} mismatch" * bool(one.mismatch)
+        silence, difference = numbers.duration(one.silent_seconds), numbers.error(one.difference)
+        rows.append((one.name, state, f"{one.exchanges:,}", silence, difference))
+    return rows
 
 
 def events(status: Status) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 
 import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -17,14 +18,6 @@ from gosta.net.node.status import Status
 MAX_REQUEST_BYTES = 8 * 1024
 REQUEST_TIMEOUT_SECONDS = 5.0  # for a request and its response
 MAX_REQUESTS = 32  # at a time
-
-REASON_PHRASES = {
-    200: "OK",
-    400: "Bad Request",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    503: "Service Unavailable",
-}
 
 # A page loads nothing from elsewhere, and is neither cached nor embedded.
 HEADERS = (
@@ -45,13 +38,11 @@ class Pages:
         self._requests: set[asyncio.Task[None]] = set()
 
     async def start(self, address: str) -> None:
-        """Listen for requests."""
         listener = addresses.listen(address, "status_page")
         self.address = addresses.listening_address(listener)
         self._server = await asyncio.start_server(self._accept, sock=listener, limit=MAX_REQUEST_BYTES)
 
     def close(self) -> None:
-        """Stop accepting requests and cancel those in progress."""
         self._server.close()
         for request in self._requests:
             request.cancel()
@@ -114,9 +105,8 @@ async def serve(address: str, status: Callable[[], Status]) -> Pages:
 
 
 def _response(code: int, body: bytes | None = None, kind: str = "text/plain; charset=utf-8") -> bytes:
-    if body is None:
-        body = f"{REASON_PHRASES[code]}\n".encode()
+    phrase = HTTPStatus(code).phrase
+    body = f"{phrase}\n".encode() if body is None else body
     allow = "Allow: GET\r\n" if code == 405 else ""
-    size = len(body)
-    head = f"{HEADERS}{allow}Content-Type: {kind}\r\nContent-Length: {size}\r\n\r\n"
-    return f"HTTP/1.1 {code} {REASON_PHRASES[code]}\r\n{head}".encode() + body
+    head = f"{HEADERS}{allow}Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return f"HTTP/1.1 {code} {phrase}\r\n{head}".encode() + body

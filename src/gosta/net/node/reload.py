@@ -35,8 +35,9 @@ class FileWatcher:
         if new.network != old.network or any(getattr(new.node, f) != getattr(old.node, f) for f in FIXED_SETTINGS):
             self._log("restart needed", reason="[network] or one of these settings changed", settings=FIXED_SETTINGS)
             return
-        self._node.change(new, read_source(new, self._folder))
-        self._log("reloaded", neighbours=sorted(new.neighbours), rows=self._node.source.estimand.n)
+        source = read_source(new, self._folder)
+        self._node.change(new, source)
+        self._log("reloaded", neighbours=sorted(new.neighbours), rows=source.estimand.n)
 
     def _stat_files(self) -> list[tuple[int, int] | None]:
         return [_stat(self._folder / name) for name in (NODE_FILE, self._node.config.node.data)]

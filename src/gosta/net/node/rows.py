@@ -26,16 +26,11 @@ def read_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
 
     Files that the task names, such as a user's own statistic, are in `folder`, by default beside the data.
     """
-    x = (
-        _read_encoded(data)
-        if task.encoded_columns
-        else _read_and_encode(task, data, data.parent if folder is None else folder)
-    )
+    needed = task.encoded_columns
+    x = _read_encoded(data) if needed else _read_and_encode(task, data, folder or data.parent)
     check_values(x, data)
-    if task.encoded_columns and x.shape[1] != task.encoded_columns:
-        raise DataError(
-            f"{data} has {x.shape[1]} columns of numbers where {task.encoded_columns} are needed, as at all nodes"
-        )
+    if needed and x.shape[1] != needed:
+        raise DataError(f"{data} has {x.shape[1]} columns of numbers where {needed} are needed, as at all nodes")
     return x
 
 
@@ -68,13 +63,8 @@ def check_values(x: Floats, data: object) -> None:
         raise DataError(f"{data} has the value {largest:.3g}, and {MAX_ROW_VALUE:g} is the limit; use smaller units")
 
 
-def statistic_of(task: Task, folder: Path) -> Statistic:
-    """Return the statistic that a network computes; a user's own is loaded from the node's folder."""
-    return user_file.load_statistic(task.statistic, folder)
-
-
 def _read_and_encode(task: Task, path: Path, folder: Path) -> Floats:
-    statistic, options = statistic_of(task, folder), resolve_files(task.options, folder)
+    statistic, options = user_file.load_statistic(task.statistic, folder), resolve_files(task.options, folder)
     chosen = datasets.load(path).select(task.columns or None, task.label, task.score, task.drop_missing)
     data = dataclasses.replace(chosen, declared_classes=task.classes, is_partial=True)
     try:
@@ -111,11 +101,9 @@ def check_row_independence(statistic: Statistic, data: Data, options: Mapping[st
         except InputError:
             continue  # these rows cannot be encoded at all
         if again.shape != x[mine].shape or not np.allclose(again, x[mine], rtol=1e-9, atol=scale):
-            raise DataError(
-                f"{statistic.name}: the encoding of a row depends on other rows, which a site does not have; "
-                "name one score column with score (--score), or give the option that fixes it, such as bandwidth=... "
-                "or centroids=FILE"
-            )
+            why = f"{statistic.name}: the encoding of a row depends on other rows, which a site does not have"
+            hint = "or give the option that fixes it, such as bandwidth=... or centroids=FILE"
+            raise DataError(f"{why}; name one score column with score (--score), {hint}")
 
 
 def _select(data: Data, which: slice) -> Data:

@@ -20,10 +20,10 @@ from gosta.net.node import lock, pages
 from gosta.net.node.node import Log, Node
 from gosta.net.node.reload import FileWatcher
 from gosta.net.node.source import read_source
-from gosta.net.node.stopped import identify
+from gosta.net.node.stopped import restore_peer
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
-from gosta.net.transport.tls import TlsFiles, expiry_date
+from gosta.net.transport.tls import TlsFiles, load_certificate
 
 POLL_SECONDS = 1.0  # between checks for changed files
 STOP_TIMEOUT_SECONDS = 2.0  # for the reply to a pending offer before the node stops
@@ -45,19 +45,17 @@ async def _run(folder: Path) -> None:
     config = read_node(folder / NODE_FILE)
     log = make_logger(config.node.name, sys.stderr)
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(
-        lambda _, context: log("error", message=context["message"], reason=repr(context.get("exception")))
-    )
+    loop.set_exception_handler(lambda _, it: log("error", message=it["message"], reason=repr(it.get("exception"))))
     with lock.hold(folder):
         source = read_source(config, folder)
         journal = Journal(folder / JOURNAL_FILE, config.node.durable)
-        node = Node(config, identify(config, source, journal), source, journal, loop, random.Random(), log)
+        node = Node(config, restore_peer(config, source, journal), journal, loop, random.Random(), log)
         tls = _credentials(folder, log) if config.node.tls else None
         transport = TcpTransport(config.node.name, config.network.id, node, tls)
         await transport.start(config.node.listen)
-        status_page = config.node.status_page
-        page = await pages.serve(status_page, node.status) if status_page else None
-        log("started", listen=transport.address, status_page=status_page, rows=source.estimand.n, epoch=node.peer.epoch)
+        address = config.node.status_page
+        page = await pages.serve(address, node.status) if address else None
+        log("started", listen=transport.address, status_page=address, rows=source.estimand.n, epoch=node.peer.epoch)
         node.start(transport, _boot_id())
         try:
             await _until_signal(node, FileWatcher(node, folder, log))
@@ -70,18 +68,15 @@ async def _run(folder: Path) -> None:
 
 
 def _credentials(folder: Path, log: Log) -> TlsFiles:
-    """Return the node's key and certificates, after a check of the expiry date."""
     files = TlsFiles(folder / "cert.pem", folder / "key.pem", folder / "ca.pem")
     try:
-        expires = expiry_date(files.cert.read_bytes())
+        expires = load_certificate(files.cert.read_bytes()).not_valid_after_utc
     except OSError as error:
-        reason = error.strerror
-        raise NetworkError(f"cannot read {files.cert}: {reason}; 'gosta network certify' makes a new one") from None
+        why = error.strerror
+        raise NetworkError(f"cannot read {files.cert}: {why}; 'gosta network certify' makes a new one") from None
     remaining = expires - datetime.now(UTC)
     if remaining < timedelta(0):
-        raise NetworkError(
-            f"{files.cert} expired on {expires:%Y-%m-%d}; make a new one with: gosta network certify NETWORK"
-        )
+        raise NetworkError(f"{files.cert} expired on {expires:%Y-%m-%d}; renew it with: gosta network certify NETWORK")
     if remaining < EXPIRY_WARNING:
         log("certificate expires soon", expires=f"{expires:%Y-%m-%d}")
     return files

@@ -11,10 +11,10 @@ from gosta.estimation.estimand import Estimand
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, Estimator, LocalRows, first_state
 from gosta.estimation.setting import protocol_for
 from gosta.net.config import NodeConfig, Task
-from gosta.net.node.rows import read_rows, resolve_files, statistic_of
+from gosta.net.node.rows import read_rows, resolve_files
 from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
-from gosta.statistics.user_file import split_reference
+from gosta.statistics.user_file import load_statistic, split_reference
 
 
 class Source:
@@ -23,27 +23,21 @@ class Source:
     def __init__(self, name: str, task: Task, x: Floats, neighbours: Collection[str], folder: Path) -> None:
         self.name = name
         self.estimand = estimand_of(task, x, folder)
-        self.protocol = protocol_of(task, self.estimand)
+        has_interval = task.confidence_level is not None
+        protocol = protocol_for(task.protocol, self.estimand.statistic, has_interval, has_tables=True)
+        assert isinstance(protocol, Protocol)
+        self.protocol = protocol
         self.fingerprint = fingerprint(task, folder)
         self.digest = _digest(x.tobytes(), self.fingerprint, *sorted(neighbours))
         self._rows = LocalRows(self.estimand)  # evaluates the kernel once, before a record is written
 
     def estimator(self) -> Estimator:
-        """Return the node's state at the start of an epoch."""
         return Estimator(self.name, self.protocol, self._rows, first_state(self._rows, self.protocol))
 
 
 def estimand_of(task: Task, x: Floats, folder: Path) -> Estimand:
-    """Return what is estimated, over some rows."""
-    options = resolve_files(task.options, folder)
-    return Estimand(statistic_of(task, folder), x, options, task.confidence_level)
-
-
-def protocol_of(task: Task, estimand: Estimand) -> Protocol:
-    """Return the protocol, after a check that it can estimate the statistic."""
-    protocol = protocol_for(task.protocol, estimand.statistic, task.confidence_level is not None, has_tables=True)
-    assert isinstance(protocol, Protocol)
-    return protocol
+    statistic, options = load_statistic(task.statistic, folder), resolve_files(task.options, folder)
+    return Estimand(statistic, x, options, task.confidence_level)
 
 
 def fingerprint(task: Task, folder: Path) -> str:
@@ -63,7 +57,6 @@ def fingerprint(task: Task, folder: Path) -> str:
 
 
 def read_source(config: NodeConfig, folder: Path) -> Source:
-    """Read a node's data file and return its source."""
     x = read_rows(config.network, folder / config.node.data, folder)
     return Source(config.node.name, config.network, x, config.neighbours, folder)
 

@@ -20,9 +20,7 @@ class Neighbour(msgspec.Struct, frozen=True):
     exchanges: int  # with this node, in this epoch
     silent_seconds: float | None  # since its last message; None: none so far
     difference: float | None  # relative distance of its last estimate from the node's own
-    mismatch: str = (
-        ""  # the setting in which the two differ ("statistic", "network", ...), so that they do not exchange
-    )
+    mismatch: str = ""  # the setting, such as "statistic", in which the two differ, so that they do not exchange
 
 
 class PendingOffer(msgspec.Struct, frozen=True):
@@ -54,14 +52,13 @@ class Status(msgspec.Struct, frozen=True):
     max_difference: float | None  # the largest `difference` of a neighbour
     pending_offer: PendingOffer | None
     neighbours: tuple[Neighbour, ...]
-    counters: dict[str, int]  # events since the node started: "offers", "busy", "rejected: REASON", ...
-    uptime_seconds: float | None  # None: read from the journal of a stopped node
+    counters: dict[str, int] = {}  # events since the node started: "offers", "busy", "rejected: REASON", ...
+    uptime_seconds: float | None = None  # None: read from the journal of a stopped node
 
 
-def make_status(config: NodeConfig, peer: Peer, **fields: Any) -> Status:
+def make_status(config: NodeConfig, peer: Peer, neighbours: tuple[Neighbour, ...], **fields: Any) -> Status:
     """Return a status with all fields that follow from a peer filled in."""
     report, estimator, task = peer.report(), peer.estimator, config.network
-    neighbours: tuple[Neighbour, ...] = fields["neighbours"]
     return Status(
         node=peer.identity.name,
         network=task.id,
@@ -78,6 +75,7 @@ def make_status(config: NodeConfig, peer: Peer, **fields: Any) -> Status:
         confidence_level=task.confidence_level,
         expected_error=report.expected_error if report else None,
         estimate_epoch=report.epoch if report else peer.epoch,
+        neighbours=neighbours,
         max_difference=max((one.difference for one in neighbours if one.difference is not None), default=None),
         **fields,
     )

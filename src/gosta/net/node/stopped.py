@@ -1,4 +1,4 @@
-"""A node that is not running, read from its files."""
+"""Restoring a node from its files."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from gosta.net.protocol.peer import Identity, Peer
 from gosta.net.storage.journal import Journal
 
 
-def identify(config: NodeConfig, source: Source, journal: Journal) -> Identity:
-    """Return a node's identity, with the incarnation of its journal."""
+def restore_peer(config: NodeConfig, source: Source, journal: Journal) -> Peer:
+    """Restore a node's state from its journal."""
     incarnation = journal.incarnation(config.node.name, time.time_ns() // 1000)
-    return Identity(config.node.name, config.network.id, source.fingerprint, incarnation)
+    identity = Identity(config.node.name, config.network.id, source.fingerprint, incarnation)
+    peer = Peer(identity, source, config.neighbours, config.network.confidence_level)
+    peer.restore(*journal.load())
+    return peer
 
 
 def load_peer(folder: Path) -> tuple[NodeConfig, Source, Peer, Journal]:
-    """Restore a node's peer from its journal, opened read-only."""
+    """Restore the state of a node that is not running from its journal, opened read-only."""
     config = read_node(folder / NODE_FILE)
     source = read_source(config, folder)
     if not (folder / JOURNAL_FILE).is_file():
         raise NetworkError(f"{folder} has no journal: the node was never started; start it with: gosta node {folder}")
     journal = Journal(folder / JOURNAL_FILE, read_only=True)
-    level = config.network.confidence_level
-    peer = Peer(identify(config, source, journal), source, config.neighbours, level)
-    peer.restore(*journal.load())
-    return config, source, peer, journal
+    return config, source, restore_peer(config, source, journal), journal
 
 
 def status_from_journal(folder: Path) -> Status:
@@ -38,12 +38,4 @@ def status_from_journal(folder: Path) -> Status:
     journal.close()
     neighbours = tuple(Neighbour(name, False, peer.exchanges.get(name, 0), None, None) for name in config.neighbours)
     pending = None if peer.pending is None else PendingOffer(peer.pending.to, 0.0)
-    return make_status(
-        config,
-        peer,
-        state="stopped",
-        pending_offer=pending,
-        neighbours=neighbours,
-        counters={},
-        uptime_seconds=None,
-    )
+    return make_status(config, peer, neighbours, state="stopped", pending_offer=pending)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import isfinite
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from gosta.estimation.exchange import Contribution
 from gosta.net.limits import MAX_COUNT, MAX_ESTIMATE, MAX_NAME_CHARACTERS, MAX_ROW_VALUE, MAX_ROWS
 
 VERSION = 2  # of the wire format
+DECODE_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 REASONS = ("malformed", "version", "network", "statistic", "epoch", "stale", "visitor")
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]
@@ -79,15 +81,12 @@ _head_decoder = msgspec.msgpack.Decoder(_Head)
 
 def decode(raw: bytes) -> AnyMessage:
     """Decode a message; raise `Rejected` if it is malformed, or of a version with other fields."""
-    try:
+    version = VERSION
+    with suppress(*DECODE_ERRORS):
         message: AnyMessage = _decoder.decode(raw)
         return message
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        pass
-    try:
+    with suppress(*DECODE_ERRORS):
         version = _head_decoder.decode(raw).version
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        version = VERSION
     raise Rejected("malformed" if version == VERSION else "version")
 
 

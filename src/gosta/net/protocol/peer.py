@@ -27,14 +27,7 @@ from gosta.errors import GostaError
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, NodeSnapshot
 from gosta.net.limits import MAX_EPOCHS_AHEAD, MAX_HOMES
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.records import (
-    AnyRecord,
-    EpochStarted,
-    ExchangeCompleted,
-    OfferRejected,
-    OfferSent,
-    OfferWithdrawn,
-)
+from gosta.net.protocol.records import EpochStarted, ExchangeCompleted, OfferRejected, OfferSent, OfferWithdrawn, Record
 from gosta.net.protocol.report import Readings, Report, make_report
 
 
@@ -50,7 +43,7 @@ class Identity(NamedTuple):
 class Step(NamedTuple):
     """Records to write to the journal, then messages to send; then the records are passed to `Peer.apply`."""
 
-    records: tuple[AnyRecord, ...] = ()
+    records: tuple[Record, ...] = ()
     messages: tuple[tuple[str, bytes], ...] = ()  # receiver, encoded message
     event: str = ""  # name of the counter to increment
 
@@ -130,14 +123,13 @@ class Peer:
         self._reset()
 
     def _reset(self) -> None:
-        """Set the state at the start of an epoch."""
         self.estimator, self.readings, self.pending = self.source.estimator(), Readings(), None
         self._payload_length = len(self.estimator.contribution(1.0).payload)
         self.incarnations: dict[str, int] = {}
         self.exchanges: dict[str, int] = {}
         self.payloads: dict[str, tuple[float, ...]] = {}
 
-    def apply(self, record: AnyRecord) -> None:
+    def apply(self, record: Record) -> None:
         """Change the state by a record that is in the journal."""
         match record:
             case EpochStarted():
@@ -189,7 +181,6 @@ class Peer:
         return Step((record,), ((to, self._encode_offer(record)),), "offers")
 
     def resend_offer(self) -> Step:
-        """Send the pending offer again."""
         assert self.pending is not None
         return Step((), ((self.pending.to, self._encode_offer(self.pending)),), "offers resent")
 
@@ -204,7 +195,6 @@ class Peer:
         return wire.VERSION, self.identity.network, self.identity.fingerprint, self.epoch, self.incarnation
 
     def ping(self, neighbour: str) -> Step:
-        """Check that a neighbour is alive."""
         return Step((), ((neighbour, wire.encode(wire.Ping(*self._head()))),))
 
     def receive(self, sender: str, raw: bytes) -> Iterator[Step]:
@@ -236,11 +226,8 @@ class Peer:
             yield self.start_epoch(f"{sender} counts other exchanges with this node than this node does")
 
     def _counts_differ(self, sender: str, message: wire.AnyMessage) -> bool:
-        """Return whether a neighbour counts other exchanges with this node than this node does.
-
-        While this node waits for a reply, the sender of an offer may have completed an exchange that this node does not
-        know of yet.
-        """
+        # While this node waits for a reply, the sender of an offer may have completed an exchange that this node does not
+        # know of yet.
         if isinstance(message, wire.Accept) or (isinstance(message, wire.Offer) and self.pending is None):
             return message.contribution.edge_exchanges != self.exchanges.get(sender, 0)
         return False
@@ -318,20 +305,17 @@ class Peer:
         return Step((OfferWithdrawn(self.pending.id),), (), event)
 
     def _is_valid(self, message: wire.Offer | wire.Accept) -> bool:
-        """Return whether an exchange with a contribution is possible.
-
-        Its lengths and numbers must be valid, its visitor's home as known from earlier visits, and the kernel must be
-        able to evaluate the visitor.
-        """
+        # The lengths and numbers must be valid, the visitor's home as known from earlier visits, and the kernel must be
+        # able to evaluate the visitor.
         estimator, rows, visitor = self.estimator, self.estimator.rows, message.contribution.visitor
         has_visitors = estimator.protocol.visitors > 0
         columns, sample = (rows.estimand.x.shape[1], MAX_SAMPLE_ROWS) if has_visitors else (0, 0)
         if not wire.is_valid(message.contribution, self._payload_length, columns, sample, rows.width):
             return False
-        if message.epoch == self.epoch:
-            home = visitor.rows, visitor.diagonal
-            if estimator.homes.get(visitor.home, home) != home or len(estimator.homes) > MAX_HOMES:
-                return False
+        home = visitor.rows, visitor.diagonal
+        is_known = estimator.homes.get(visitor.home, home) == home and len(estimator.homes) <= MAX_HOMES
+        if message.epoch == self.epoch and not is_known:
+            return False
         try:
             if visitor.sample:
                 rows.kernel_means(visitor.sample)  # cached for the exchange
@@ -340,26 +324,13 @@ class Peer:
         return True
 
     def snapshot(self) -> bytes:
-        """Return the encoded state."""
-        return _encode(
-            Snapshot(
-                self.epoch,
-                self.digest,
-                self.incarnation,
-                self.next_id,
-                self.pending,
-                self.replies,
-                self.incarnations,
-                self.exchanges,
-                self.previous_report,
-                self.report(),
-                tuple(self.readings.times),
-                tuple(self.readings.values),
-                self.estimator.snapshot(),
-            )
-        )
+        head = self.epoch, self.digest, self.incarnation, self.next_id, self.pending
+        neighbours = self.replies, self.incarnations, self.exchanges
+        reports = self.previous_report, self.report()
+        readings = tuple(self.readings.times), tuple(self.readings.values)
+        return _encode(Snapshot(*head, *neighbours, *reports, *readings, self.estimator.snapshot()))
 
-    def restore(self, snapshot: bytes | None, records: Sequence[AnyRecord]) -> None:
+    def restore(self, snapshot: bytes | None, records: Sequence[Record]) -> None:
         """Restore the state from a snapshot and the records after it, except for what concerns other rows."""
         if snapshot is not None:
             self._load(_decode_snapshot(snapshot))

@@ -65,7 +65,7 @@ encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(AnyRecord).decode
 
 
-def tag_of(record: AnyRecord | type[AnyRecord]) -> str:
+def tag_of(record: Record | type[Record]) -> str:
     """Return the name of a record's type, as in its encoding.
 
     >>> tag_of(OfferWithdrawn(7)), encode(OfferWithdrawn(7))

@@ -28,8 +28,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     def is_better_than(self, previous: Report | None) -> bool:
         """Return whether to report this instead of an earlier epoch's report.
 
-        That is the case if its expected error is sufficient, or at most that of the other, or at most the distance of
-        the two estimates: then the other no longer holds.
+        Its expected error must be sufficient, or at most the other's, or at most the distance of the two estimates.
         """
         if previous is None:
             return True
@@ -47,10 +46,8 @@ class Readings:
 
     def record(self, estimator: Estimator) -> None:
         """Add the current estimate if a reading is due."""
-        following = (
-            math.ceil(self.times[-1] * 2 ** (1 / READINGS_PER_DOUBLING)) if self.times else READINGS_PER_DOUBLING
-        )
-        value = value_of(estimator) if estimator.exchanges >= following else None
+        due = math.ceil(self.times[-1] * 2 ** (1 / READINGS_PER_DOUBLING)) if self.times else READINGS_PER_DOUBLING
+        value = value_of(estimator) if estimator.exchanges >= due else None
         if value is not None:
             self.times = [*self.times, estimator.exchanges][-MAX_READINGS:]
             self.values = [*self.values, value][-MAX_READINGS:]

@@ -15,7 +15,7 @@ import msgspec
 
 from gosta.errors import NetworkError
 from gosta.net.protocol import records
-from gosta.net.protocol.records import AnyRecord, EpochStarted, ExchangeCompleted, tag_of
+from gosta.net.protocol.records import EpochStarted, ExchangeCompleted, Record, tag_of
 
 MAX_KEPT_EXCHANGES = 100_000  # for verify and replay, some 60 MB; older ones are deleted
 FORMAT = 2  # of the SQLite tables and records
@@ -57,28 +57,22 @@ class Journal:
         if found == 0 and not self._read_only:
             self._db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
         elif found != FORMAT:
-            raise NetworkError(
-                f"journal {self.path} has format {found}, and this version of gosta reads format {FORMAT}: run the "
-                "version that wrote it, or move it away, and the node starts anew with a new epoch"
-            )
+            hint = "run the version that wrote it, or move it away, and the node starts anew with a new epoch"
+            raise NetworkError(f"journal {self.path} has format {found}; this gosta reads format {FORMAT}: {hint}")
         numbers = "SELECT max(number) FROM (SELECT number FROM records UNION ALL SELECT number FROM snapshot)"
         self.last_number: int = self._db.execute(numbers).fetchone()[0] or 0
 
     def _unusable(self, error: Exception) -> NetworkError:
         if "locked" in str(error):
             return NetworkError(f"journal {self.path} is in use by a process that runs this node; stop that one first")
-        return NetworkError(
-            f"journal {self.path} cannot be used: {error}; if it is damaged, move it away: "
-            "the node then starts anew, and the network starts a new epoch"
-        )
+        hint = "if it is damaged, move it away: the node then starts anew, and the network starts a new epoch"
+        return NetworkError(f"journal {self.path} cannot be used: {error}; {hint}")
 
     def incarnation(self, name: str, now: int) -> int:
         """Return when this journal was created, in microseconds; raise `NetworkError` if it is another node's."""
         owner = self._db.execute("SELECT name, incarnation FROM node").fetchone()
         if owner is not None and owner[0] != name:
-            raise NetworkError(
-                f"journal {self.path} is that of {owner[0]}, not of {name}; give {name} a folder of its own"
-            )
+            raise NetworkError(f"journal {self.path} is that of {owner[0]}; give {name} a folder of its own")
         if owner is None and not self._read_only:
             self._db.execute("INSERT INTO node VALUES (1, ?, ?, '')", (name, now))
         return now if owner is None else int(owner[1])
@@ -92,15 +86,13 @@ class Journal:
         """Note that the journal is being written to, since this boot of the machine."""
         self._db.execute("UPDATE node SET boot_id = ?", (boot_id,))
 
-    def append(self, new: Sequence[AnyRecord]) -> None:
+    def append(self, new: Sequence[Record]) -> None:
         """Write records, all or none."""
-        rows = [
-            (number, tag_of(record), records.encode(record)) for number, record in enumerate(new, self.last_number + 1)
-        ]
-        with self._transaction() if len(rows) > 1 else contextlib.nullcontext():  # one statement is a transaction
-            for row in rows:
+        with self._transaction() if len(new) > 1 else contextlib.nullcontext():  # one statement is a transaction
+            for number, record in enumerate(new, self.last_number + 1):
+                row = number, tag_of(record), records.encode(record)
                 self._db.execute("INSERT INTO records VALUES (?, ?, ?)", row)
-        self.last_number += len(rows)
+        self.last_number += len(new)
 
     def save_snapshot(self, snapshot: bytes) -> None:
         """Save the state after all records so far; delete those that neither verify nor replay need."""
@@ -108,10 +100,8 @@ class Journal:
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (last, snapshot))
             self._db.execute("DELETE FROM records WHERE number <= ? AND kind NOT IN (?, ?)", (last, COMPLETED, STARTED))
-            self._db.execute(
-                f"DELETE FROM records WHERE number < ({LAST_START}) OR (kind = ? AND number <= ?)",
-                (COMPLETED, last - MAX_KEPT_EXCHANGES),
-            )
+            old = f"number < ({LAST_START}) OR (kind = ? AND number <= ?)"
+            self._db.execute(f"DELETE FROM records WHERE {old}", (COMPLETED, last - MAX_KEPT_EXCHANGES))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -124,7 +114,7 @@ class Journal:
                 self._db.execute("ROLLBACK")
             raise
 
-    def load(self) -> tuple[bytes | None, list[AnyRecord]]:
+    def load(self) -> tuple[bytes | None, list[Record]]:
         """Return the last snapshot, if any, and the records after it."""
         try:
             row = self._db.execute("SELECT number, body FROM snapshot").fetchone()
@@ -139,7 +129,7 @@ class Journal:
         completed = self._select(f"number > coalesce(({LAST_START}), 0) AND kind = '{COMPLETED}'")
         return (started[0] if started else None), completed  # type: ignore[return-value]
 
-    def _select(self, where: str, *values: int) -> list[AnyRecord]:
+    def _select(self, where: str, *values: int) -> list[Record]:
         rows = self._db.execute(f"SELECT body FROM records WHERE {where} ORDER BY number", values)
         try:
             return [records.decode(body) for (body,) in rows]

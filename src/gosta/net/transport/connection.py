@@ -43,7 +43,6 @@ class Connection(asyncio.BufferedProtocol):
         self._deliver()
 
     def send(self, message: bytes) -> bool:
-        """Send a message; return False, sending nothing, if the write buffer is full or the connection is closing."""
         if self._is_full or self.transport.is_closing():
             return False
         self.transport.write(encode_frame(message))
@@ -54,20 +53,19 @@ class Connection(asyncio.BufferedProtocol):
         if not self.transport.is_closing():
             self.close_reason = reason
             self.transport.close()
-            loop = asyncio.get_running_loop()
-            self._close_timer = loop.call_later(CLOSE_TIMEOUT_SECONDS, self.transport.abort)
+            call_later = asyncio.get_running_loop().call_later
+            self._close_timer = call_later(CLOSE_TIMEOUT_SECONDS, self.transport.abort)
+
+    # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the transport; asyncio calls this after the TLS handshake."""
         self.transport = cast("asyncio.Transport", transport)  # uvloop's transports are no subclass of it
         self.transport.set_write_buffer_limits(MAX_WRITE_BUFFER_BYTES)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """Return the buffer that asyncio reads into."""
         return self._frames.free_space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Process bytes that asyncio has read."""
         self._frames.advance(nbytes)
         self._deliver()
 
@@ -82,7 +80,6 @@ class Connection(asyncio.BufferedProtocol):
         asyncio.get_running_loop().call_soon(self._deliver)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report the end of the connection."""
         if self._close_timer:
             self._close_timer.cancel()
         if not self.greeting.done():

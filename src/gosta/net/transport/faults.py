@@ -69,25 +69,18 @@ class FaultyTransport:
     def __init__(
         self, name: str, handler: Handler, loop: Loop, fault: Fault, build: Callable[[Handler], Transport]
     ) -> None:
-        self.name = name
-        self.loop = loop
-        self.fault = fault
-        self._handler = handler
+        self.name, self.loop, self.fault, self._handler = name, loop, fault, handler
         self.is_neighbour, self.on_rejected = handler.is_neighbour, handler.on_rejected
         self.on_dial_failed = handler.on_dial_failed
         self._links: dict[Link, FaultyLink] = {}
         self.inner = build(self)
+        self.close = self.inner.close
 
     def dial(self, neighbour: str, address: str) -> None:
-        """Connect to a neighbour, unless the fault loses the dial."""
         if list(self.fault(self.name, neighbour, b"")):
             self.inner.dial(neighbour, address)
         else:
             self.loop.call_later(0.0, self._handler.on_dial_failed, neighbour, "unreachable")
-
-    def close(self) -> None:
-        """Close all connections and accept no more."""
-        self.inner.close()
 
     def send_late(self, neighbour: str, message: bytes) -> None:
         """Send a delayed copy over a connection that is open now; it is lost if there is none."""
@@ -96,16 +89,13 @@ class FaultyTransport:
                 break
 
     def on_connected(self, link: Link) -> None:
-        """Pass on a connection, wrapped so that its messages suffer faults."""
         self._links[link] = FaultyLink(link, self)
         self._handler.on_connected(self._links[link])
 
     def on_message(self, link: Link, message: bytes) -> None:
-        """Pass on a message; faults were applied by its sender."""
-        self._handler.on_message(self._links[link], message)
+        self._handler.on_message(self._links[link], message)  # faults were applied by its sender
 
     def on_disconnected(self, link: Link, reason: str) -> None:
-        """Pass on the end of a connection."""
         self._handler.on_disconnected(self._links.pop(link), reason)
 
 
@@ -113,13 +103,8 @@ class FaultyLink:
     """A link whose messages suffer faults as they are sent."""
 
     def __init__(self, link: Link, transport: FaultyTransport) -> None:
-        self._link = link
-        self._transport = transport
-
-    @property
-    def neighbour(self) -> str:
-        """Name of the node at the other end."""
-        return self._link.neighbour
+        self._link, self._transport = link, transport
+        self.neighbour, self.close = link.neighbour, link.close
 
     def send(self, message: bytes) -> bool:
         """Send copies of a message as the fault says; lost and late ones count as sent."""
@@ -130,7 +115,3 @@ class FaultyLink:
             else:
                 is_sent = self._link.send(message) and is_sent
         return is_sent
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._link.close()

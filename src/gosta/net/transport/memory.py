@@ -13,8 +13,7 @@ class MemoryNetwork:
     """Connects transports by name; messages arrive after a fixed delay in seconds, in order."""
 
     def __init__(self, loop: Loop, delay: float = 0.0) -> None:
-        self.loop = loop
-        self.delay = delay
+        self.loop, self.delay = loop, delay
         self.transports: dict[str, MemoryTransport] = {}
 
     def attach(self, name: str, handler: Handler) -> MemoryTransport:
@@ -39,18 +38,14 @@ class MemoryTransport:
     """The transport of one node."""
 
     def __init__(self, network: MemoryNetwork, name: str, handler: Handler) -> None:
-        self.network = network
-        self.name = name
-        self.handler = handler
+        self.network, self.name, self.handler = network, name, handler
         self.has_crashed = False
         self.links: dict[MemoryLink, None] = {}
 
     def dial(self, neighbour: str, address: str) -> None:  # noqa: ARG002
-        """Connect to a neighbour; `on_connected` or `on_dial_failed` follows."""
         self.network.loop.call_later(self.network.delay, self._connect, neighbour)
 
     def close(self) -> None:
-        """Close all connections and accept no more."""
         if self._is_attached():
             del self.network.transports[self.name]
         for link in list(self.links):
@@ -83,19 +78,16 @@ class MemoryLink:
     def __init__(self, transport: MemoryTransport, neighbour: str) -> None:
         self.neighbour = neighbour
         self.is_broken = False  # the other end crashed, and what it sent is lost
-        self._transport = transport
-        self._is_open = False
+        self._transport, self._is_open = transport, False
         self._in_flight: deque[Callable[[], None]] = deque()
         transport.links[self] = None
 
     def send(self, message: bytes) -> bool:
-        """Send a message; return False if the connection is closed."""
         if self._is_open:
             self.other.schedule(self.other.receive, message)
         return self._is_open
 
     def close(self) -> None:
-        """Close the connection; both handlers are notified."""
         if self in self._transport.links:
             loop = self._transport.network.loop
             loop.call_later(0.0, self._notify_disconnected, self._is_open, "closed by this node")
@@ -106,20 +98,19 @@ class MemoryLink:
         """Let an event happen at this end after the network's delay, and after all events scheduled before it."""
         self._in_flight.append(partial(event, *args))
         network = self._transport.network
-        network.loop.call_later(network.delay, self._next_event)
+        network.loop.call_later(network.delay, lambda: self._in_flight.popleft()())
 
     def establish(self) -> None:
-        """Open this end of the connection."""
-        if self._transport.has_crashed or self not in self._transport.links:
+        transport = self._transport
+        if transport.has_crashed or self not in transport.links:
             return
         if self.is_broken:
-            self._transport.handler.on_dial_failed(self.neighbour, "connection closed by the other end")
-            return
-        self._is_open = True
-        self._transport.handler.on_connected(self)
+            transport.handler.on_dial_failed(self.neighbour, "connection closed by the other end")
+        else:
+            self._is_open = True
+            transport.handler.on_connected(self)
 
     def receive(self, message: bytes) -> None:
-        """Deliver a message."""
         if self._is_open and not self.is_broken and not self._transport.has_crashed:
             self._transport.handler.on_message(self, message)
 
@@ -128,9 +119,6 @@ class MemoryLink:
         was_open = self._is_open
         self._remove()
         self._notify_disconnected(was_open, reason)
-
-    def _next_event(self) -> None:
-        self._in_flight.popleft()()
 
     def _remove(self) -> None:
         self._is_open = False

@@ -14,17 +14,10 @@ from collections.abc import Coroutine
 
 from gosta.errors import InputError, shorten
 from gosta.net import addresses
-from gosta.net.names import certificate_name
+from gosta.net.addresses import certificate_name
 from gosta.net.transport.base import Handler
 from gosta.net.transport.connection import Connection
-from gosta.net.transport.tls import (
-    RejectedError,
-    TlsFiles,
-    certified_names,
-    describe_error,
-    make_contexts,
-    rejection_of,
-)
+from gosta.net.transport.tls import RejectedError, TlsFiles, describe_error, make_context, rejection_of
 
 HANDSHAKE_TIMEOUT_SECONDS = 5.0  # from the connection to the greeting
 MAX_HANDSHAKES = 64  # at a time; beyond that the oldest is cancelled
@@ -40,14 +33,9 @@ class TcpTransport:
     def __init__(self, name: str, network: str, handler: Handler, tls: TlsFiles | None) -> None:
         self.address = ""  # where it listens, after `start`
         self._greeting = certificate_name(name, network)
-        self._network = network
-        self._handler = handler
-        self._has_tls = tls is not None
-        self._server_context: ssl.SSLContext | None = None
-        self._client_context: ssl.SSLContext | None = None
-        if tls:
-            self._server_context, self._client_context = make_contexts(tls)
-        self._is_closed = False
+        self._network, self._handler, self._has_tls, self._is_closed = network, handler, tls is not None, False
+        self._server_context = make_context(tls, ssl.PROTOCOL_TLS_SERVER) if tls else None
+        self._client_context = make_context(tls, ssl.PROTOCOL_TLS_CLIENT) if tls else None
         self._tasks: set[asyncio.Task[None]] = set()
         self._handshakes: dict[asyncio.Task[None], None] = {}  # oldest first
         self._connections: dict[Connection, None] = {}  # oldest first
@@ -60,13 +48,11 @@ class TcpTransport:
         self._spawn(self._accept_all(listener))
 
     def dial(self, neighbour: str, address: str) -> None:
-        """Connect to a neighbour; `on_connected` or `on_dial_failed` follows."""
         host, port = self._check_address(address)
         if not self._is_closed:
             self._spawn(self._connect(neighbour, certificate_name(neighbour, self._network), host, port))
 
     def close(self) -> None:
-        """Close all connections and accept no more."""
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
@@ -105,9 +91,8 @@ class TcpTransport:
                     oldest = next(iter(self._handshakes))
                     del self._handshakes[oldest]
                     oldest.cancel()
-                    self._handler.on_rejected(
-                        "unauthenticated", "too many handshakes at a time: the oldest is cancelled"
-                    )
+                    detail = "too many handshakes at a time: the oldest is cancelled"
+                    self._handler.on_rejected("unauthenticated", detail)
                 task = self._spawn(self._accept(client, str(addresses.Address(*place[:2]))))
                 self._handshakes[task] = None
                 task.add_done_callback(lambda done: self._handshakes.pop(done, None))
@@ -123,8 +108,7 @@ class TcpTransport:
             connection.send(self._greeting.encode())
             self._establish(connection, name)
         except TimeoutError:
-            has_certificate = self._has_tls and connection is not None
-            why = "handshake" if has_certificate else "unauthenticated"
+            why = "handshake" if self._has_tls and connection is not None else "unauthenticated"
             self._handler.on_rejected(why, f"{place}: no greeting within {HANDSHAKE_TIMEOUT_SECONDS:g} s")
         except OSError as error:
             why, detail = rejection_of(error)
@@ -136,10 +120,8 @@ class TcpTransport:
         loop, fresh, connection = asyncio.get_running_loop(), Connection(), None
         try:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
-                server = expected if self._has_tls else None
-                await loop.create_connection(
-                    lambda: fresh, host, port, ssl=self._client_context, server_hostname=server
-                )
+                tls, server = self._client_context, expected if self._has_tls else None
+                await loop.create_connection(lambda: fresh, host, port, ssl=tls, server_hostname=server)
                 connection = fresh
                 connection.send(self._greeting.encode())
                 name = await self._identify(connection)
@@ -159,8 +141,9 @@ class TcpTransport:
         if not greeting:
             closed = "closed before the greeting: the other end may reject this node's certificate or name"
             raise RejectedError("handshake" if self._has_tls else "unauthenticated", connection.close_reason or closed)
-        certified = certified_names(connection.transport) if self._has_tls else {greeting}
-        if greeting not in certified:
+        certificate = connection.transport.get_extra_info("peercert") or {}
+        certified = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
+        if self._has_tls and greeting not in certified:
             raise RejectedError("not a neighbour", f"{greeting!r} has a certificate for {shorten(sorted(certified))!r}")
         name = greeting.removesuffix(f".{self._network}")
         if name == greeting or not self._handler.is_neighbour(name):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import ssl
-from asyncio import BaseTransport
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
+
+from cryptography import x509
 
 from gosta.errors import InputError
 
@@ -30,36 +30,22 @@ class RejectedError(ConnectionError):
         self.reason = reason
 
 
-def make_contexts(files: TlsFiles) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Return the contexts of the accepting and of the dialling end of connections."""
-    return _make_context(files, ssl.PROTOCOL_TLS_SERVER), _make_context(files, ssl.PROTOCOL_TLS_CLIENT)
-
-
-def certified_names(transport: BaseTransport) -> set[str]:
-    """Return the DNS names in the certificate of the other end."""
-    certificate = transport.get_extra_info("peercert") or {}
-    return {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
-
-
 def rejection_of(error: OSError) -> tuple[str, str]:
     """Return the rejection reason, one of REJECTION_REASONS, and a description of an error in a handshake."""
     if isinstance(error, RejectedError):
         return error.reason, str(error)
+    reason = "handshake"
     if isinstance(error, ssl.SSLCertVerificationError):
-        is_date = error.verify_code in (NOT_YET_VALID, EXPIRED)
-        return "expired" if is_date else "authority", describe_error(error)
-    if isinstance(error, ssl.SSLError):
-        is_tls = isinstance(error, ssl.SSLEOFError) or "ALERT" in (error.reason or "")
-        return "handshake" if is_tls else "unauthenticated", describe_error(error)
-    return "handshake", describe_error(error)
+        reason = "expired" if error.verify_code in (NOT_YET_VALID, EXPIRED) else "authority"
+    elif isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+        reason = "handshake" if "ALERT" in (error.reason or "") else "unauthenticated"
+    return reason, describe_error(error)
 
 
-def expiry_date(cert: bytes) -> datetime:
-    """Return the time after which a certificate, in PEM, is invalid."""
-    from cryptography import x509
-
+def load_certificate(cert: bytes) -> x509.Certificate:
+    """Parse a certificate in PEM."""
     try:
-        return x509.load_pem_x509_certificate(cert).not_valid_after_utc
+        return x509.load_pem_x509_certificate(cert)
     except ValueError:
         raise InputError("the certificate cannot be read: a certificate in PEM is needed") from None
 
@@ -77,7 +63,8 @@ def describe_error(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-def _make_context(files: TlsFiles, protocol: int) -> ssl.SSLContext:
+def make_context(files: TlsFiles, protocol: int) -> ssl.SSLContext:
+    """Return the context of the accepting or of the dialling end of connections."""
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
