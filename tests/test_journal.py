@@ -14,7 +14,7 @@ from gosta.errors import NetworkError
 from gosta.net.config import Task
 from gosta.net.node.source import Source
 from gosta.net.protocol.peer import Identity, Peer
-from gosta.net.protocol.records import AnyRecord, EpochStarted, ExchangeCompleted, OfferSent, OfferWithdrawn
+from gosta.net.protocol.records import EpochStarted, ExchangeCompleted, OfferSent, OfferWithdrawn, Record
 from gosta.net.storage.journal import FORMAT, Journal
 
 WRITER = """
@@ -52,7 +52,7 @@ def test_a_full_disk_changes_nothing_and_writing_works_again_later(tmp_path: Pat
     journal = Journal(tmp_path / "journal.sqlite")
     pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
     journal._db.execute(f"PRAGMA max_page_count = {pages}")
-    big: list[AnyRecord] = [EpochStarted(1, "", "x" * 100_000, 1, None), OfferSent(1, "node-1")]
+    big: list[Record] = [EpochStarted(1, "", "x" * 100_000, 1, None), OfferSent(1, "node-1")]
     with pytest.raises(sqlite3.OperationalError, match="full"):
         journal.append(big)
     assert journal.load() == (None, [])

@@ -16,7 +16,7 @@ from gosta.net.config import NodeConfig, NodeSettings, Task
 from gosta.net.node.node import Node
 from gosta.net.node.source import Source, fingerprint
 from gosta.net.protocol.peer import Identity, Peer
-from gosta.net.protocol.records import AnyRecord
+from gosta.net.protocol.records import Record
 from gosta.net.storage.journal import Journal
 from gosta.net.transport import faults
 from gosta.net.transport.base import Link
@@ -48,7 +48,7 @@ class MemoryJournal(Journal):
         self.fault: Callable[[int], str] = lambda write: ""
         super().__init__(":memory:")
 
-    def append(self, new: Sequence[AnyRecord]) -> None:
+    def append(self, new: Sequence[Record]) -> None:
         self.writes += 1
         fault = self.fault(self.writes)
         if fault == "crash before":

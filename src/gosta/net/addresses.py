@@ -25,8 +25,6 @@ def certificate_name(name: str, network: str) -> str:
 
 
 class Address(NamedTuple):
-    """A host and a port."""
-
     host: str
     port: int
 

@@ -64,8 +64,6 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Contents of a node.toml."""
-
     network: Task
     node: NodeSettings
     neighbours: dict[str, str]  # name: host:port; empty if the neighbour is the one that connects
@@ -85,12 +83,10 @@ Config = TypeVar("Config", NodeConfig, NetworkConfig)
 
 
 def read_node(path: Path) -> NodeConfig:
-    """Read and validate a node.toml."""
     return _read(path, NodeConfig, MAX_NODE_FILE_BYTES, _check_node)
 
 
 def read_network(path: Path) -> NetworkConfig:
-    """Read and validate a network.toml."""
     return _read(path, NetworkConfig, MAX_NETWORK_FILE_BYTES, _check_network)
 
 
@@ -237,7 +233,6 @@ NETWORK_HEADER = """\
 
 
 def write(path: Path, config: NodeConfig | NetworkConfig) -> None:
-    """Write a node.toml or network.toml atomically."""
     header = NODE_HEADER if isinstance(config, NodeConfig) else NETWORK_HEADER
     write_atomically(path, header + to_toml(msgspec.to_builtins(config)))
 

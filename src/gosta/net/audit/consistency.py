@@ -59,10 +59,7 @@ def find_lost_or_duplicated(peers: Mapping[str, Peer]) -> list[str]:
 
 
 def order_exchanges(records: Mapping[str, Sequence[ExchangeCompleted]], peers: Mapping[str, Peer]) -> list[Exchange]:
-    """Return all exchanges of an epoch in an order that agrees with every node's journal.
-
-    Raises `NetworkError` if there is none.
-    """
+    """Return an epoch's exchanges in an order that agrees with all journals; raise `NetworkError` if there is none."""
     remaining = {name: list(reversed(own)) for name, own in records.items()}
     ordered: list[Exchange] = []
     candidates = list(remaining)

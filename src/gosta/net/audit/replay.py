@@ -17,10 +17,7 @@ class Replay(NamedTuple):
 
 
 def replay(journals: Journals) -> Replay:
-    """Compute the exchanges of an epoch again from the nodes' rows, and compare the final states bit for bit.
-
-    Nodes whose last reply is still in transit are not compared.
-    """
+    """Compute an epoch's exchanges again and compare final states, except of nodes whose last reply is in transit."""
     nodes: dict[str, Estimator] = {}
     for name, peer in journals.peers.items():
         rows = LocalRows(peer.estimator.rows.estimand)

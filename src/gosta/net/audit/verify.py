@@ -37,7 +37,6 @@ class Journals(NamedTuple):
 
     @property
     def estimand(self) -> Estimand:
-        """The statistic over the rows of all nodes."""
         rows = [peer.estimator.rows.estimand.x for peer in self.peers.values()]
         return estimand_of(self.task, np.concatenate(rows), self.folder)
 
@@ -63,7 +62,6 @@ class Finding(NamedTuple):
 
 
 def load_journals(folder: Path) -> Journals:
-    """Read the journals of all nodes of a stopped network."""
     network = load_network(folder)
     peers, records = {}, {}
     for name in network.nodes:

@@ -72,15 +72,12 @@ def create(
 
 
 def load_network(folder: Path) -> NetworkConfig:
-    """Read the network.toml of a network's folder."""
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder}; make a network with: gosta network init {folder}")
     return config.read_network(folder / NETWORK_FILE)
 
 
 class Change(NamedTuple):
-    """The result of adding or removing a node."""
-
     name: str
     new_edges: tuple[tuple[str, str], ...]
     remote: tuple[str, ...]  # neighbours whose folders are not here, so that their node.toml must be edited there
@@ -271,7 +268,6 @@ def _update_neighbours(folder: Path, network: NetworkConfig, names: Sequence[str
 
 
 def neighbours_of(network: NetworkConfig, name: str) -> dict[str, str]:
-    """Return the names and addresses of a node's neighbours."""
     others = {a if b == name else b for a, b in network.edges if name in (a, b)}
     return {other: address for other, address in network.nodes.items() if other in others}
 

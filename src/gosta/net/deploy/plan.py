@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from gosta import graphs
 from gosta.datasets import Data
@@ -102,18 +103,9 @@ def for_sites(
     network = graphs.load(graph, _count_nodes(graph, nodes, seed), seed)
     own_name, own_file = _place_statistic(goal.statistic)
     files = {name: Path(v) for name, v in options.items() if isinstance(v, str) and v and Path(v).is_file()}
-    task = Task(
-        id=secrets.token_hex(8),
-        statistic=own_name,
-        protocol=goal.protocol,
-        confidence_level=level,
-        options=options | {name: file.name for name, file in files.items()},
-        columns=columns,
-        label=label,
-        score=score,
-        classes=classes,
-        drop_missing=drop_missing,
-    )
+    settings = options | {name: file.name for name, file in files.items()}
+    task = Task(secrets.token_hex(8), own_name, goal.protocol, level, settings)
+    task = replace(task, columns=columns, label=label, score=score, classes=classes, drop_missing=drop_missing)
     _check_encoding(statistic, options, task)
     shared = (*own_file, *files.values())
     return Plan(task, network.name, network.n, _edges(network), shared_files=shared, no_interval=no_interval)
@@ -149,7 +141,6 @@ def _choose_level(goal: Goal, check: Callable[[float], None]) -> tuple[float | N
 
 
 def _load_goal(goal: Goal, seed: int) -> tuple[Statistic, dict[str, Any]]:
-    """Return the statistic and its options, after a check of protocol and seed."""
     check_protocol(goal.protocol)
     if seed < 0:
         raise InputError(f"seed = {seed} must be a whole number, 0 or more")

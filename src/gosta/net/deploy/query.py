@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from gosta.errors import GostaError, InputError, NetworkError
+from gosta.errors import GostaError, InputError
 from gosta.net.addresses import parse
 from gosta.net.config import NODE_FILE, NodeConfig, read_node
 from gosta.net.deploy.folders import load_network
-from gosta.net.node.lock import is_running
 from gosta.net.node.status import Status
 from gosta.net.node.stopped import status_from_journal
 
@@ -27,8 +26,6 @@ LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where to reach a node that l
 
 
 class View(NamedTuple):
-    """A node as seen from outside."""
-
     name: str
     state: str
     restarts: int
@@ -52,11 +49,10 @@ def query_status(config: NodeConfig) -> Status | None:
 
 def read_status(folder: Path) -> Status:
     """Return the status of the node in a folder, whether it is running or not."""
-    return query_status(read_node(folder / NODE_FILE)) or _status_from_journal(folder)
+    return query_status(read_node(folder / NODE_FILE)) or status_from_journal(folder)
 
 
 def view_network(folder: Path) -> list[View]:
-    """Return all nodes of a network."""
     folders = [folder / name for name in load_network(folder).nodes]
     with ThreadPoolExecutor(QUERY_THREADS) as pool:
         return [_view(one, status) for one, status in zip(folders, pool.map(_try_query, folders), strict=True)]
@@ -71,20 +67,14 @@ def _try_query(folder: Path) -> Status | None:
 
 def _view(folder: Path, status: Status | None) -> View:
     try:
-        status = status or _status_from_journal(folder)
+        status = status or status_from_journal(folder)
     except GostaError:
         return View(folder.name, "no answer" if folder.is_dir() else "not on this machine", 0, None)
     return View(folder.name, status.state, 0, status)
 
 
-def _status_from_journal(folder: Path) -> Status:
-    if is_running(folder):
-        raise NetworkError(f"{folder}: the node is running but does not answer, or has no status_page in node.toml")
-    return status_from_journal(folder)
-
-
 def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None:
-    """Return the mean of the nodes' estimates and the largest relative distance from it; None if one has no estimate."""
+    """Return the mean of the nodes' estimates and the largest relative distance from it; None if one has none."""
     estimates = [status.estimate for status in statuses if status.estimate]
     if not estimates or len(estimates) < len(statuses) or len(set(map(len, estimates))) > 1:
         return None

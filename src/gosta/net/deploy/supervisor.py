@@ -32,7 +32,6 @@ Command = Callable[[Path], Sequence[str]]
 
 
 def node_command(folder: Path) -> list[str]:
-    """Return the command that runs the node in a folder."""
     return [sys.executable, "-m", "gosta", "node", str(folder)]
 
 
@@ -157,7 +156,6 @@ class Supervisor:
         return until is not None and len(statuses) == len(nodes) and all_within(statuses, until)
 
     def query_all(self, pool: ThreadPoolExecutor) -> None:
-        """Query all running nodes and wait for the results."""
         configs = {node: node.config for node in self.nodes.values() if node.process is not None and node.config}
         for node, status in zip(configs, pool.map(query_status, configs.values()), strict=True):
             node.update(status)
@@ -179,10 +177,9 @@ class Supervisor:
 def up(
     folder: Path, show: Show, seconds: float | None = None, until: float | None = None, command: Command | None = None
 ) -> list[View]:
-    """Run all nodes of a network until Ctrl-C, for some seconds, or until all expect at most the error `until`.
+    """Run all nodes until Ctrl-C, for some seconds, or until all expect at most the error `until`; return their states.
 
-    Nodes that end are restarted; nodes that are added meanwhile are started too. In the end all are stopped, and their
-    states from before that are returned.
+    Nodes that end are restarted; nodes that are added meanwhile are started too.
     """
     lock.check_platform()
     supervisor, start = Supervisor(folder.resolve(), command or node_command), time.monotonic()
@@ -223,7 +220,6 @@ def down(folder: Path) -> list[str]:
 
 @contextlib.contextmanager
 def _stop_signals() -> Iterator[threading.Event]:
-    """Yield an event that is set by SIGINT, SIGTERM and SIGHUP."""
     event = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     previous = [signal.signal(number, lambda *_: event.set()) for number in numbers]

@@ -64,7 +64,6 @@ def is_running(folder: Path) -> bool:
 
 
 def process_id(folder: Path) -> int:
-    """Return the id of the process that runs the node in this folder."""
     try:
         return int((folder / LOCK_FILE).read_text()[:20])
     except (OSError, ValueError):

@@ -23,7 +23,6 @@ class StatusCollector(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics; called at each scrape."""
         now = self._status()
         up = GaugeMetricFamily("gosta_up", "1 unless the node has stopped", labels=["node", "network", "statistic"])
         up.add_metric([now.node, now.network, now.statistic], float(now.state != "stopped"))

@@ -72,7 +72,6 @@ class Node:
         self._schedule_next()
 
     def pause(self) -> None:
-        """Initiate no more exchanges."""
         settings = msgspec.structs.replace(self.config.node, exchanges_per_second=0.0)
         self.config = msgspec.structs.replace(self.config, node=settings)
         self._cancel("initiate")

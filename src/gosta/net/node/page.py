@@ -40,7 +40,6 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
 
 
 def neighbours(status: Status) -> list[tuple[str, ...]]:
-    """Return a heading and a row for each neighbour."""
     rows: list[tuple[str, ...]] = [("neighbour", "state", "exchanges", "last heard", "difference")]
     for one in status.neighbours:
         state = ("connected" if one.connected else "not connected") + f", {one.mismatch} mismatch" * bool(one.mismatch)

@@ -98,7 +98,6 @@ class Pages:
 
 
 async def serve(address: str, status: Callable[[], Status]) -> Pages:
-    """Start serving a node's pages at an address."""
     pages = Pages(status)
     await pages.start(address)
     return pages

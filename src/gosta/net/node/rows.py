@@ -22,10 +22,7 @@ from gosta.statistics.definition import Statistic
 
 
 def read_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
-    """Read a node's rows as the kernel takes them: n × d.
-
-    Files that the task names, such as a user's own statistic, are in `folder`, by default beside the data.
-    """
+    """Read rows as the kernel takes them, n × d; files that the task names are in `folder`, by default the data's."""
     needed = task.encoded_columns
     x = _read_encoded(data) if needed else _read_and_encode(task, data, folder or data.parent)
     check_values(x, data)
@@ -86,10 +83,8 @@ def resolve_files(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def check_row_independence(statistic: Statistic, data: Data, options: Mapping[str, Any], x: Floats) -> None:
-    """Raise `DataError` for an encoding in which a row depends on other rows, since a site has its own rows only.
-
-    Rows must be encoded in the same way together with made-up rows, and without half of the others.
-    """
+    """Raise `DataError` for an encoding in which a row depends on other rows, since a site has its own rows only."""
+    # Rows must be encoded in the same way together with made-up rows, and without half of the others.
     n, half = len(data), (len(data) + 1) // 2
     scale = 1e-9 * float(np.abs(x).max())
     trials = [(_with_made_up_rows(data, same), slice(0, len(x)), slice(0, len(x))) for same in (True, False)]

@@ -72,8 +72,7 @@ def _credentials(folder: Path, log: Log) -> TlsFiles:
     try:
         expires = load_certificate(files.cert.read_bytes()).not_valid_after_utc
     except OSError as error:
-        why = error.strerror
-        raise NetworkError(f"cannot read {files.cert}: {why}; 'gosta network certify' makes a new one") from None
+        raise NetworkError(f"cannot read {files.cert}: {error.strerror}; 'gosta network certify' makes one") from None
     remaining = expires - datetime.now(UTC)
     if remaining < timedelta(0):
         raise NetworkError(f"{files.cert} expired on {expires:%Y-%m-%d}; renew it with: gosta network certify NETWORK")

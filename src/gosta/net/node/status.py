@@ -24,8 +24,6 @@ class Neighbour(msgspec.Struct, frozen=True):
 
 
 class PendingOffer(msgspec.Struct, frozen=True):
-    """An offer that has not been answered."""
-
     to: str
     seconds: float  # since it was sent first
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gosta.errors import NetworkError
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
+from gosta.net.node import lock
 from gosta.net.node.source import Source, read_source
 from gosta.net.node.status import Neighbour, PendingOffer, Status, make_status
 from gosta.net.protocol.peer import Identity, Peer
@@ -14,7 +15,6 @@ from gosta.net.storage.journal import Journal
 
 
 def restore_peer(config: NodeConfig, source: Source, journal: Journal) -> Peer:
-    """Restore a node's state from its journal."""
     incarnation = journal.incarnation(config.node.name, time.time_ns() // 1000)
     identity = Identity(config.node.name, config.network.id, source.fingerprint, incarnation)
     peer = Peer(identity, source, config.neighbours, config.network.confidence_level)
@@ -33,7 +33,8 @@ def load_peer(folder: Path) -> tuple[NodeConfig, Source, Peer, Journal]:
 
 
 def status_from_journal(folder: Path) -> Status:
-    """Return the status of a stopped node."""
+    if lock.is_running(folder):
+        raise NetworkError(f"{folder}: the node is running but does not answer, or has no status_page in node.toml")
     config, _, peer, journal = load_peer(folder)
     journal.close()
     neighbours = tuple(Neighbour(name, False, peer.exchanges.get(name, 0), None, None) for name in config.neighbours)

@@ -91,43 +91,27 @@ _decode_snapshot = msgspec.msgpack.Decoder(Snapshot).decode
 
 
 class Peer:
-    """The protocol state of one node.
-
-    Attributes
-    ----------
-    epoch, digest
-        The current epoch, and the digest of its rows, neighbours and settings.
-    incarnation
-        Identifies one life of the node's journal: greater after the journal was lost or rolled back.
-    pending
-        The offer that waits for a reply.
-    is_overloaded
-        Set by the node: offers are answered with `busy`.
-    replies
-        The last reply to each neighbour.
-    incarnations, exchanges, payloads
-        Of each neighbour in this epoch: its incarnation, the number of exchanges with it, its last payload.
-    previous_report
-        The best report of earlier epochs.
-    """
+    """The protocol state of one node."""
 
     def __init__(
         self, identity: Identity, source: EpochSource, neighbours: Collection[str], level: float | None = None
     ) -> None:
         self.identity, self.source, self.neighbours, self.level = identity, source, neighbours, level
-        self.epoch, self.digest, self.incarnation, self.next_id = 0, "", identity.incarnation, 1
-        self.is_overloaded = False
-        self.pending: OfferSent | None = None
-        self.replies: dict[str, Reply] = {}
-        self.previous_report: Report | None = None
+        self.epoch, self.digest = 0, ""  # the current epoch, and the digest of its rows, neighbours and settings
+        self.incarnation = identity.incarnation  # greater after the journal was lost or rolled back
+        self.next_id = 1  # of an offer
+        self.pending: OfferSent | None = None  # the offer that waits for a reply
+        self.is_overloaded = False  # set by the node: offers are answered with `busy`
+        self.replies: dict[str, Reply] = {}  # the last one to each neighbour
+        self.previous_report: Report | None = None  # the best one of earlier epochs
         self._reset()
 
     def _reset(self) -> None:
         self.estimator, self.readings, self.pending = self.source.estimator(), Readings(), None
         self._payload_length = len(self.estimator.contribution(1.0).payload)
-        self.incarnations: dict[str, int] = {}
-        self.exchanges: dict[str, int] = {}
-        self.payloads: dict[str, tuple[float, ...]] = {}
+        self.incarnations: dict[str, int] = {}  # of the neighbours with which it exchanged in this epoch,
+        self.exchanges: dict[str, int] = {}  # the number of these exchanges,
+        self.payloads: dict[str, tuple[float, ...]] = {}  # and the last payloads
 
     def apply(self, record: Record) -> None:
         """Change the state by a record that is in the journal."""
@@ -217,7 +201,6 @@ class Peer:
                     yield Step((), ((sender, wire.encode(wire.Pong(*self._head()))),))
 
     def _follow_epoch(self, sender: str, message: wire.AnyMessage) -> Iterator[Step]:
-        """Start an epoch if a valid message shows that one is needed."""
         if message.epoch > self.epoch:
             yield self.start_epoch(f"{sender} is in epoch {message.epoch}", message.epoch)
         if message.incarnation > self.incarnations.get(sender, message.incarnation):
@@ -226,8 +209,7 @@ class Peer:
             yield self.start_epoch(f"{sender} counts other exchanges with this node than this node does")
 
     def _counts_differ(self, sender: str, message: wire.AnyMessage) -> bool:
-        # While this node waits for a reply, the sender of an offer may have completed an exchange that this node does not
-        # know of yet.
+        # While this node waits for a reply, the sender of an offer may count one that this node does not know of yet.
         if isinstance(message, wire.Accept) or (isinstance(message, wire.Offer) and self.pending is None):
             return message.contribution.edge_exchanges != self.exchanges.get(sender, 0)
         return False

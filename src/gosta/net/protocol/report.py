@@ -16,8 +16,6 @@ SUFFICIENT_ERROR = 0.01  # relative; at this, a new epoch's estimate replaces th
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True):
-    """An estimate with its interval and expected error."""
-
     epoch: int
     value: tuple[float, ...]
     low: float | None
@@ -26,15 +24,13 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     fingerprint: str  # of the statistic and protocol
 
     def is_better_than(self, previous: Report | None) -> bool:
-        """Return whether to report this instead of an earlier epoch's report.
-
-        Its expected error must be sufficient, or at most the other's, or at most the distance of the two estimates.
-        """
+        """Return whether to report this instead of an earlier epoch's report."""
         if previous is None:
             return True
         if self.expected_error is None or len(self.value) != len(previous.value):
             return False
         distance = math.dist(self.value, previous.value) / (math.hypot(*self.value) or 1.0)
+        # A distance above the expected error means that the earlier estimate no longer holds.
         return self.expected_error <= max(SUFFICIENT_ERROR, previous.expected_error or 0.0, distance)
 
 
@@ -45,7 +41,6 @@ class Readings:
         self.times, self.values = list(times), list(values)
 
     def record(self, estimator: Estimator) -> None:
-        """Add the current estimate if a reading is due."""
         due = math.ceil(self.times[-1] * 2 ** (1 / READINGS_PER_DOUBLING)) if self.times else READINGS_PER_DOUBLING
         value = value_of(estimator) if estimator.exchanges >= due else None
         if value is not None:

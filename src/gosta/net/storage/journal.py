@@ -32,8 +32,6 @@ LAST_START = f"SELECT max(number) FROM records WHERE kind = '{STARTED}'"
 
 
 class Journal:
-    """The file of a node's records."""
-
     def __init__(self, path: Path | str, durable: bool = False, read_only: bool = False) -> None:
         self.path = path
         self._durable, self._read_only = durable, read_only
@@ -58,7 +56,8 @@ class Journal:
             self._db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
         elif found != FORMAT:
             hint = "run the version that wrote it, or move it away, and the node starts anew with a new epoch"
-            raise NetworkError(f"journal {self.path} has format {found}; this gosta reads format {FORMAT}: {hint}")
+            formats = f"has format {found}, and this version of gosta reads format {FORMAT}"
+            raise NetworkError(f"journal {self.path} {formats}: {hint}")
         numbers = "SELECT max(number) FROM (SELECT number FROM records UNION ALL SELECT number FROM snapshot)"
         self.last_number: int = self._db.execute(numbers).fetchone()[0] or 0
 
@@ -72,7 +71,7 @@ class Journal:
         """Return when this journal was created, in microseconds; raise `NetworkError` if it is another node's."""
         owner = self._db.execute("SELECT name, incarnation FROM node").fetchone()
         if owner is not None and owner[0] != name:
-            raise NetworkError(f"journal {self.path} is that of {owner[0]}; give {name} a folder of its own")
+            raise NetworkError(f"journal {self.path} is that of {owner[0]}, not of {name}; use another folder")
         if owner is None and not self._read_only:
             self._db.execute("INSERT INTO node VALUES (1, ?, ?, '')", (name, now))
         return now if owner is None else int(owner[1])

@@ -41,7 +41,6 @@ class FrameReader:
         return self._buffer[self._end :]
 
     def advance(self, count: int) -> None:
-        """Report that `count` bytes were written into the free space."""
         self._end += count
 
     def next_message(self) -> bytes | None:

@@ -17,7 +17,6 @@ class MemoryNetwork:
         self.transports: dict[str, MemoryTransport] = {}
 
     def attach(self, name: str, handler: Handler) -> MemoryTransport:
-        """Return a new transport that others can dial by its name."""
         self.transports[name] = MemoryTransport(self, name, handler)
         return self.transports[name]
 
@@ -35,8 +34,6 @@ class MemoryNetwork:
 
 
 class MemoryTransport:
-    """The transport of one node."""
-
     def __init__(self, network: MemoryNetwork, name: str, handler: Handler) -> None:
         self.network, self.name, self.handler = network, name, handler
         self.has_crashed = False

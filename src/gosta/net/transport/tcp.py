@@ -41,7 +41,6 @@ class TcpTransport:
         self._connections: dict[Connection, None] = {}  # oldest first
 
     async def start(self, listen: str) -> None:
-        """Listen for connections at an address."""
         self._check_address(listen)
         listener = addresses.listen(listen, "listen")
         self.address = addresses.listening_address(listener)

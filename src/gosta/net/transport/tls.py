@@ -43,7 +43,6 @@ def rejection_of(error: OSError) -> tuple[str, str]:
 
 
 def load_certificate(cert: bytes) -> x509.Certificate:
-    """Parse a certificate in PEM."""
     try:
         return x509.load_pem_x509_certificate(cert)
     except ValueError:
@@ -51,7 +50,6 @@ def load_certificate(cert: bytes) -> x509.Certificate:
 
 
 def describe_error(error: Exception) -> str:
-    """Return a short description of a connection error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate of the other end: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:
