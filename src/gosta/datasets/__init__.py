@@ -92,9 +92,15 @@ def load(source: object, *, n: int | None = None, seed: int | None = None, path:
         machine.require_memory(BYTES_PER_ROW * size, f"{size} rows of {source}")
         return entry.make(size, 0 if seed is None else _integer("seed", seed, 0))
     if entry is not None:
-        data = entry.make(_existing(path)) if path is not None else entry.make()
+        if path is not None and not Path(path).is_file():
+            raise DataError(f"no such file: {path}")
+        data = entry.make() if path is None else entry.make(Path(path))
+    elif isinstance(source, str | Path):
+        if isinstance(source, str) and not Path(source).suffix and not Path(source).exists():
+            raise unknown("data set or file", source, DATASETS)
+        data = _data(str(source), files.read(Path(source)))
     else:
-        data = _from_file(source) if isinstance(source, str | Path) else _from_memory(source)
+        data = _from_memory(source)
     return data if n is None else data.head(n)
 
 
@@ -106,19 +112,6 @@ def _integer(name: str, value: object, least: int) -> int:
 
 def _called(source: object) -> str:
     return repr(source) if isinstance(source, str) else str(source) if isinstance(source, Path) else "data in memory"
-
-
-def _existing(path: str | Path) -> Path:
-    if not Path(path).is_file():
-        raise DataError(f"no such file: {path}")
-    return Path(path)
-
-
-def _from_file(source: str | Path) -> Data:
-    path = Path(source)
-    if isinstance(source, str) and not path.suffix and not path.exists():
-        raise unknown("data set or file", source, DATASETS)
-    return _data(str(source), files.read(path))
 
 
 def _from_memory(source: Any) -> Data:
@@ -155,9 +148,5 @@ def _data(name: str, given: Mapping[str, Any]) -> Data:
         raise DataError(f"{name} has no rows")
     if len(lengths) > 1:
         raise DataError(f"the columns of {name} have different lengths: {sorted(lengths)}")
-    return Data(
-        name,
-        columns,
-        label="label" if "label" in columns else None,
-        score="score" if "score" in columns else None,
-    )
+    label, score = (role if role in columns else None for role in ("label", "score"))
+    return Data(name, columns, label, score)

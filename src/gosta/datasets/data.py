@@ -27,43 +27,20 @@ DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 @dataclass(frozen=True)
 class Data:
-    """Named columns of equal length, and the roles of some of them.
+    """Named columns of equal length, and the roles of some of them."""
 
-    Attributes
-    ----------
-    name
-        The name of the data in messages.
-    columns
-        One array per column, numbers or text.
-    label, score, by
-        The columns of classes, of scores, and of the sites that hold the rows, if there are any.
-    features
-        The columns that are the coordinates of a row; by default all but label, score and by.
-    default_columns
-        The columns to use where a statistic needs fewer than there are, in this order.
-    has_selected_columns
-        Whether the user selected the columns: then `features` are used, never `default_columns`.
-    drop_missing
-        Whether rows with missing or infinite values are left out; otherwise they are an error.
-    declared_classes
-        All classes in their order, where they are declared beforehand: the rows need not have them all.
-    is_partial
-        Whether the rows are those of one site, and other sites have more: then too few rows for a value are allowed.
-    used_columns
-        The columns that were read so far, in that order.
-    """
-
-    name: str
-    columns: Columns
-    label: str | None = None
-    score: str | None = None
-    by: str | None = None
-    features: tuple[str, ...] = ()
-    default_columns: tuple[str, ...] = ()
-    has_selected_columns: bool = False
-    drop_missing: bool = False
-    declared_classes: tuple[Any, ...] = ()
-    is_partial: bool = False
+    name: str  # of the data, in messages
+    columns: Columns  # one array per column, numbers or text
+    label: str | None = None  # the column of classes
+    score: str | None = None  # the column of scores
+    by: str | None = None  # the column of the sites that hold the rows
+    features: tuple[str, ...] = ()  # columns that are the coordinates of a row; by default all but label, score and by
+    default_columns: tuple[str, ...] = ()  # for statistics that need fewer columns than there are, in this order
+    has_selected_columns: bool = False  # by the user: then `features` are used, never `default_columns`
+    drop_missing: bool = False  # whether rows with missing or infinite values are left out; otherwise they are an error
+    declared_classes: tuple[Any, ...] = ()  # all classes in order, if declared beforehand; the rows need not have all
+    is_partial: bool = False  # whether other sites have more rows: then too few for a value are allowed
+    # The columns that were read so far, in that order.
     used_columns: dict[str, None] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -94,11 +71,7 @@ class Data:
         return dataclasses.replace(self, columns={k: v[order] for k, v in self.columns.items()})
 
     def select(
-        self,
-        columns: object = None,
-        label: object = None,
-        score: object = None,
-        drop_missing: bool = False,
+        self, columns: object = None, label: object = None, score: object = None, drop_missing: bool = False
     ) -> Data:
         """Return the rows with the columns that the user wants in each role.
 
@@ -112,9 +85,7 @@ class Data:
         if columns is None:
             return data
         if score is not None:
-            raise InputError(
-                "score and columns are both given: give one of the two, a score or the columns to score by"
-            )
+            raise InputError("score and columns are both given: give one of the two")
         wanted = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
         if not wanted:
             raise InputError("columns is empty: name at least one column")
@@ -197,10 +168,8 @@ class Data:
         bad = ~np.isfinite(values)
         if bad.any():
             if not self.drop_missing:
-                raise DataError(
-                    f"column {name!r} has {bad.sum()} missing or infinite "
-                    f"value{'s' if bad.sum() > 1 else ''} (first in row {np.argmax(bad) + 1}); {DROP_HINT}"
-                )
+                holes = f"{bad.sum()} missing or infinite value{'s' if bad.sum() > 1 else ''}"
+                raise DataError(f"column {name!r} has {holes} (first in row {bad.argmax() + 1}); {DROP_HINT}")
             values[bad] = np.nan
         return values
 
@@ -257,10 +226,8 @@ class Data:
             raise DataError(f"{role} column {name!r} holds neither numbers nor text in UTF-8") from None
         missing = np.isnan(codes)
         if missing.any() and not self.drop_missing:
-            raise DataError(
-                f"{role} column {name!r} has {missing.sum()} missing values "
-                f"(first in row {np.argmax(missing) + 1}); {DROP_HINT}"
-            )
+            first = f"first in row {missing.argmax() + 1}"
+            raise DataError(f"{role} column {name!r} has {missing.sum()} missing values ({first}); {DROP_HINT}")
         return codes, values
 
     def class_signs(self, positive: object = None) -> Floats:
@@ -270,10 +237,8 @@ class Data:
         if len(names) < 2:
             raise DataError(f"needs two classes, {where} has {shorten(names) or 'none'} only")
         if positive is None and len(names) > 2:
-            raise DataError(
-                f"needs two classes, {where} has {len(names)} ({shorten(names)}); "
-                "name the one to set against the rest with positive=... (--option positive=...)"
-            )
+            remedy = "name the one to set against the rest with positive=... (--option positive=...)"
+            raise DataError(f"needs two classes, {where} has {len(names)} ({shorten(names)}); {remedy}")
         position = len(names) - 1 if positive is None else _position(positive, classes, names, where)
         signs = np.where(codes == position, 1.0, -1.0)
         signs[np.isnan(codes)] = np.nan

@@ -9,7 +9,7 @@ import io
 import math
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -31,12 +31,13 @@ BYTES_PER_PLAIN_CELL = 100  # the same with Python's strings
 MISSING = frozenset(
     ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "N/A", "n/a", "NA", "NULL", "null")
 ) | frozenset(("NaN", "nan", "-NaN", "-nan"))
+WRONG_WIDTH = "{}, line {}: {} values where {} are expected"
 TRUE, FALSE = frozenset(["1", "True", "TRUE", "true"]), frozenset(["0", "False", "FALSE", "false"])
 
 
 def read(path: Path) -> Columns:
     """Read the columns of a file in the format that its suffix names."""
-    suffix = "".join(path.suffixes[-2:] if _is_gzip(path) else path.suffixes[-1:]).lower()
+    suffix = "".join(path.suffixes[-2 if path.suffix.lower() == ".gz" else -1 :]).lower()
     if suffix not in READERS:
         raise DataError(f"cannot read {path}: the suffix {suffix!r} is none of {', '.join(READERS)}")
     if not path.exists():
@@ -45,10 +46,8 @@ def read(path: Path) -> Columns:
         raise DataError(f"{path} is not a file")
     try:
         columns = READERS[suffix](path)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    except (EOFError, zlib.error) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     if not columns:
         raise DataError(f"{path} has no columns")
     return columns
@@ -88,7 +87,7 @@ def _parse_plain(path: Path, file: BinaryIO, header: Header) -> Columns:
             if len(row) == len(header.names):
                 rows.append(row)
             elif row:  # empty lines are skipped
-                raise _width_error(path, reader.line_num, len(row), len(header.names))
+                raise DataError(WRONG_WIDTH.format(path, reader.line_num, len(row), len(header.names)))
     except csv.Error as error:
         raise DataError(f"cannot read {path}: line {reader.line_num}: {error}") from error
     columns = zip(*rows, strict=True) if rows else ((),) * len(header.names)
@@ -125,6 +124,7 @@ def _parse_with_arrow(path: Path, file: BinaryIO, header: Header) -> Columns:
 
     # An unnamed column is the row index that data frames write by themselves.
     names = [name or f"unnamed {k}" for k, name in enumerate(header.names)]
+    included = [name for name, given in zip(names, header.names, strict=True) if given]
     invalid: list[pa_csv.InvalidRow] = []
 
     def reject(row: pa_csv.InvalidRow) -> str:
@@ -139,10 +139,7 @@ def _parse_with_arrow(path: Path, file: BinaryIO, header: Header) -> Columns:
             parse_options=pa_csv.ParseOptions(
                 delimiter=header.separator, invalid_row_handler=reject, newlines_in_values=True
             ),
-            convert_options=pa_csv.ConvertOptions(
-                include_columns=[name for name, given in zip(names, header.names, strict=True) if given],
-                strings_can_be_null=True,
-            ),
+            convert_options=pa_csv.ConvertOptions(include_columns=included, strings_can_be_null=True),
         )
 
     try:
@@ -153,11 +150,8 @@ def _parse_with_arrow(path: Path, file: BinaryIO, header: Header) -> Columns:
     invalid.clear()
     with contextlib.suppress(pa.ArrowInvalid):
         parse(use_threads=False)  # only a sequential parse knows the number of the line
-    raise _width_error(path, invalid[0].number, invalid[0].actual_columns, invalid[0].expected_columns)
-
-
-def _width_error(path: Path, line: int, width: int, expected: int) -> DataError:
-    return DataError(f"{path}, line {line}: {width} values where {expected} are expected")
+    row = invalid[0]
+    raise DataError(WRONG_WIDTH.format(path, row.number, row.actual_columns, row.expected_columns))
 
 
 def read_parquet(path: Path) -> Columns:
@@ -183,13 +177,7 @@ def read_npy(path: Path) -> Columns:
     return from_array(np.array(stored), str(path))
 
 
-READERS: dict[str, Callable[[Path], Columns]] = {
-    ".csv": read_csv,
-    ".tsv": read_csv,
-    ".csv.gz": read_csv,
-    ".parquet": read_parquet,
-    ".npy": read_npy,
-}
+READERS = dict.fromkeys((".csv", ".tsv", ".csv.gz"), read_csv) | {".parquet": read_parquet, ".npy": read_npy}
 
 
 def from_array(array: NDArray[Any], name: str) -> Columns:
@@ -199,9 +187,8 @@ def from_array(array: NDArray[Any], name: str) -> Columns:
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.dtype.kind not in "biufOUS":
-        raise DataError(
-            f"{name} is an array of {array.dtype} with shape {array.shape}; rows × columns of numbers are needed"
-        )
+        found = f"an array of {array.dtype} with shape {array.shape}"
+        raise DataError(f"{name} is {found}; rows × columns of numbers are needed")
     return {str(k): array[:, k] for k in range(array.shape[1])}
 
 
@@ -213,13 +200,9 @@ def from_arrow(table: Any) -> Columns:
     return dict(zip(names, table.columns, strict=True))
 
 
-def _is_gzip(path: Path) -> bool:
-    return path.suffix.lower() == ".gz"
-
-
 def _open(path: Path) -> BinaryIO:
     """Open a file, decompressed; of a compressed one no more is read than fits in memory."""
-    if not _is_gzip(path):
+    if path.suffix.lower() != ".gz":
         return path.open("rb")
     content = io.BytesIO()
     with gzip.open(path) as file:
@@ -263,12 +246,7 @@ def _first_record(text: str, separator: str) -> tuple[list[str], int]:
 def _is_data(values: list[str]) -> bool:
     """Return whether a first line holds numbers, some perhaps missing, and not names."""
     present = [value for value in values if value not in MISSING | {"inf", "-inf"}]
-    return bool(present) and all(map(_is_number, present))
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a text is a finite number; 2020_1, which Python accepts as one, is a name."""
-    try:
-        return math.isfinite(float(text)) and "_" not in text
+    try:  # 2020_1, which Python accepts as a number, is a name
+        return bool(present) and all(math.isfinite(float(value)) and "_" not in value for value in present)
     except ValueError:
         return False

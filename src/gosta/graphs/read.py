@@ -39,14 +39,11 @@ def read(path: str | Path) -> Graph:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"cannot read {path}: it is not text in UTF-8") from error
-
-    def where(k: int) -> str:
-        return f"{path}, line {parsed.lines[k]}"
-
     number = _node_numbers(parsed, path)
     edges = number[np.frombuffer(parsed.ends, dtype=np.int32)].astype(np.int32).reshape(-1, 2)
     weights = np.frombuffer(parsed.weights) if parsed.weights else None
-    return Graph(str(path), int(number.max()) + 1, edges, weights).check(where)
+    graph = Graph(str(path), int(number.max()) + 1, edges, weights)
+    return graph.check(lambda k: f"{path}, line {parsed.lines[k]}")
 
 
 def from_edges(
@@ -99,11 +96,8 @@ def from_networkx(graph: Any) -> Graph:
         raise InputError(f"the networkx graph has edges without a weight, such as {without[0]}; give it to all or none")
     name = str(graph.name or "networkx graph")
     weights = None if without or not triples else _rates([weight for *_, weight in triples], name)
-
-    def where(k: int) -> str:
-        return f"{name}, edge {triples[k][0]!r} - {triples[k][1]!r}"
-
-    return Graph(name, len(number), edges, weights).check(where)
+    made = Graph(name, len(number), edges, weights)
+    return made.check(lambda k: f"{name}, edge {triples[k][0]!r} - {triples[k][1]!r}")
 
 
 def from_scipy(matrix: Any) -> Graph:
@@ -123,19 +117,14 @@ def from_scipy(matrix: Any) -> Graph:
         raise InputError("the matrix is not symmetric; a graph is not directed, so give a[i, j] = a[j, i]")
     loops = np.flatnonzero(both.diagonal())
     if len(loops):
-        raise InputError(
-            f"the matrix has {both.diagonal()[loops[0]]:g} at [{loops[0]}, {loops[0]}]; leave self-loops out"
-        )
+        i = loops[0]
+        raise InputError(f"the matrix has {both.diagonal()[i]:g} at [{i}, {i}]; leave self-loops out")
     upper = sparse.triu(both, k=1).tocoo()
     equal = not upper.nnz or (upper.data == upper.data[0]).all()
-
-    def where(k: int) -> str:
-        return f"matrix[{upper.row[k]}, {upper.col[k]}]"
-
-    edges = np.column_stack([upper.row, upper.col])
+    graph = Graph("matrix", both.shape[0], np.column_stack([upper.row, upper.col]), upper.data)
     # Equal values are not weights, but a negative one is still an error.
-    checked = Graph("matrix", both.shape[0], edges, upper.data).check(where)
-    return Graph(checked.name, checked.n, checked.edges) if equal else checked
+    graph.check(lambda k: f"matrix[{upper.row[k]}, {upper.col[k]}]")
+    return Graph(graph.name, graph.n, graph.edges) if equal else graph
 
 
 def from_object(source: object) -> Graph:
@@ -159,9 +148,8 @@ def _array(values: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError:
-        raise InputError(
-            f"{name}: rows of different lengths; give two node numbers per edge, with a weight or without"
-        ) from None
+        remedy = "give two node numbers per edge, with a weight or without"
+        raise InputError(f"{name}: rows of different lengths; {remedy}") from None
 
 
 def _rates(weights: Any, name: str) -> Floats:
@@ -246,9 +234,8 @@ def _node_numbers(parsed: _Parsed, path: Path) -> Integers:
     known = np.unique(nodes)
     if len(known) <= known[-1]:
         missing = int(np.flatnonzero(known != np.arange(len(known)))[0])
-        raise InputError(
-            f"{path}: node {missing} has no edge though node {known[-1]} has; number the nodes 0 to n - 1, or name them"
-        )
+        remedy = "number the nodes 0 to n - 1, or name them"
+        raise InputError(f"{path}: node {missing} has no edge though node {known[-1]} has; {remedy}")
     return nodes
 
 

@@ -44,8 +44,6 @@ class Statistic:
 
     Attributes
     ----------
-    name, summary
-        Its name, and one line on what it measures.
     kernel
         Function of two observations that returns one number or a tuple; symmetric unless there is a ``local``.
         Further parameters are options and need numbers as defaults.
@@ -139,37 +137,28 @@ class Statistic:
         """Return the observations of all complete rows, and which rows of the data these are."""
         try:
             x = np.ascontiguousarray(self.encode(data, **self.options_by_part(options)["encode"]), dtype=np.float64)
+            if x.ndim != 2:
+                raise InputError(f"encode returns an array of shape {x.shape}; rows x numbers are needed")
+            kept: Booleans = np.ones(len(x), dtype=np.bool_)
+            if data.drop_missing:
+                kept = np.asarray(~np.isnan(x).any(axis=1))
+                if data.by is not None and len(kept) == len(data):
+                    kept &= ~np.isnan(data.site_codes()[0])
+                x = x[kept]
+            data.check_row_count(len(x))
+            if self.sample_index is not None and not data.is_partial and np.ptp(x[:, self.sample_index]) == 0:
+                raise DataError(f"needs two classes, the complete rows of {data.name} have one only")
         except GostaError as error:
             raise type(error)(f"{self.name}: {error}") from None
         except Exception as error:  # a user's function can raise anything
             raise InputError(f"{self.name}: encode fails with {type(error).__name__}: {error}") from error
-        if x.ndim != 2:
-            raise InputError(f"{self.name}: encode returns an array of shape {x.shape}; rows x numbers are needed")
-        kept: Booleans = np.ones(len(x), dtype=np.bool_)
-        if data.drop_missing:
-            kept = np.asarray(~np.isnan(x).any(axis=1))
-            if data.by is not None and len(kept) == len(data):
-                kept &= ~np.isnan(data.site_codes()[0])
-            x = x[kept]
-        self._check_row_count(x, data)
         return x, kept
-
-    def _check_row_count(self, x: Floats, data: Data) -> None:
-        """Reject too few rows for a value; one site's rows need not be enough alone."""
-        try:
-            data.check_row_count(len(x))
-        except DataError as error:
-            raise DataError(f"{self.name}: {error}") from None
-        if self.sample_index is not None and not data.is_partial and np.ptp(x[:, self.sample_index]) == 0:
-            raise DataError(f"{self.name}: needs two classes, the complete rows of {data.name} have one only")
 
 
 @overload
 def statistic(kernel: Kernel) -> Statistic: ...
 @overload
-def statistic(
-    kernel: None = None, *, name: str | None = None, encode: Encoder = encoders.features, **parts: Any
-) -> Callable[[Kernel], Statistic]: ...
+def statistic(*, name: str | None = None, encode: Encoder = ..., **parts: Any) -> Callable[[Kernel], Statistic]: ...
 def statistic(
     kernel: Kernel | None = None, *, name: str | None = None, encode: Encoder = encoders.features, **parts: Any
 ) -> Statistic | Callable[[Kernel], Statistic]:
@@ -235,20 +224,14 @@ def find(statistic: str | Statistic) -> Statistic:
     if isinstance(statistic, Statistic):
         return statistic
     if not isinstance(statistic, str):
-        raise InputError(
-            f"statistic = {statistic!r} is neither a name nor a statistic; decorate a function with @gosta.statistic"
-        )
+        raise InputError(f"statistic = {statistic!r} is neither a name nor a statistic; make one with @gosta.statistic")
     if statistic not in STATISTICS:
         raise unknown("statistic", statistic, STATISTICS)
     return STATISTICS[statistic]
 
 
 def collect_options(
-    statistic: Statistic,
-    options: Options | None,
-    keywords: Options,
-    function: Callable[..., object],
-    arguments: Mapping[str, object],
+    statistic: Statistic, options: Options | None, keywords: Options, function: Callable[..., Any], arguments: Options
 ) -> dict[str, Any]:
     """Return a statistic's options, given to a function as a mapping, its parameter ``options``, or as plain keywords.
 

@@ -42,9 +42,8 @@ def two_parts(data: Data, split: int = 1) -> Floats:
     """Encode a row as the numbers of a first part, `split` of them, followed by those of a second part."""
     x = features(data) if data.has_selected_columns else pair(data)
     if not 1 <= split < x.shape[1]:
-        raise InputError(
-            f"split = {split}: of {x.shape[1]} column{'s' * (x.shape[1] > 1)} at least one must be in each part"
-        )
+        columns = f"{x.shape[1]} column{'s' * (x.shape[1] > 1)}"
+        raise InputError(f"split = {split}: of {columns} at least one must be in each part")
     return x
 
 

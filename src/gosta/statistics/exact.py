@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
@@ -57,19 +57,7 @@ def exact(
     **statistic_options: Any,
 ) -> float | Floats: ...
 @overload
-def exact(
-    data: object,
-    statistic: str | Statistic,
-    *,
-    columns: Columns | None = None,
-    label: object = None,
-    score: object = None,
-    normalisation: Normalisation | None = None,
-    interval: float,
-    drop_missing: bool = False,
-    options: Options | None = None,
-    **statistic_options: Any,
-) -> Estimate: ...
+def exact(data: object, statistic: str | Statistic, *, interval: float, **others: Any) -> Estimate: ...
 def exact(
     data: object,
     statistic: str | Statistic,
@@ -99,8 +87,7 @@ def exact(
     normalisation
         "U" leaves out pairs of a row with itself, "V" counts them. Default: the textbook's choice.
     interval
-        Confidence level, such as 0.95: returns an `Estimate` with a jackknife interval, which for the AUC
-        is DeLong's.
+        Confidence level, such as 0.95: returns an `Estimate` with a jackknife interval, for the AUC DeLong's.
     drop_missing
         Leave out rows with missing or infinite values instead of raising an error.
     options, **statistic_options
@@ -154,19 +141,14 @@ def measure(
     parts = found.options_by_part(options)
     x = found.encode_rows(data, options)
     level = None if interval is None else check_level(found, interval, x)
-    value = exact_value(found, x, norm, level, parts["kernel"], parts.get("final", {}))
+    value = _value(found, x, norm, level, parts)
     return Measurement(value, found, len(x), sorted(data.used_columns, key=lambda name: name == data.label), norm)
 
 
-def exact_value(
-    statistic: Statistic,
-    x: Floats,
-    norm: Normalisation,
-    level: float | None,
-    kernel_options: Options,
-    final_options: Options,
+def _value(
+    statistic: Statistic, x: Floats, norm: Normalisation, level: float | None, options: Mapping[str, Options]
 ) -> float | Floats | Estimate:
-    """Return the value over encoded rows, with its interval if a level is given."""
+    kernel_options, final_options = options["kernel"], options.get("final", {})
     rows = row_sums(statistic, x, kernel_options, with_diagonal=norm == "V")
     if statistic.total:
         return float(_total(rows, norm)[0] / 2)
@@ -179,9 +161,8 @@ def exact_value(
     left_out = _leave_one_out_means(statistic, x, rows, norm, kernel_options)
     values = final_values(statistic, left_out, final_options)[:, 0]
     if np.isnan(values).any():
-        raise NumericalError(
-            f"{statistic.name} is not defined without row {np.isnan(values).argmax() + 1}, so it has no interval here"
-        )
+        row = np.isnan(values).argmax() + 1
+        raise NumericalError(f"{statistic.name} is not defined without row {row}, so it has no interval here")
     error = _jackknife(values, None if statistic.sample_index is None else x[:, statistic.sample_index])
     low, high = interval_bounds(statistic, value, error, level)
     return Estimate(value, float(low), float(high), error, level)

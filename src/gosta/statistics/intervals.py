@@ -45,14 +45,8 @@ def _final_of_first(statistic: Statistic, width: int) -> Final:
 def standard_errors(means: Floats, slopes: Floats, n: int) -> Floats:
     """Return each node's standard error by the jackknife's formula; infinite where a node has no value yet.
 
-    Parameters
-    ----------
-    means
-        Means and mean products at each node: nodes × m.
-    slopes
-        Derivatives of the value by the means at each node.
-    n
-        Number of rows in the population.
+    A row of `means` holds a node's means and mean products, one of `slopes` the derivatives of its value by the means;
+    n is the number of rows in the population.
     """
     variance, width = np.zeros(len(means)), slopes.shape[1]
     with np.errstate(all="ignore"):

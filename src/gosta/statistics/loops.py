@@ -67,7 +67,7 @@ def leave_one_out(x: Floats, options: Numbers, first: int, last: int, sums: Floa
                     out[i - first, c] += g[c]
 
 
-def kernel_matrix(x: Floats, options: Numbers, slopes: Floats, first: int, last: int, out: Floats) -> None:
+def kernel_matrix(x: Floats, options: Numbers, first: int, last: int, slopes: Floats, out: Floats) -> None:
     """Add the kernel's values times slopes, one number for each pair of rows first..last with all rows."""
     for i in range(first, last):
         for j in range(len(x)):
@@ -77,7 +77,7 @@ def kernel_matrix(x: Floats, options: Numbers, slopes: Floats, first: int, last:
 
 
 def sum_of_squares(
-    x: Floats, options: Numbers, slopes: Floats, centre: float, first: int, last: int, out: Floats
+    x: Floats, options: Numbers, first: int, last: int, slopes: Floats, centre: float, out: Floats
 ) -> None:
     """Add up over all rows the squared difference of that number from a centre."""
     for i in range(first, last):

@@ -86,41 +86,21 @@ def row_loop(statistic: Statistic, x: Floats, options: Options, example: Numbers
 
 def leave_one_out_means(statistic: Statistic, x: Floats, options: Options, sums: Floats, count: int) -> Floats:
     """Return for each row i the mean over the others of `local` of their means, (sum without i) / count: n × m."""
-    n, values = len(x), tuple(options.values())
     assert statistic.local is not None
-    out = np.zeros((n, len(as_tuple(statistic.local(tuple(sums[0].tolist()))))))
-
-    def work(loops: _Loops, first: int, last: int) -> None:
-        loops.module.leave_one_out(loops.rows, values, first, last, sums, float(count), out[first:last])
-
-    _run_blocks(statistic, x, options, work)
-    return out / (n - 1)
+    out = np.zeros((len(x), len(as_tuple(statistic.local(tuple(sums[0].tolist()))))))
+    return _fill(out, statistic, x, options, "leave_one_out", sums, float(count)) / (len(x) - 1)
 
 
 def kernel_matrix(statistic: Statistic, x: Floats, options: Options, slopes: Floats) -> Floats:
     """Return the kernel's values times slopes, one number for each pair of rows: n × n."""
-    n, values = len(x), tuple(options.values())
+    n = len(x)
     machine.require_memory(8 * n * n, f"the kernel of all pairs of {n} rows")
-    out = np.zeros((n, n))
-
-    def work(loops: _Loops, first: int, last: int) -> None:
-        loops.module.kernel_matrix(loops.rows, values, slopes, first, last, out[first:last])
-
-    _run_blocks(statistic, x, options, work)
-    return out
+    return _fill(np.zeros((n, n)), statistic, x, options, "kernel_matrix", slopes)
 
 
 def sum_of_squares(statistic: Statistic, x: Floats, options: Options, slopes: Floats, centre: float) -> float:
     """Return the sum over all pairs of the squared difference from a centre of the kernel's values times slopes."""
-    values = tuple(options.values())
-
-    def work(loops: _Loops, first: int, last: int) -> Floats:
-        block = np.zeros(last - first)
-        loops.module.sum_of_squares(loops.rows, values, slopes, centre, first, last, block)
-        return block
-
-    blocks = _blocks(statistic, x, check_kernel(statistic, x, options), False, work)
-    return float(sum(block.sum() for _, _, block in blocks))
+    return float(_fill(np.zeros(len(x)), statistic, x, options, "sum_of_squares", slopes, centre).sum())
 
 
 def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
@@ -196,8 +176,15 @@ def _call(statistic: Statistic, work: Callable[[], Result]) -> Result:
         raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)} for some rows") from error
 
 
-def _run_blocks(statistic: Statistic, x: Floats, options: Options, work: Callable[[_Loops, int, int], None]) -> None:
+def _fill(out: Floats, statistic: Statistic, x: Floats, options: Options, name: str, *arguments: Any) -> Floats:
+    """Fill an array with one row for each of x by a function of loops.py, in blocks, and return it."""
+    values = tuple(options.values())
+
+    def work(loops: _Loops, first: int, last: int) -> None:
+        getattr(loops.module, name)(loops.rows, values, first, last, *arguments, out[first:last])
+
     deque(_blocks(statistic, x, check_kernel(statistic, x, options), False, work), maxlen=0)
+    return out
 
 
 def _blocks(
