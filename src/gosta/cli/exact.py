@@ -36,7 +36,7 @@ def exact(
     from gosta.statistics import STATISTICS, Statistic
     from gosta.statistics.exact import measure
 
-    table, level = rows.load(data, seed), options.confidence_level(interval)
+    table, level = rows.load(data, seed), options.fraction("interval", interval, options.LEVEL)
     given = options.statistic_options(option)
     if normalisation not in (None, "U", "V"):
         raise InputError(f"normalisation = {normalisation!r} must be U or V")

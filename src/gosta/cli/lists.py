@@ -42,4 +42,4 @@ def _show(records: Sequence[Mapping[str, Any]], explain: Callable[[Mapping[str, 
         print(json.dumps(records, indent=2))
     else:
         entries = [(record["name"], explain(record)) for record in records]
-        print(terminal.definitions(entries, indent=0, width=terminal.text_width()))
+        print(terminal.definitions(entries, indent=0, wrap=True))

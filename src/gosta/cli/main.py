@@ -73,15 +73,15 @@ def main() -> None:
     """Run a command; exit with one line and code 2 for errors that a user can correct, 130 for Ctrl-C."""
     try:
         _app()()
+        return
     except GostaError as error:
-        print(f"gosta: {error}", file=sys.stderr)
-        sys.exit(2)
+        reason = str(error)
     except MemoryError:
-        print("gosta: not enough memory; use fewer rows or columns", file=sys.stderr)
-        sys.exit(2)
+        reason = "not enough memory; use fewer rows or columns"
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no message at exit about the closed pipe
         sys.exit(141)
     except OSError as error:  # such as a full disk under the standard output
-        print(f"gosta: {error.strerror or error}", file=sys.stderr)
-        sys.exit(2)
+        reason = error.strerror or str(error)
+    print(f"gosta: {reason}", file=sys.stderr)
+    sys.exit(2)

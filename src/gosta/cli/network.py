@@ -40,7 +40,7 @@ class Task:
         from gosta.net.deploy.plan import Goal
 
         text = None if (self.interval or "").lower() == "none" else self.interval or "95%"
-        level = options.confidence_level(text, "none, or a level such as 95% or 0.95")
+        level = options.fraction("interval", text, f"none, or {options.LEVEL}")
         given = options.statistic_options(self.option)
         return Goal(self.statistic, self.protocol, given, level, self.interval is not None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shlex
 import sys
@@ -47,12 +48,24 @@ def up(
 
     if seconds is not None and not 0 < seconds < math.inf:
         raise InputError(f"for = {seconds!r} must be a positive number of seconds")
-    with _Screen(quiet=as_json) as screen:
-        views = supervisor.up(folder, screen.show, seconds, options.error_target(until))
+    live = None if as_json or not sys.stdout.isatty() else _live()
+    elapsed_seconds = printed_at = 0.0
+
+    def show(views: Sequence[View], now: float) -> None:
+        nonlocal elapsed_seconds, printed_at
+        elapsed_seconds = now
+        if live is not None:
+            live.update(_text(views, now, live.console.width), refresh=True)
+        elif not as_json and now - printed_at >= PRINT_SECONDS:
+            printed_at = now
+            print(shown.table(views), shown.summary(views, now), sep="\n", flush=True)
+
+    with live or contextlib.nullcontext():
+        views = supervisor.up(folder, show, seconds, options.fraction("until", until, options.ERROR))
     if as_json:
         print("\n".join(map(shown.record, views)))
         return
-    print(shown.table(views), shown.summary(views, screen.elapsed_seconds), *shown.EXPLANATION, sep="\n")
+    print(shown.table(views), shown.summary(views, elapsed_seconds), *shown.EXPLANATION, sep="\n")
     print(f"all nodes are stopped; check their journals with: gosta network verify {shlex.quote(str(folder))}")
 
 
@@ -64,31 +77,10 @@ def down(folder: options.NetworkFolder) -> None:
     print(f"{folder}: stopped {shorten(stopped, 12)}" if stopped else f"{folder}: no node was running")
 
 
-class _Screen:
-    """A table of nodes that is updated in place on a terminal, or printed at intervals elsewhere."""
+def _live() -> Any:
+    from rich.live import Live
 
-    def __init__(self, quiet: bool) -> None:
-        self.quiet, self.elapsed_seconds, self._printed_at = quiet, 0.0, 0.0
-        self._live: Any = None
-
-    def __enter__(self) -> _Screen:
-        if not self.quiet and sys.stdout.isatty():
-            from rich.live import Live
-
-            self._live = Live(auto_refresh=False, transient=True).__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._live is not None:
-            self._live.__exit__(None, None, None)
-
-    def show(self, views: Sequence[View], elapsed_seconds: float) -> None:
-        self.elapsed_seconds = elapsed_seconds
-        if self._live is not None:
-            self._live.update(_text(views, elapsed_seconds, self._live.console.width), refresh=True)
-        elif not self.quiet and elapsed_seconds - self._printed_at >= PRINT_SECONDS:
-            self._printed_at = elapsed_seconds
-            print(shown.table(views), shown.summary(views, elapsed_seconds), sep="\n", flush=True)
+    return Live(auto_refresh=False, transient=True)
 
 
 def _text(views: Sequence[View], elapsed_seconds: float, width: int) -> Any:

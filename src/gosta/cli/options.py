@@ -29,7 +29,8 @@ Interval = Annotated[str | None, "Confidence level of an interval: 95% or 0.95."
 Json = Annotated[bool, "Print JSON, one object per line.", "--json"]
 # Tracking, the default of simulations, has no theory yet; GoSta-async sends the same messages.
 THEORY_PROTOCOL = "gosta-async"
-PICTURE_FORMATS = (".png", ".svg", ".pdf")
+# Values that `fraction` takes.
+ERROR, LEVEL = "an error such as 1% or 0.01", "a level such as 95% or 0.95"
 
 
 @dataclass(frozen=True)
@@ -109,23 +110,16 @@ def check_writable(name: str, file: Path) -> None:
 
 def check_picture(name: str, file: Path) -> None:
     """Reject a picture's path that cannot be written or whose ending is not a known format."""
-    if file.suffix.lower() not in PICTURE_FORMATS:
+    if file.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"{name} = {str(file)!r} must end in .png, .svg or .pdf")
     require_extra("plot", purpose="drawing plots")
     check_writable(name, file)
 
 
-def error_target(text: str | None) -> float | None:
-    """Parse the option --until."""
-    return None if text is None else _fraction("until", text, "an error such as 1% or 0.01")
-
-
-def confidence_level(text: str | None, wanted: str = "a level such as 95% or 0.95") -> float | None:
-    """Parse the option --interval."""
-    return None if text is None else _fraction("interval", text, wanted)
-
-
-def _fraction(name: str, text: str, wanted: str) -> float:
+def fraction(name: str, text: str | None, wanted: str) -> float | None:
+    """Parse a number between 0 and 1, or a percentage."""
+    if text is None:
+        return None
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:

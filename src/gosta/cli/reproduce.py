@@ -63,10 +63,8 @@ def reproduce(
             done.append(part)
             print(_text(part), flush=True)
     except KeyboardInterrupt:
-        print(
-            f"gosta: interrupted; finished parts are kept in {folder}; run the same command again to continue",
-            file=sys.stderr,
-        )
+        kept = f"finished parts are kept in {folder}"
+        print(f"gosta: interrupted; {kept}; run the same command again to continue", file=sys.stderr)
         raise typer.Exit(130) from None
     write(plan, done, list(paper.EXPERIMENTS), numpy_seconds, folder)
     claims = [claim for part in done for claim in part.findings.claims]
@@ -74,11 +72,9 @@ def reproduce(
     agree = sum(claim.agrees for claim in claims)
     print(f"{agree} of {len(claims)} claims agree; {total:,} iterations, {seconds:.0f} s")
     if total:
-        hours = total * numpy_seconds / 3600
-        print(
-            f"with numpy, all nodes at every tick: {1e6 * numpy_seconds:.0f} µs an iteration, {hours:.1f} hours for all"
-        )
-    print(f"written: {folder / 'results.md'}, {folder / 'results.json'}" + ", tables, figures")
+        took = f"{1e6 * numpy_seconds:.0f} µs an iteration, {total * numpy_seconds / 3600:.1f} hours for all"
+        print(f"with numpy, all nodes at every tick: {took}")
+    print(f"written: {folder / 'results.md'}, {folder / 'results.json'}, tables, figures")
 
 
 def _folder(runs: int, seed: int, data: str | None) -> Path:
@@ -92,7 +88,5 @@ def _text(part: CompletedExperiment) -> str:
     lines = [f"{part.name}: {part.title} ({part.seconds:.1f} s)", terminal.columns(part.findings.table)]
     for claim in part.findings.claims:
         lines.append(f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.sentence}")
-        lines.append(f"             {claim.measured}")
-        if not claim.agrees:
-            lines.append(f"             {claim.finding}")
+        lines += [f"{'':13}{text}" for text in (claim.measured, *[claim.finding] * (not claim.agrees))]
     return "\n".join([*lines, ""])

@@ -7,7 +7,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -115,8 +115,8 @@ def _simulate(data: str, simulation: Simulation, placement: options.Placement, r
         "checkpoints": simulation.checkpoints,
         "spacing": "log" if simulation.log else "linear",
         "engine": simulation.engine,
-        "until": options.error_target(simulation.until),
-        "interval": options.confidence_level(simulation.interval),
+        "until": options.fraction("until", simulation.until, options.ERROR),
+        "interval": options.fraction("interval", simulation.interval, options.LEVEL),
     }
     chosen = rows.select(rows.load(data))
     traces: list[Trace] = []
@@ -142,23 +142,17 @@ def _save(traces: list[Trace], out: Path | None) -> list[Path]:
 
 def _draw(traces: list[Trace], output: Output) -> None:
     from gosta.simulation import plotting
+    from gosta.simulation.simulate import setting_of
+    from gosta.theory.curves import error_curves
     from gosta.views import plots
 
     against: plotting.Axis = "units" if output.against == "units" else "iterations"
     ax = plotting.plot(traces, [trace.info.protocol for trace in traces], against)
     for trace in traces if output.bound else ():
-        if curves := _theory(trace):
+        several_rows = trace.info.has_tables
+        if curves := {} if several_rows else error_curves(setting_of(trace), trace.iterations):
             plots.draw_theory(ax, plotting.error_curve(trace, against), curves)
+        else:
+            case = "nodes with several rows" if several_rows else trace.info.protocol
+            print(f"gosta: there is no theory for {case} to draw", file=sys.stderr)
     plots.save(ax.figure, output.plot)
-
-
-def _theory(trace: Trace) -> dict[str, Any]:
-    from gosta.simulation.simulate import setting_of
-    from gosta.theory.curves import error_curves
-
-    several_rows = trace.info.has_tables
-    found = {} if several_rows else error_curves(setting_of(trace), trace.iterations)
-    if not found:
-        case = "nodes with several rows" if several_rows else trace.info.protocol
-        print(f"gosta: there is no theory for {case} to draw", file=sys.stderr)
-    return found

@@ -55,8 +55,8 @@ def record(view: View) -> str:
 
 def table(views: Sequence[View], width: int | None = None) -> str:
     """Return a row for each node, as wide as the terminal by default."""
-    rows = [HEADING, *map(_row, views)]
-    return terminal.columns(terminal.drop_columns(rows, DISPENSABLE, width or terminal.table_width()), indent=0)
+    rows = terminal.drop_columns([HEADING, *map(_row, views)], DISPENSABLE, width)
+    return terminal.columns(rows, indent=0)
 
 
 def _row(view: View) -> tuple[str, ...]:

@@ -63,7 +63,6 @@ def theory(
 
 
 def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, Any]:
-    """Return everything that is printed; numbers that are not finite are None."""
     from gosta.theory import mixing_time, spectral_gap
     from gosta.theory.bounds import data_terms
 
@@ -84,7 +83,6 @@ def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, 
 
 
 def _limits(setting: Setting) -> str:
-    """Return in what respect the expectation of a setting is not exact."""
     from gosta.theory.expectations import APPROXIMATE
 
     if setting.estimand.statistic.final is not None:

@@ -34,8 +34,8 @@ def column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def definitions(entries: Iterable[tuple[str, str]], indent: int = 2, width: int | None = None) -> str:
-    """Align names and their values or explanations, wrapped to a total width if given.
+def definitions(entries: Iterable[tuple[str, str]], indent: int = 2, wrap: bool = False) -> str:
+    """Align names and their values or explanations, wrapped to a width that is easy to read if wished.
 
     >>> print(definitions([("nodes", "1,000"), ("spectral gap", "0.5")]))
       nodes         1,000
@@ -43,26 +43,21 @@ def definitions(entries: Iterable[tuple[str, str]], indent: int = 2, width: int 
     """
     entries = list(entries)
     margin = max((len(name) for name, _ in entries), default=0) + 2
+    width = max(MIN_WIDTH, min(MAX_WIDTH, shutil.get_terminal_size().columns) - margin - indent)
     lines = []
     for name, text in entries:
-        parts = [text] if width is None else textwrap.wrap(text, max(MIN_WIDTH, width - margin - indent)) or [""]
+        parts = (textwrap.wrap(text, width) or [""]) if wrap else [text]
         names = [name, *[""] * (len(parts) - 1)]
         lines += [" " * indent + head.ljust(margin) + part for head, part in zip(names, parts, strict=True)]
     return "\n".join(lines)
 
 
-def text_width() -> int:
-    """Return the width to which explanations are wrapped."""
-    return min(MAX_WIDTH, shutil.get_terminal_size().columns)
+def drop_columns(rows: Sequence[Sequence[str]], dispensable: Iterable[str], width: int | None) -> list[list[str]]:
+    """Leave out columns, named in the first row, in the given order until the others fit a width.
 
-
-def table_width() -> int:
-    """Return the width that a table may take: that of the terminal, or no limit where output goes to a file."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-
-
-def drop_columns(rows: Sequence[Sequence[str]], dispensable: Iterable[str], width: int) -> list[list[str]]:
-    """Leave out columns, named in the first row, in the given order until the others fit a width."""
+    By default the width is that of the terminal, without a limit where output goes to a file.
+    """
+    width = width or (shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize)
     kept = [list(row) for row in rows]
     for name in dispensable:
         if sum(column_widths(kept)) + 2 * len(kept[0]) <= width:
