@@ -15,6 +15,7 @@ from pathlib import Path
 
 import common
 import numpy as np
+from engine_runs import FixedSchedule
 from numpy.typing import NDArray
 
 from gosta import graphs
@@ -23,7 +24,6 @@ from gosta.estimation.placement import Placement
 from gosta.estimation.setting import Setting
 from gosta.protocols import find
 from gosta.runtime.arrays import Floats
-from gosta.schedule import FixedSchedule
 from gosta.simulation.engines.compiled.one_row import OneRowEngine
 from gosta.statistics import find as find_statistic
 

@@ -4,9 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.graphs.graph import Graph
 from gosta.runtime.arrays import Floats
-from gosta.schedule import FixedSchedule
+from gosta.schedule import Schedule
 from gosta.simulation.engines.engine import Batch
+
+
+class FixedSchedule(Schedule):
+    """A schedule of given edges, the first of which has a given number."""
+
+    def __init__(
+        self, graph: Graph, edges: NDArray[np.int32], edge_shares: Floats | None = None, start: int = 0
+    ) -> None:
+        super().__init__(graph, 0, 0)
+        self._edges, self._shares, self._start = edges, edge_shares, start
+
+    def edges(self, first: int, last: int) -> NDArray[np.int32]:
+        """Return given edges."""
+        return self._edges[first - self._start : last - self._start]
+
+    def edge_shares(self, first: int, last: int) -> Floats:
+        """Return the given shares; 1 where none are given."""
+        if self._shares is None or len(self._shares) == 1:
+            return np.ones(1) if self._shares is None else self._shares
+        return self._shares[first - self._start : last - self._start]
 
 
 def advance(engine: Any, batch: Batch[Any], edges: Any, edge_shares: Floats | None = None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from engine_runs import FixedSchedule
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,6 @@ from gosta.estimation.setting import make_setting
 from gosta.graphs import Graph
 from gosta.protocols import PROTOCOLS, Protocol
 from gosta.runtime.arrays import Floats
-from gosta.schedule import FixedSchedule
 from gosta.simulation.engines.compiled.one_row import OneRowEngine
 from gosta.theory import prediction, spectrum
 from gosta.theory.expectations import EXPECTATIONS

@@ -78,23 +78,3 @@ class Schedule:
 def _within_block(first: int, last: int) -> slice:
     start = first // BLOCK * BLOCK
     return slice(first - start, last - start)
-
-
-class FixedSchedule(Schedule):
-    """A schedule of given edges, the first of which has a given number."""
-
-    def __init__(
-        self, graph: Graph, edges: NDArray[np.int32], edge_shares: Floats | None = None, start: int = 0
-    ) -> None:
-        super().__init__(graph, 0, 0)
-        self._edges, self._shares, self._start = edges, edge_shares, start
-
-    def edges(self, first: int, last: int) -> NDArray[np.int32]:
-        """Return given edges."""
-        return self._edges[first - self._start : last - self._start]
-
-    def edge_shares(self, first: int, last: int) -> Floats:
-        """Return the given shares; 1 where none are given."""
-        if self._shares is None or len(self._shares) == 1:
-            return np.ones(1) if self._shares is None else self._shares
-        return self._shares[first - self._start : last - self._start]

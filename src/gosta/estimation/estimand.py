@@ -25,24 +25,12 @@ MAX_PLAIN_ROWS = 512
 
 @dataclass(frozen=True, eq=False)
 class ValueFunction:
-    """Converts the means that nodes estimate to values of the statistic over n rows.
+    """Converts the means that nodes estimate to values of the statistic over n rows."""
 
-    Attributes
-    ----------
-    statistic
-        The statistic, with the products of row means where an interval is wanted.
-    n
-        Number of rows.
-    mean_diagonal
-        Mean kernel value of the rows with themselves.
-    options
-        Options of the statistic's `final`.
-    """
-
-    statistic: Statistic
+    statistic: Statistic  # with the products of row means where an interval is wanted
     n: int
-    mean_diagonal: Floats
-    options: Mapping[str, Any]
+    mean_diagonal: Floats  # mean kernel value of the rows with themselves
+    options: Mapping[str, Any]  # of the statistic's `final`
 
     def values(self, means: Floats) -> Floats:
         """Convert means over all pairs (or of `local`), r × k, to values in the textbook's normalisation, r × p."""
@@ -76,25 +64,13 @@ def without_diagonal(means: Floats, diagonal: Floats, n: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Estimand:
-    """A statistic with its options over encoded rows in one place.
-
-    Attributes
-    ----------
-    statistic, options
-        The statistic and the options given for it.
-    x
-        Encoded rows, n × d.
-    level
-        Confidence level of the intervals that nodes report; None: no intervals. Set it with `with_interval`.
-    data
-        Name of the data, for messages and titles.
-    """
+    """A statistic with its options over encoded rows in one place."""
 
     statistic: Statistic
-    x: Floats = field(repr=False)
+    x: Floats = field(repr=False)  # encoded rows, n × d
     options: Mapping[str, Any] = field(default_factory=dict)
-    level: float | None = None
-    data: str = ""
+    level: float | None = None  # confidence level of the nodes' intervals; set it by `with_interval`
+    data: str = ""  # name of the data, for messages and titles
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Estimand) and self._identity == other._identity

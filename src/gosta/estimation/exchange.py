@@ -175,17 +175,8 @@ def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
 class Estimator:
     """A node in the exchange: its rows, its visitors, its states.
 
-    Parameters
-    ----------
-    name
-        Name of the node; visitors carry it as their home.
-    protocol, rows
-        The rule, and the node's own rows.
-    states
-        First states: means × fields.
-    population
-        Number of rows at all nodes together, where it is known. On a network it is the number of rows at the homes of
-        all visitors so far.
+    `name` is the home of its visitors, `states` are its first states (means × fields), `population` the number of rows
+    at all nodes, if it is known; on a network it is the number of rows at the homes of all visitors so far.
     """
 
     def __init__(

@@ -15,18 +15,10 @@ from gosta.runtime.arrays import Booleans, Floats, Integers
 
 @dataclass(frozen=True)
 class Placement:
-    """Distribution of rows, which are ordered by node, over nodes.
-
-    Attributes
-    ----------
-    nodes
-        Number of nodes.
-    counts
-        Number of rows at each node; None: one row at each.
-    """
+    """Distribution of rows, which are ordered by node, over nodes."""
 
     nodes: int
-    counts: tuple[int, ...] | None = None
+    counts: tuple[int, ...] | None = None  # number of rows at each node; None: one row at each
 
     @classmethod
     def of(cls, counts: Integers) -> Placement:

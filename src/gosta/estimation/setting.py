@@ -25,22 +25,10 @@ from gosta.statistics.definition import Statistic, apply_to_rows
 
 @dataclass(frozen=True)
 class Setting:
-    """A protocol, what it estimates, where the rows are, and the network.
+    """A protocol, what it estimates, where the rows are, and the network."""
 
-    Attributes
-    ----------
-    protocol
-        The protocol. For a statistic of plain means it is the protocol's variant that averages moments.
-    estimand
-        Statistic and rows, ordered by node.
-    placement
-        How many rows each node holds.
-    graph
-        The network.
-    """
-
-    protocol: AnyProtocol
-    estimand: Estimand
+    protocol: AnyProtocol  # for a statistic of plain means, the protocol's variant that averages moments
+    estimand: Estimand  # with rows ordered by node
     placement: Placement
     graph: Graph
 

@@ -43,43 +43,19 @@ class Start(StrEnum):
 
 @dataclass(frozen=True, repr=False)
 class Protocol:
-    """A protocol in which nodes keep a few numbers and at most two visitors.
-
-    Attributes
-    ----------
-    name, summary, keeps
-        Name, one line on what it does, and what a node keeps.
-    state
-        A NamedTuple of numbers: everything the next exchange needs.
-    init
-        Function of one `Start` value, giving the first state.
-    tell
-        ``tell(me, tick)``: the tuple of numbers that a node sends.
-    meet
-        ``meet(me, you, ...)``: the next state, from the node's own, the numbers the other sent, and the inputs that
-        further parameters name (see `MEET_INPUTS`).
-    read
-        ``read(me, tick)``: the estimate.
-    visitors
-        Number of travelling observations that a node holds. An iteration draws one edge for each (one if there are
-        none).
-    estimates_row_means
-        Whether nodes estimate their own row mean instead of the statistic.
-    for_moments
-        Protocol to use instead for statistics that are functions of plain means, and so need no visitors.
-    """
+    """A protocol in which nodes keep a few numbers and at most two visitors."""
 
     name: str
     summary: str
-    keeps: str
-    state: type[tuple[Any, ...]]
-    init: Function
-    tell: Function
-    meet: Function
-    read: Function
-    visitors: int = 1
-    estimates_row_means: bool = False
-    for_moments: Protocol | None = None
+    keeps: str  # what a node keeps, in words
+    state: type[tuple[Any, ...]]  # a NamedTuple of numbers: everything the next exchange needs
+    init: Function  # a `Start` value -> the first state
+    tell: Function  # state, tick -> the tuple of numbers that a node sends
+    meet: Function  # state, numbers the other sent, `MEET_INPUTS` by name -> the next state
+    read: Function  # state, tick -> the estimate
+    visitors: int = 1  # travelling observations that a node holds; an iteration draws an edge for each, at least one
+    estimates_row_means: bool = False  # instead of the statistic
+    for_moments: Protocol | None = None  # to use for statistics of plain means, which need no visitors
 
     def __post_init__(self) -> None:
         for name in self.inputs:
@@ -180,32 +156,19 @@ class Protocol:
 
 @dataclass(frozen=True)
 class CollectingProtocol:
-    """A protocol in which nodes keep sets of observations, for comparison; each has a loop of its own.
+    """A protocol in which nodes keep sets of observations, for comparison.
 
-    Attributes
-    ----------
-    name, summary, keeps
-        As for `Protocol`.
-    file
-        File of its loop, ``advance(x, options, edges, uniforms, order, start, *arrays)``, which is compiled or run as
-        it is. `uniforms` are two uniform numbers per iteration, `order` is a random order of the observations.
-    arrays
-        Function of n and the number of kernel values, giving the arrays of a run.
-    means
-        Function of the arrays and kernel(x_i, x_i), giving each node's mean kernel values over the pairs it holds.
-    sent
-        Function of (iterations, n, numbers in an observation), giving the numbers sent.
-    sends
-        The numbers sent in one iteration, in words.
+    Its loop, ``advance(x, options, edges, uniforms, order, start, *arrays)``, is compiled or run as it is; `uniforms`
+    are two uniform numbers per iteration, `order` is a random order of the observations.
     """
 
     name: str
     summary: str
     keeps: str
-    file: str
-    arrays: Callable[[int, int], dict[str, Any]]
-    means: Callable[[dict[str, Any], Any], Any]
-    sent: Callable[[int, int, int], int]
-    sends: str
+    file: str  # of the loop
+    arrays: Callable[[int, int], dict[str, Any]]  # n, number of kernel values -> arrays of a run
+    means: Callable[[dict[str, Any], Any], Any]  # arrays, kernel(x_i, x_i) -> each node's mean over the pairs it holds
+    sent: Callable[[int, int, int], int]  # iterations, n, numbers in an observation -> numbers sent
+    sends: str  # in one iteration, in words
     draws: int = 1
     estimates_row_means: bool = False

@@ -38,15 +38,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Runner:
-    """All runs of one simulation.
-
-    Parameters
-    ----------
-    setting, info, checkpoints
-        What to simulate, and the iterations at which estimates are read.
-    previous
-        Trace to continue.
-    """
+    """All runs of one simulation, read at checkpoints; `previous` is a trace to continue."""
 
     def __init__(self, setting: Setting, info: TraceInfo, checkpoints: Integers, previous: Trace | None = None) -> None:
         self.setting, self.info, self.checkpoints, self.previous = setting, info, checkpoints, previous

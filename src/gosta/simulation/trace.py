@@ -30,56 +30,32 @@ Spacing = Literal["linear", "log"]
 
 @dataclass(frozen=True)
 class TraceInfo:
-    """Description of a simulation.
-
-    Attributes
-    ----------
-    protocol, statistic, options, data, graph
-        Names of the parts, and the statistic's options.
-    protocol_fingerprint, statistic_fingerprint
-        Digests of their functions; empty where they depend on something that cannot be hashed.
-    averages_moments
-        Whether nodes averaged moments of their rows instead of kernel values.
-    nodes, edges, rows, min_rows, max_rows
-        Size of the network; number of rows in all, and at the smallest and the largest node.
-    runs, seed, engine, iterations, spacing, clocks
-        How the runs went: `iterations` is the last checkpoint, `clocks` whether times were recorded.
-    until
-        Relative error at which nodes were to stop; None: they were not to.
-    level, pooled_interval
-        Confidence level of the nodes' intervals, and the interval from all rows in one place.
-    local_values
-        Value that each node computes from its own rows, None where that is undefined; empty with one row a node.
-    is_relative
-        Whether errors are relative; they are absolute where the exact value is 0.
-    seconds
-        Time that the runs took.
-    """
+    """Description of a simulation."""
 
     protocol: str
-    protocol_fingerprint: str
-    averages_moments: bool
+    protocol_fingerprint: str  # digest of its functions; empty where they depend on something that cannot be hashed
+    averages_moments: bool  # whether nodes averaged moments of their rows instead of kernel values
     statistic: str
     statistic_fingerprint: str
-    options: dict[str, Any]
+    options: dict[str, Any]  # of the statistic
     data: str
     graph: str
     nodes: int
     edges: int
     rows: int
-    min_rows: int
+    min_rows: int  # at a node
     max_rows: int
-    local_values: tuple[float | None, ...]
-    level: float | None
-    pooled_interval: tuple[float, float] | None
-    is_relative: bool
+    local_values: tuple[float | None, ...]  # computed from each node's own rows; empty with one row per node
+    level: float | None  # confidence level of the nodes' intervals
+    pooled_interval: tuple[float, float] | None  # from all rows in one place
+    is_relative: bool  # errors are absolute where the exact value is 0
     runs: int
     seed: int
     engine: str
-    iterations: int
+    iterations: int  # at the last checkpoint
     spacing: Spacing
-    clocks: bool
-    until: float | None
+    clocks: bool  # whether times were recorded
+    until: float | None  # relative error at which nodes were to stop
     seconds: float = 0.0
 
     @property

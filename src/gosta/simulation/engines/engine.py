@@ -27,24 +27,12 @@ Snapshot = dict[str, NDArray[Any]]
 
 @dataclass
 class Batch(Generic[State]):
-    """Runs that are advanced side by side.
+    """Runs that are advanced side by side."""
 
-    Attributes
-    ----------
-    runs
-        Numbers of the runs; each has a schedule of its own.
-    iteration
-        Iteration that all active runs have reached.
-    active
-        Whether each run is still advanced.
-    state
-        The engine's own data.
-    """
-
-    runs: tuple[int, ...]
-    iteration: int
-    active: Booleans
-    state: State
+    runs: tuple[int, ...]  # numbers of the runs; each has a schedule of its own
+    iteration: int  # that all active runs have reached
+    active: Booleans  # whether each run is still advanced
+    state: State  # the engine's own data
 
 
 class Engine(typing.Protocol[State]):
