@@ -51,7 +51,7 @@ POPULATIONS: dict[str, tuple[Sample, float]] = {
     "kendall-tau": (pairs, 2 / pi * asin(0.5)),
 }
 NETWORKS: dict[str, dict[str, Any]] = {
-    "a row a node, Watts-Strogatz": {"graph": "watts-strogatz"},
+    "one row per node, Watts-Strogatz": {"graph": "watts-strogatz"},
     "20 nodes, Zipf, Watts-Strogatz": {"graph": "watts-strogatz", "nodes": 20, "iterations": 4000},
 }
 
