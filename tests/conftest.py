@@ -7,4 +7,4 @@ import hypothesis
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100)
 hypothesis.settings.load_profile("fixed")
 
-collect_ignore = ["pretend_node.py"]  # a program, not a module
+collect_ignore = ["fake_node.py"]  # a program, not a module
