@@ -235,8 +235,8 @@ def collect_options(
 ) -> dict[str, Any]:
     """Return a statistic's options, given to a function as a mapping, its parameter ``options``, or as plain keywords.
 
-    Without a mapping, a name that is an option and a parameter of the function is an error. `arguments` are the values of
-    the function's parameters: its ``locals()``.
+    Without a mapping, a name that is an option and a parameter of the function is an error. `arguments` are the values
+    of the function's parameters: its ``locals()``.
     """
     given = dict(options or {})
     for name in keywords.keys() & given.keys():
@@ -245,8 +245,8 @@ def collect_options(
     for name in statistic.options.keys() & parameters.keys() if options is None else ():
         if arguments[name] is not parameters[name].default:
             raise InputError(
-                f"{name} is an option of {statistic.name} and a parameter of gosta.{function.__name__}; give the option "
-                f"as options={{{name!r}: ...}}, or options={{}} if the parameter is meant"
+                f"{name} is an option of {statistic.name} and a parameter of gosta.{function.__name__}; give the "
+                f"option as options={{{name!r}: ...}}, or options={{}} if the parameter is meant"
             )
     return {**given, **keywords}
 
