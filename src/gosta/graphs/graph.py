@@ -96,7 +96,7 @@ class Graph:
     def draw_with_numbers(self, rng: np.random.Generator, size: int) -> tuple[Edges, Integers | None]:
         """Draw the next edges to fire, and the number of each; None where edges are not stored."""
         if self.edges is None:
-            return pairs_from_numbers(rng.integers(self.n * (self.n - 1), size=size), self.n), None
+            return _draw_pairs(rng, self.n, size), None
         if self.weights is None:
             chosen = rng.integers(self.m, size=size)
         else:
@@ -178,19 +178,9 @@ def pair_numbers(i: NDArray[Any], j: NDArray[Any], n: int) -> Integers:
 
 
 def pairs_from_numbers(number: Integers, n: int) -> Edges:
-    """Return the pairs of nodes that have these numbers, as `pair_numbers` assigns them.
-
-    Numbers from n(n−1)/2 to n(n−1) − 1 are the pairs in the other order.
-    """
-    ends = np.empty((len(number), 2), dtype=np.int32)
-    step = number // n  # with the remainder by hand, which is faster than numpy's divmod
-    start = number - step * n
-    ends[:, 0] = start
-    step += start
-    step += 1
-    step -= n * (step >= n)
-    ends[:, 1] = step
-    return ends
+    """Return the pairs of nodes that have these numbers, as `pair_numbers` assigns them."""
+    step, start = np.divmod(number, n)
+    return np.column_stack([start, (start + step + 1) % n]).astype(np.int32)
 
 
 def check_integer(name: str, argument: str, value: SupportsIndex, least: int) -> int:
@@ -202,6 +192,23 @@ def check_integer(name: str, argument: str, value: SupportsIndex, least: int) ->
     if number is None or number < least:
         raise InputError(f"{name}: {argument} = {value!r} must be a whole number of at least {least}")
     return number
+
+
+def _draw_pairs(rng: np.random.Generator, n: int, size: int) -> Edges:
+    """Draw ordered pairs of different nodes uniformly: one number under n(n−1) encodes both.
+
+    This is `pairs_from_numbers` in place: with arrays of its own that takes 40 % longer.
+    """
+    ends = np.empty((size, 2), dtype=np.int32)
+    number = rng.integers(n * (n - 1), size=size)
+    step = number // n
+    number -= step * n
+    ends[:, 0] = number
+    step += number
+    step += 1
+    step -= n * (step >= n)
+    ends[:, 1] = step
+    return ends
 
 
 def _check_edges(edges: Edges, n: int, where: Callable[[int], str]) -> None:
