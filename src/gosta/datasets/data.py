@@ -182,10 +182,8 @@ class Data:
     def class_codes(self) -> tuple[Floats, list[Any]]:
         """Return the class of each row as a position (NaN where it is missing) in the classes, and these in order."""
         if self.label is None:
-            raise DataError(
-                f"needs labels; {self.name} has no column called 'label', "
-                f"name one of these with label=... (--label ...): {shorten(list(self.columns))}"
-            )
+            remedy = f"name one of these with label=... (--label ...): {shorten(list(self.columns))}"
+            raise DataError(f"needs labels; {self.name} has no column called 'label', {remedy}")
         if self.is_partial and not self.declared_classes:
             raise DataError(
                 "a site's rows need not have all classes, so declare these for all sites, in one order: "
@@ -303,9 +301,8 @@ def _number(value: Any, column: str, row: int) -> float:
         if isinstance(value, str | Real | Decimal | np.bool_):
             return float(value)
     shown = "bytes, not text in UTF-8," if isinstance(value, bytes) else repr(str(value)[:40])
-    raise DataError(
-        f"column {column!r} has {shown} in row {row} where a number is needed; correct the row or select other columns"
-    )
+    remedy = "correct the row or select other columns"
+    raise DataError(f"column {column!r} has {shown} in row {row} where a number is needed; {remedy}")
 
 
 def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:

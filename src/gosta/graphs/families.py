@@ -264,10 +264,10 @@ def _stored(name: str, n: int, parts: list[NDArray[Any]], spectrum: Callable[[],
     return Graph(name, n, np.concatenate(parts).astype(np.int32, copy=False), spectrum=spectrum)
 
 
-def _rectangle(name: str, place: Edges, edges: list[Edges], spectrum: Callable[[int], Floats]) -> Graph:
+def _rectangle(family: str, place: Edges, edges: list[Edges], spectrum: Callable[[int], Floats]) -> Graph:
     rows, columns = place.shape
-    sums = lambda: np.add.outer(spectrum(rows), spectrum(columns)).ravel()  # noqa: E731
-    return _stored(f"{name} {rows} x {columns}", place.size, edges, sums)
+    name = f"{family} {rows} x {columns}"
+    return _stored(name, place.size, edges, lambda: np.add.outer(spectrum(rows), spectrum(columns)).ravel())
 
 
 def _nodes(name: str, n: int, least: int, degree: int = 2) -> Edges:

@@ -28,10 +28,8 @@ def read(path: str | Path) -> Graph:
     or names, which are numbered in the order they first occur.
     """
     path = Path(path)
-    if not path.exists():
-        raise InputError(f"no such file: {path}")
     if not path.is_file():
-        raise InputError(f"{path} is not a file")
+        raise InputError(f"{path} is not a file" if path.exists() else f"no such file: {path}")
     machine.require_memory(20 * path.stat().st_size, f"reading {path}")
     try:
         parsed = _parse(path)
@@ -51,19 +49,9 @@ def from_edges(
 ) -> Graph:
     """Return a graph from an array of edges: m × 2 node numbers, each edge once.
 
-    Parameters
-    ----------
-    edges
-        The two ends of each edge, integers from 0.
-    n
-        Number of nodes; by default one more than the largest number.
-    weights
-        Rates at which the edges fire, positive.
-    name
-        A name for messages.
+    The number of nodes n is by default one more than the largest number. Weights are the rates at which the edges fire,
+    positive. The name is for messages.
 
-    Examples
-    --------
     >>> from_edges([[0, 1], [1, 2], [2, 3]], weights=[1, 1, 5])
     Graph('edges', 4 nodes, 3 edges, weighted)
     """

@@ -36,9 +36,7 @@ class UnstableContentError(Exception):
     """A function refers to an object whose content has no fingerprint, so its machine code cannot be cached."""
 
 
-def specialise(
-    text: str, functions: Mapping[str, Function], trial: Callable[[types.ModuleType], object]
-) -> types.ModuleType:
+def specialise(text: str, functions: Mapping[str, Function], trial: Callable[[Any], object]) -> types.ModuleType:
     """Return a module made from text, its functions compiled, with the given functions, compiled too, as globals.
 
     Machine code is cached on disk unless a function has no fingerprint or the disk is not writable. `trial` calls the
@@ -80,7 +78,7 @@ def _run(text: str, functions: Mapping[str, Function], file: Path | None) -> typ
     for name, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
             setattr(module, name, numba.njit(value, nogil=True, cache=file is not None))
-    vars(module).update({name: compile_plain(f) for name, f in functions.items()})
+    vars(module).update({name: _compile(f) for name, f in functions.items()})
     return module
 
 
@@ -123,15 +121,11 @@ def interpret(text: str, functions: Mapping[str, Function]) -> types.ModuleType:
     return module
 
 
-def compile_plain(function: Function) -> Any:
-    """Compile a plain function together with the plain functions it calls."""
-    return _compile(function, ())
-
-
 _compiled: dict[str, Any] = {}
 
 
-def _compile(function: Any, callers: tuple[Any, ...]) -> Any:
+def _compile(function: Any, callers: tuple[Any, ...] = ()) -> Any:
+    """Compile a plain function together with the plain functions it calls; return anything else as it is."""
     numba = extras.require("numba", "fast", "compiling a kernel")
     if not _is_plain(function):
         return function
@@ -209,10 +203,8 @@ _STABLE = {"builtins", "math", "cmath", "numpy", "numpy.linalg"}
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, types.FunctionType) and (value.__module__ or "").partition(".")[0] not in {
-        "numpy",
-        "numba",
-    }
+    package = (getattr(value, "__module__", None) or "").partition(".")[0]
+    return isinstance(value, types.FunctionType) and package not in ("numpy", "numba")
 
 
 def _used_globals(function: types.FunctionType) -> dict[str, Any]:

@@ -94,12 +94,11 @@ class Statistic:
 
     def _repr_html_(self) -> str:
         options = ", ".join(f"{name} = {default!r}" for name, default in self.options.items())
-        low, high = self.bounds
         rows = {
             "summary": self.summary,
             "options": options or "none",
             "normalisation": f"{self.normalisation}, {'a sum' if self.total else 'a mean'} over pairs",
-            "bounds": numbers.interval(low, high),
+            "bounds": numbers.interval(*self.bounds),
         }
         return html.table(rows.items(), caption=f"Statistic: {self.name}")
 

@@ -158,7 +158,7 @@ def _value(
         return value
     if not isinstance(value, float):
         raise InputError(f"{statistic.name} has several values; an interval is for one")
-    left_out = _leave_one_out_means(statistic, x, rows, norm, kernel_options)
+    left_out = _left_out_means(statistic, x, rows, norm, kernel_options)
     values = final_values(statistic, left_out, final_options)[:, 0]
     if np.isnan(values).any():
         row = np.isnan(values).argmax() + 1
@@ -223,9 +223,7 @@ def _total(rows: RowSums, norm: Normalisation) -> Floats:
     return sum(np.array([column.sum() for column in part.T]) for part in parts if part is not None)  # type: ignore[return-value]
 
 
-def _leave_one_out_means(
-    statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: Options
-) -> Floats:
+def _left_out_means(statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: Options) -> Floats:
     """Return the means over all rows but one of `local` of the row means, for each row left out."""
     n = len(x)
     own = rows.diagonal if norm == "V" and rows.diagonal is not None else np.zeros((1, 1))

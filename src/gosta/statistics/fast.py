@@ -5,8 +5,8 @@ Each docstring names the kernel values that are summed.
 
 from __future__ import annotations
 
+import inspect
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -16,8 +16,6 @@ from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import sweeps
 from gosta.statistics.definition import RowSums
-
-SWEEPS = Path(__file__).with_name("sweeps.py")
 
 
 def variance(x: Floats) -> RowSums:
@@ -98,8 +96,7 @@ def _sweep(name: str, *arrays: Floats | Integers) -> Floats | Integers:
     module: ModuleType = sweeps
     if compiler.is_available(n * np.log2(n), f"{n} rows"):
         smallest = [np.zeros(1, dtype=array.dtype) for array in arrays]
-        text = SWEEPS.read_text(encoding="utf-8")
-        module = compiler.specialise(text, {}, lambda made: getattr(made, name)(*smallest))
+        module = compiler.specialise(inspect.getsource(sweeps), {}, lambda made: getattr(made, name)(*smallest))
     values: Floats | Integers = getattr(module, name)(*arrays)
     return values
 

@@ -38,11 +38,7 @@ def energy_distance(x: Observation, y: Observation) -> tuple[float, float, float
     return by_sample(x, y, distance(x, y, 0, len(x) - 1))
 
 
-@statistic(
-    encode=encode.scaled_samples,
-    final=lambda m: m[1] / m[4] + m[2] / m[5] - 2 * m[0] / m[3],
-    sample_index=-1,
-)
+@statistic(encode=encode.scaled_samples, final=lambda m: m[1] / m[4] + m[2] / m[5] - 2 * m[0] / m[3], sample_index=-1)
 def mmd(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
     """Squared maximum mean discrepancy of two samples under a Gaussian kernel."""
     gap = distance(x, y, 0, len(x) - 1)

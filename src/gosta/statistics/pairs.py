@@ -52,9 +52,8 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
         sums[first : first + len(block)] += block
     bad = ~np.isfinite(sums).all(axis=1)
     if bad.any():
-        raise NumericalError(
-            f"{statistic.name}: the kernel returns values that are not finite, first for row {bad.argmax() + 1}"
-        )
+        where = f"first for row {bad.argmax() + 1}"
+        raise NumericalError(f"{statistic.name}: the kernel returns values that are not finite, {where}")
     return sums
 
 
@@ -119,9 +118,7 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
         raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)}; {ALLOWED}") from error
     widths = {len(h) for h in [*forward, *backward]}
     if len(widths) > 1 or widths == {0}:
-        raise InputError(
-            f"{statistic.name}: the kernel must always return the same count of numbers, not {sorted(widths)}"
-        )
+        raise InputError(f"{statistic.name}: the kernel must always return the same count of numbers, not {widths}")
     tolerance = 1e-12 * max((abs(v) for h in forward for v in h if np.isfinite(v)), default=0.0)
     for (i, j), one, other in zip(pairs, forward, backward, strict=True):
         if statistic.local is None and not np.allclose(one, other, rtol=1e-9, atol=tolerance, equal_nan=True):
@@ -132,9 +129,7 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     return example
 
 
-def values_text(
-    example: object, kernel: str = "kernel", name: str = "values", arguments: str = "x, y, *options"
-) -> str:
+def values_text(example: Any, kernel: str = "kernel", name: str = "values", arguments: str = "x, y, *options") -> str:
     """Return the text of a function that calls another and returns its result as a tuple of floats always."""
     parts = [f"1.0 * h[{c}]" for c in range(len(example))] if isinstance(example, tuple | list) else ["1.0 * h"]
     return f"""

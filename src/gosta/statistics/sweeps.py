@@ -55,24 +55,17 @@ def products_alike(v: Floats, w: Floats, order_v: Integers, order_w: Integers) -
     any order among them will do.
     """
     n = len(v)
-    place = np.empty(n, dtype=np.int64)
-    upto_w = np.zeros((n, 4))
-    run = np.zeros(4)
+    terms = np.column_stack((np.ones(n), v, w, v * w))
+    place, out = np.empty(n, dtype=np.int64), np.empty(n)
+    upto_w, tree = np.zeros((n, 4)), np.zeros((n + 1, 4))
+    upto_v, total, sums = np.zeros(4), np.zeros(4), np.zeros(4)
     for k in range(n):
         row = order_w[k]
         place[row] = k
-        run += np.array([1.0, v[row], w[row], v[row] * w[row]])
-        upto_w[row] = run
-    total = run.copy()
-    tree = np.zeros((n + 1, 4))
-    upto_v, both = np.zeros(4), np.zeros(4)
-    out = np.empty(n)
+        total += terms[row]
+        upto_w[row] = total
     for k in range(n):
         row = order_v[k]
-        upto_v[0] += 1.0
-        upto_v[1] += v[row]
-        upto_v[2] += w[row]
-        upto_v[3] += v[row] * w[row]
         at = place[row] + 1
         while at <= n:
             tree[at, 0] += 1.0
@@ -80,15 +73,13 @@ def products_alike(v: Floats, w: Floats, order_v: Integers, order_w: Integers) -
             tree[at, 2] += w[row]
             tree[at, 3] += v[row] * w[row]
             at += at & -at
-        both[:] = 0.0
+        for c in range(4):
+            upto_v[c] += terms[row, c]
+            sums[c] = total[c] - upto_v[c] - upto_w[row, c]
         at = place[row] + 1
         while at > 0:
             for c in range(4):
-                both[c] += tree[at, c]
+                sums[c] += 2 * tree[at, c]
             at &= at - 1
-        count = total[0] - upto_v[0] - upto_w[row, 0] + 2 * both[0]
-        sum_v = total[1] - upto_v[1] - upto_w[row, 1] + 2 * both[1]
-        sum_w = total[2] - upto_v[2] - upto_w[row, 2] + 2 * both[2]
-        sum_vw = total[3] - upto_v[3] - upto_w[row, 3] + 2 * both[3]
-        out[row] = count * v[row] * w[row] - v[row] * sum_w - w[row] * sum_v + sum_vw
+        out[row] = sums[0] * v[row] * w[row] - v[row] * sums[2] - w[row] * sums[1] + sums[3]
     return out
