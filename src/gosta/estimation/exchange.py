@@ -244,7 +244,7 @@ class Estimator:
             "row_share": theirs.rows / (rows.count + theirs.rows),
             "edge_share": min(edge_share, theirs.edge_share),
         }
-        if protocol.needs_held:
+        if "held" in protocol.inputs:
             leaving = self.departing(slot)
             inputs["held"], inputs["weight"] = rows.mean_with(leaving), self._weight(leaving, 0)
         if self.visitors[slot].home == self.name:
@@ -253,7 +253,7 @@ class Estimator:
         self.homes[arrived.home] = arrived.rows, arrived.diagonal
         if protocol.needs_known:
             inputs["known"] = self._known(arrived) if self.local is None else self._known_through_local(arrived)
-        elif protocol.needs_fresh:
+        elif "fresh" in protocol.inputs:
             inputs["fresh"] = self._fresh()
         self._apply(theirs.payload, [inputs[name] for name in protocol.inputs])
 

@@ -33,6 +33,12 @@ class Setting:
     graph: Graph
 
     @property
+    def rule(self) -> Protocol:
+        """The protocol, where it is not one that collects observations."""
+        assert isinstance(self.protocol, Protocol)
+        return self.protocol
+
+    @property
     def averages_moments(self) -> bool:
         """Whether nodes average moments of their own rows instead of kernel values."""
         return isinstance(self.protocol, Protocol) and self.protocol.averages_moments
@@ -72,8 +78,7 @@ class Setting:
 
     def first_states(self) -> Floats:
         """Return the states of all nodes at the start: nodes × means × fields."""
-        assert isinstance(self.protocol, Protocol)
-        return np.stack(self.protocol.init(self._start_values(self.protocol.start)), axis=-1)
+        return np.stack(self.rule.init(self._start_values(self.rule.start)), axis=-1)
 
     def _start_values(self, start: Start) -> Floats:
         if start is Start.ZERO:

@@ -11,17 +11,8 @@ __all__ = ["DEFAULT", "PROTOCOLS", "AnyProtocol", "CollectingProtocol", "Protoco
 AnyProtocol = Protocol | CollectingProtocol
 
 PROTOCOLS: dict[str, AnyProtocol] = {
-    p.name: p
-    for p in (
-        tracking.protocol,
-        gosta_async.protocol,
-        gosta_sync.protocol,
-        u2.protocol,
-        u1.protocol,
-        averaging.protocol,
-        flooding.protocol,
-        master_node.protocol,
-    )
+    module.protocol.name: module.protocol
+    for module in (tracking, gosta_async, gosta_sync, u2, u1, averaging, flooding, master_node)
 }
 DEFAULT = tracking.protocol.name
 

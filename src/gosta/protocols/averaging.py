@@ -33,14 +33,6 @@ def read(me: State, tick: float) -> float:
     return me.z
 
 
-protocol = Protocol(
-    "averaging",
-    "Both ends take the mean. Starts from exact row means: what a protocol could do if visitors cost nothing.",
-    "an estimate",
-    State,
-    init,
-    tell,
-    meet,
-    read,
-    visitors=0,
-)
+SUMMARY = "Both ends take the mean. Starts from exact row means: what a protocol could do if visitors cost nothing."
+KEEPS = "an estimate"
+protocol = Protocol("averaging", SUMMARY, KEEPS, State, init, tell, meet, read, visitors=0)

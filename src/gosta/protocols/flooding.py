@@ -65,13 +65,6 @@ def sent(iterations: int, n: int, numbers: int) -> int:
     return 2 * (numbers + 1) * iterations
 
 
-protocol = CollectingProtocol(
-    "flooding",
-    "The pair drawn copies one observation to each other and keeps all; estimates over the observations held.",
-    "all observations received, with their owners",
-    __file__,
-    arrays,
-    means,
-    sent,
-    "2 d + 2 numbers",
-)
+SUMMARY = "The pair drawn copies one observation to each other and keeps all; estimates over the observations held."
+KEEPS = "all observations received, with their owners"
+protocol = CollectingProtocol("flooding", SUMMARY, KEEPS, __file__, arrays, means, sent, "2 d + 2 numbers")

@@ -1,4 +1,4 @@
-"""GoSta-async (Algorithm 4 of the paper).
+"""GoSta-async (Algorithm 4 of the paper): averaging, and a kernel value folded in at each exchange.
 
 The weight 1/(p_k m_k) of the paper is one over the node's own number of exchanges: neither its degree nor the number
 of edges is needed.
@@ -6,25 +6,13 @@ of edges is needed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from gosta.protocols.averaging import State, read, tell
 from gosta.protocols.protocol import Protocol
-
-
-class State(NamedTuple):
-    """State of a node: its estimate `z`."""
-
-    z: float
 
 
 def init(zero: float) -> State:
     """Start from zero."""
     return State(zero)
-
-
-def tell(me: State, tick: float) -> tuple[float]:
-    """Send the estimate."""
-    return (me.z,)
 
 
 def meet(me: State, you: tuple[float], held: float, weight: float, row_share: float) -> State:
@@ -33,18 +21,8 @@ def meet(me: State, you: tuple[float], held: float, weight: float, row_share: fl
     return State(z + weight * (held - z))
 
 
-def read(me: State, tick: float) -> float:
-    """Return the estimate."""
-    return me.z
-
-
-protocol = Protocol(
-    "gosta-async",
-    "The pair drawn averages estimates, each folds in own x visitor with weight 1/exchanges, and they swap visitors.",
-    "an estimate, a count of exchanges, a visitor",
-    State,
-    init,
-    tell,
-    meet,
-    read,
+SUMMARY = (
+    "The pair drawn averages estimates, each folds in own x visitor with weight 1/exchanges, and they swap visitors."
 )
+KEEPS = "an estimate, a count of exchanges, a visitor"
+protocol = Protocol("gosta-async", SUMMARY, KEEPS, State, init, tell, meet, read)

@@ -48,13 +48,8 @@ def sent(iterations: int, n: int, numbers: int) -> int:
     return n * numbers * (1 + min(iterations, n))
 
 
+SUMMARY = "A server collects all observations, then sends one to every node in each iteration."
+KEEPS = "all observations received"
 protocol = CollectingProtocol(
-    "master-node",
-    "A server collects all observations, then sends one to every node in each iteration.",
-    "all observations received",
-    __file__,
-    arrays,
-    means,
-    sent,
-    "n d numbers, and n d before the first",
+    "master-node", SUMMARY, KEEPS, __file__, arrays, means, sent, "n d numbers, and n d before the first"
 )

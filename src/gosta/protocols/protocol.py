@@ -60,15 +60,12 @@ class Protocol:
     def __post_init__(self) -> None:
         for name in self.inputs:
             if name not in MEET_INPUTS:
-                raise InputError(
-                    f"protocol {self.name}: meet has the parameter {name!r}; after the two states it may name: "
-                    f"{', '.join(MEET_INPUTS)}"
-                )
+                text = f"meet has the parameter {name!r}; after the two states it may name: {', '.join(MEET_INPUTS)}"
+                raise InputError(f"protocol {self.name}: {text}")
         starts = list(inspect.signature(self.init).parameters)
         if len(starts) != 1 or starts[0] not in list(Start):
-            raise InputError(
-                f"protocol {self.name}: init has the parameters {starts}; it takes one of: {', '.join(Start)}"
-            )
+            text = f"init has the parameters {starts}; it takes one of: {', '.join(Start)}"
+            raise InputError(f"protocol {self.name}: {text}")
 
     def __repr__(self) -> str:
         return f"Protocol({self.name!r}, keeps {self.keeps}; sends {self.sends})"
@@ -104,24 +101,9 @@ class Protocol:
         return len(self.tell(self.state(*[0.0] * self.fields), 1.0))  # type: ignore[arg-type]
 
     @property
-    def needs_held(self) -> bool:
-        """Whether the visitor is evaluated before the swap."""
-        return "held" in self.inputs
-
-    @property
     def needs_known(self) -> bool:
         """Whether a node keeps a running mean of its kernel values: only then can `local` statistics be estimated."""
         return "known" in self.inputs
-
-    @property
-    def needs_fresh(self) -> bool:
-        """Whether the visitor is evaluated after the swap."""
-        return "fresh" in self.inputs or self.needs_known
-
-    @property
-    def needs_edge_share(self) -> bool:
-        """Whether nodes have to know how often an edge fires."""
-        return "edge_share" in self.inputs
 
     @property
     def supports_tables(self) -> bool:
@@ -141,16 +123,8 @@ class Protocol:
         return " + ".join(f"{count}{name}" for count, name in parts if count) + " numbers"
 
     def units(self, visitor_size: float, estimated: int) -> float:
-        """Return how many numbers are sent in one iteration.
-
-        Parameters
-        ----------
-        visitor_size
-            Numbers in a visitor.
-        estimated
-            Numbers that are estimated.
-        """
-        counts = ("fewer_exchanges" in self.inputs) + self.needs_edge_share
+        """Return how many numbers are sent in one iteration, given those in a visitor and those that are estimated."""
+        counts = len({"fewer_exchanges", "edge_share"} & set(self.inputs))
         return 2 * self.draws * (self.payload_size * estimated + (visitor_size if self.visitors else 0) + counts)
 
 

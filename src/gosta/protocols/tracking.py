@@ -21,6 +21,9 @@ RARE = 4.0  # edges that fire in less than 1/RARE of a node's exchanges are push
 SMOOTH = 0.02  # minimal rate of the smoothed mean: in the long run, smoothing costs more than it gains
 
 
+Payload = tuple[float]  # `ahead` of the other node
+
+
 class MomentsState(NamedTuple):
     """State of a node that averages moments.
 
@@ -41,6 +44,9 @@ class State(NamedTuple):
     smooth: float
 
 
+AnyState = MomentsState | State
+
+
 def init(zero: float) -> State:
     """Start from zero."""
     return State(zero, zero, zero, zero)
@@ -51,7 +57,7 @@ def init_moments(moments: float) -> MomentsState:
     return MomentsState(moments, moments, 0.0 * moments)
 
 
-def tell(me: MomentsState | State, tick: float) -> tuple[float]:
+def tell(me: AnyState, tick: float) -> Payload:
     """Send the estimate with its momentum applied."""
     return (me.ahead,)
 
@@ -62,12 +68,7 @@ def memory(exchanges: float) -> float:
 
 
 def average(
-    me: MomentsState | State,
-    you: tuple[float],
-    exchanges: float,
-    fewer_exchanges: float,
-    edge_share: float,
-    row_share: float,
+    me: AnyState, you: Payload, exchanges: float, fewer_exchanges: float, edge_share: float, row_share: float
 ) -> MomentsState:
     """Average the two estimates; the change is owed on top, with opposite signs at the two ends."""
     step = row_share * (you[0] - me.ahead)
@@ -79,13 +80,7 @@ def average(
 
 
 def meet(
-    me: State,
-    you: tuple[float],
-    known: float,
-    exchanges: float,
-    fewer_exchanges: float,
-    edge_share: float,
-    row_share: float,
+    me: State, you: Payload, known: float, exchanges: float, fewer_exchanges: float, edge_share: float, row_share: float
 ) -> State:
     """Average, then add the change of the node's own mean, which others see at the next exchange."""
     z, ahead, owed = average(me, you, exchanges, fewer_exchanges, edge_share, row_share)
@@ -93,15 +88,16 @@ def meet(
     return State(z, ahead + change, owed, me.smooth + change)
 
 
-def read(me: MomentsState | State, tick: float) -> float:
+def read(me: AnyState, tick: float) -> float:
     """Return the estimate."""
     return me.z
 
 
+MOMENTS_KEEPS = "an estimate, its next value, a debt, a count of exchanges"
 for_moments = Protocol(
     "tracking",
     "Averaging of moments with momentum.",
-    "an estimate, its next value, a debt, a count of exchanges",
+    MOMENTS_KEEPS,
     MomentsState,
     init_moments,
     tell,
@@ -110,14 +106,6 @@ for_moments = Protocol(
     visitors=0,
 )
 
-protocol = Protocol(
-    "tracking",
-    "As gosta-async, but estimates follow the change of each node's own mean, and averaging has momentum.",
-    "an estimate, its next value, a debt, two means of its own, a count of exchanges, recent visitors, a visitor",
-    State,
-    init,
-    tell,
-    meet,
-    read,
-    for_moments=for_moments,
-)
+SUMMARY = "As gosta-async, but estimates follow the change of each node's own mean, and averaging has momentum."
+KEEPS = "an estimate, its next value, a debt, two means of its own, a count of exchanges, recent visitors, a visitor"
+protocol = Protocol("tracking", SUMMARY, KEEPS, State, init, tell, meet, read, for_moments=for_moments)

@@ -16,14 +16,6 @@ def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
     return State(total_at(me, tick - 1.0) + fresh, tick, fresh)
 
 
-protocol = Protocol(
-    "u1",
-    "Swap visitors; every node folds in own x visitor at every tick. Estimates each node's own row mean.",
-    "a sum, its tick and slope, a visitor",
-    State,
-    init,
-    tell,
-    meet,
-    read,
-    estimates_row_means=True,
-)
+SUMMARY = "Swap visitors; every node folds in own x visitor at every tick. Estimates each node's own row mean."
+KEEPS = "a sum, its tick and slope, a visitor"
+protocol = Protocol("u1", SUMMARY, KEEPS, State, init, tell, meet, read, estimates_row_means=True)

@@ -16,14 +16,6 @@ def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
     return State(total_at(me, tick), tick, fresh)
 
 
-protocol = Protocol(
-    "u2",
-    "Every node folds in visitor x visitor at every tick; of two edges drawn, each swaps one of the two visitors.",
-    "a sum, its tick and slope, two visitors",
-    State,
-    init,
-    tell,
-    meet,
-    read,
-    visitors=2,
-)
+SUMMARY = "Every node folds in visitor x visitor at every tick; of two edges drawn, each swaps one of the two visitors."
+KEEPS = "a sum, its tick and slope, two visitors"
+protocol = Protocol("u2", SUMMARY, KEEPS, State, init, tell, meet, read, visitors=2)

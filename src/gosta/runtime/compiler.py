@@ -116,6 +116,7 @@ def is_available(steps: float, purpose: str) -> bool:
 def interpret(text: str, functions: Mapping[str, Function]) -> types.ModuleType:
     """Return a module made from text, as `specialise` does, in plain Python: for when numba is not installed."""
     module = types.ModuleType("gosta_interpreted")
+    module.__file__ = "<gosta>"
     exec(compile(text, "<gosta>", "exec"), vars(module))
     vars(module).update(functions)
     return module

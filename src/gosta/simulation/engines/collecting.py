@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -30,30 +29,21 @@ class CollectingEngine(ArrayEngine):
             text += "\nfrom gosta.runtime.observation import row\n"
             self.loop = compiler.specialise(text, {"kernel": estimand.statistic.kernel}, self._trial).advance
         else:
-            names: dict[str, Any] = {"__name__": "gosta_plain", "__file__": self.protocol.file}
-            exec(compile(text, self.protocol.file, "exec"), names)
-            names |= {"kernel": estimand.statistic.kernel, "row": lambda x, i: x[i].tolist()}
-            self.loop = names["advance"]
+            functions = {"kernel": estimand.statistic.kernel, "row": lambda x, i: x[i].tolist()}
+            self.loop = compiler.interpret(text, functions).advance
 
     def _trial(self, module: ModuleType) -> None:
-        arrays = self.protocol.arrays(1, self.setting.estimand.width)
-        empty, order = np.zeros((0, 2)), np.zeros(1, dtype=np.int64)
-        x = self.setting.estimand.x[:1]
-        module.advance(x, self.options, empty.astype(np.int32), empty, order, 0, *arrays.values())
+        arrays = self.protocol.arrays(1, self.setting.estimand.width).values()
+        x, edges, uniforms = self.setting.estimand.x[:1], np.zeros((0, 2), dtype=np.int32), np.zeros((0, 2))
+        module.advance(x, self.options, edges, uniforms, np.zeros(1, dtype=np.int64), 0, *arrays)
 
     def first_arrays(self) -> Snapshot:
         return self.protocol.arrays(self.setting.estimand.n, self.setting.estimand.width)
 
     def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
-        self.loop(
-            self.setting.estimand.x,
-            self.options,
-            schedule.edges(first, last),
-            schedule.uniforms(first, last),
-            schedule.order,
-            first,
-            *(array[position] for array in batch.state.values()),
-        )
+        x, edges, uniforms = self.setting.estimand.x, schedule.edges(first, last), schedule.uniforms(first, last)
+        arrays = [array[position] for array in batch.state.values()]
+        self.loop(x, self.options, edges, uniforms, schedule.order, first, *arrays)
 
     def estimates(self, batch: Batch[Snapshot]) -> Floats:
         runs = [{name: array[k] for name, array in batch.state.items()} for k in range(len(batch.runs))]

@@ -80,12 +80,10 @@ class ThreadedEngine(ABC, Generic[State]):
         """Advance the run at a position of a batch from iteration `first` to `last`, which are within one block."""
 
     def advance(self, batch: Batch[State], iteration: int) -> None:
-        """Advance the active runs to an iteration, in threads; a KeyboardInterrupt waits until all are there."""
         positions = np.flatnonzero(batch.active).tolist()
         threads = min(machine.available_cores(), len(positions))
-        futures = [
-            self._pool.submit(self._advance_runs, batch, positions[k::threads], iteration) for k in range(threads)
-        ]
+        parts = [positions[k::threads] for k in range(threads)]
+        futures = [self._pool.submit(self._advance_runs, batch, part, iteration) for part in parts]
         interrupted = False
         while not all(future.done() for future in futures):
             try:
@@ -101,18 +99,14 @@ class ThreadedEngine(ABC, Generic[State]):
     def _advance_runs(self, batch: Batch[State], positions: Sequence[int], iteration: int) -> None:
         draws = self.setting.protocol.draws
         for position in positions:
-            schedule = self._schedule(batch.runs[position])
-            first = batch.iteration
+            run, first = batch.runs[position], batch.iteration
+            schedule = self._schedules.setdefault(run, Schedule(self.setting.graph, self.seed, run))
             while first < iteration:
                 last = min(iteration, (first * draws // BLOCK + 1) * BLOCK // draws)
                 self.advance_run(batch, position, schedule, first, last)
                 first = last
 
-    def _schedule(self, run: int) -> Schedule:
-        return self._schedules.setdefault(run, Schedule(self.setting.graph, self.seed, run))
-
     def close(self) -> None:
-        """End the threads."""
         self._pool.shutdown(cancel_futures=True)
         self._schedules.clear()
 
@@ -125,20 +119,16 @@ class ArrayEngine(ThreadedEngine[Snapshot]):
         """Return the arrays of one run at the start."""
 
     def bytes_per_run(self) -> int:
-        """Return the memory that the arrays of a run take."""
         return sum(array.nbytes for array in self.first_arrays().values())
 
     def start(self, runs: Sequence[int]) -> Batch[Snapshot]:
-        """Return a batch of runs at the start."""
         first = self.first_arrays()
         return self.restore(runs, 0, {name: np.broadcast_to(a, (len(runs), *a.shape)) for name, a in first.items()})
 
     def snapshot(self, batch: Batch[Snapshot]) -> Snapshot:
-        """Return the arrays."""
         return batch.state
 
     def restore(self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]) -> Batch[Snapshot]:
-        """Return a batch that continues with copies of the arrays of a snapshot."""
         arrays = {name: _aligned_copy(array) for name, array in snapshot.items()}
         return Batch(tuple(runs), iteration, np.ones(len(runs), dtype=np.bool_), arrays)
 

@@ -10,7 +10,7 @@ import numpy as np
 from gosta.errors import InputError
 from gosta.estimation.exchange import Estimator, LocalRows, exchange
 from gosta.estimation.setting import Setting
-from gosta.protocols import CollectingProtocol, Protocol
+from gosta.protocols import CollectingProtocol
 from gosta.runtime.arrays import Floats
 from gosta.schedule import Schedule
 from gosta.simulation.engines.collecting import CollectingEngine
@@ -26,8 +26,6 @@ class ReferenceEngine(ThreadedEngine[Runs]):
 
     def __init__(self, setting: Setting, seed: int) -> None:
         super().__init__(setting, seed)
-        assert isinstance(setting.protocol, Protocol)
-        self.protocol = setting.protocol
         self.rows = [LocalRows(setting.estimand.over(x)) for x in setting.placement.split(setting.estimand.x)]
 
     def bytes_per_run(self) -> int:
@@ -35,19 +33,16 @@ class ReferenceEngine(ThreadedEngine[Runs]):
 
     def start(self, runs: Sequence[int]) -> Batch[Runs]:
         states, population = self.setting.first_states(), self.setting.estimand.n
-        nodes = [
-            [Estimator(str(k), self.protocol, rows, states[k], population) for k, rows in enumerate(self.rows)]
-            for _ in runs
-        ]
+        rule, rows = self.setting.rule, list(enumerate(self.rows))
+        nodes = [[Estimator(str(k), rule, own, states[k], population) for k, own in rows] for _ in runs]
         return Batch(tuple(runs), 0, np.ones(len(runs), dtype=np.bool_), nodes)
 
     def advance_run(self, batch: Batch[Runs], position: int, schedule: Schedule, first: int, last: int) -> None:
-        nodes, draws = batch.state[position], self.protocol.draws
+        nodes, draws = batch.state[position], self.setting.protocol.draws
         edges, shares = schedule.edges(first * draws, last * draws), schedule.edge_shares(first * draws, last * draws)
         for t, (i, j) in enumerate(edges.tolist()):
-            tick, slot = float(first + t // draws + 1), t % draws
             share = float(shares[min(t, len(shares) - 1)])
-            exchange(nodes[i], nodes[j], share, tick, slot)
+            exchange(nodes[i], nodes[j], share, tick=float(first + t // draws + 1), slot=t % draws)
 
     def estimates(self, batch: Batch[Runs]) -> Floats:
         tick = float(batch.iteration)

@@ -1,70 +1,87 @@
-"""The generated parts of compiled loops: constants, and small functions that fit a protocol and a kernel."""
+"""Common part of compiled engines: a loop's template, its constants, and small functions generated for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gosta.estimation.setting import Setting
 from gosta.protocols import Protocol
+from gosta.protocols.protocol import MEET_INPUTS
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats
+from gosta.schedule import Schedule
+from gosta.simulation.engines.engine import ArrayEngine, Batch, Snapshot
 from gosta.statistics import pairs
 
-FUTURE = "from __future__ import annotations\n"
+EQUAL_SHARES: Floats = np.ones(1)
 
 
-class Columns:
-    """Columns of a node in the array of nodes: states, number of exchanges, mean over other nodes' rows, its weight."""
+class LoopEngine(ArrayEngine):
+    """Engine that runs a template of this folder.
 
-    def __init__(self, protocol: Protocol, means: int, values: int, weights: int) -> None:
-        self.protocol, self.states = protocol, means * protocol.fields
-        self.exchanges = self.states
-        self.others = self.states + 1
-        self.weight = self.others + (values if protocol.needs_known else 0)
+    A node is a row of the array "nodes": its states, number of exchanges, mean over other nodes' rows, its weights.
+    """
+
+    def __init__(self, setting: Setting, seed: int, weights: int) -> None:
+        super().__init__(setting, seed)
+        self.protocol, self.options = setting.rule, tuple(setting.estimand.kernel_options.values())
+        self.exchanges = setting.mean_count * self.protocol.fields  # column of the number of exchanges
+        self.others = self.exchanges + 1
+        self.weight = self.others + (setting.estimand.width if self.protocol.needs_known else 0)
         self.size = self.weight + weights
 
-    def estimates(self, nodes: Floats, tick: int) -> Floats:
-        """Return the estimates of all nodes: ... × nodes × means."""
-        fields, columns = self.protocol.fields, np.moveaxis(nodes, -1, 0)
-        states = [self.protocol.state(*columns[k : k + fields]) for k in range(0, self.states, fields)]
-        return np.stack([self.protocol.read(state, float(tick)) for state in states], axis=-1)
+    @abstractmethod
+    def run_loop(self, arrays: Snapshot, edges: NDArray[np.int32], shares: Floats, first: int) -> None:
+        """Call the loop for the edges drawn from iteration `first` on, over the arrays of a run."""
 
+    def compile_loop(self, template: str, constants: Mapping[str, Any], adapters: str, example: Snapshot) -> None:
+        """Compile a template with its constants and adapters, for arrays of the same types as an example."""
+        setting, protocol, statistic = self.setting, self.protocol, self.setting.estimand.tracked
+        constants = {
+            "VALUES": setting.estimand.width,
+            "MEANS": setting.mean_count,
+            "VISITORS": protocol.visitors,
+            "EXCHANGES": self.exchanges,
+            "OTHERS": self.others,
+            "WEIGHT": self.weight,
+            "ZEROS": (0.0,) * setting.estimand.width,
+            "NO_SAMPLE": (0.0,) * setting.mean_count,
+            **{f"NEEDS_{name.upper()}": name in protocol.inputs for name in MEET_INPUTS},
+            **constants,
+        }
+        functions: dict[str, Any] = {"kernel": statistic.kernel, "meet": protocol.meet, "tell": protocol.tell}
+        functions["State"] = protocol.state
+        if statistic.local is not None:
+            functions["local"] = statistic.local
+        text = Path(__file__).with_name(template).read_text(encoding="utf-8")
+        text += "".join(f"{name} = {value!r}\n" for name, value in constants.items())
+        text += pairs.values_text(setting.estimand.example) + _rule(protocol) + adapters
+        known = "own_share * load(own_mean, {c}) + (1.0 - own_share) * load(cells, OTHERS + {c})"
+        text += tuple_function("known_values", "own_mean, cells, own_share", known, setting.estimand.width)
 
-def specialise(
-    loop: str, setting: Setting, constants: Mapping[str, Any], adapters: str, trial: Callable[[ModuleType], object]
-) -> ModuleType:
-    """Compile a template of this folder with its constants and adapters."""
-    protocol, statistic = setting.protocol, setting.estimand.tracked
-    assert isinstance(protocol, Protocol)
-    functions: dict[str, Any] = {"kernel": statistic.kernel, "meet": protocol.meet, "tell": protocol.tell}
-    functions["State"] = protocol.state
-    if statistic.local is not None:
-        functions["local"] = statistic.local
-    docstring, _, body = Path(__file__).with_name(loop).read_text(encoding="utf-8").partition(FUTURE)
-    header = "".join(f"{name} = {value!r}\n" for name, value in constants.items())
-    text = docstring + FUTURE + body + header + pairs.values_text(setting.estimand.example) + _rule(protocol) + adapters
-    return compiler.specialise(text, functions, trial)
+        def trial(module: ModuleType) -> None:
+            self.loop = module.advance
+            self.run_loop(example, np.zeros((0, 2), dtype=np.int32), EQUAL_SHARES, 0)
 
+        compiler.specialise(text, functions, trial)
 
-def protocol_constants(setting: Setting) -> dict[str, Any]:
-    """Return the constants that all templates share."""
-    protocol, width = setting.protocol, setting.estimand.width
-    assert isinstance(protocol, Protocol)
-    return {
-        "VALUES": width,
-        "MEANS": setting.mean_count,
-        "NEEDS_HELD": protocol.needs_held,
-        "NEEDS_FRESH": protocol.needs_fresh,
-        "NEEDS_KNOWN": protocol.needs_known,
-        "NEEDS_EDGE_SHARE": protocol.needs_edge_share,
-        "ZEROS": (0.0,) * width,
-        "NO_SAMPLE": (0.0,) * setting.mean_count,
-    }
+    def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
+        drawn = first * self.protocol.draws, last * self.protocol.draws
+        shares = schedule.edge_shares(*drawn) if "edge_share" in self.protocol.inputs else EQUAL_SHARES
+        arrays = {name: array[position] for name, array in batch.state.items()}
+        self.run_loop(arrays, schedule.edges(*drawn), shares, first)
+
+    def estimates(self, batch: Batch[Snapshot]) -> Floats:
+        fields, columns = self.protocol.fields, np.moveaxis(batch.state["nodes"], -1, 0)
+        states = [self.protocol.state(*columns[k : k + fields]) for k in range(0, self.exchanges, fields)]
+        return np.stack([self.protocol.read(state, float(batch.iteration)) for state in states], axis=-1)
 
 
 def _rule(protocol: Protocol) -> str:
@@ -88,10 +105,12 @@ def rule(me, you, samples, exchanges, fewer_exchanges, weight, edge_share, row_s
 """
 
 
-def tuple_of(form: str, count: int) -> str:
-    """Return the text of a tuple, with c = 0, 1, ... put into a form.
+def tuple_function(name: str, parameters: str, form: str, count: int) -> str:
+    """Return the text of a function that returns a tuple, with c = 0, 1, ... put into a form.
 
-    >>> tuple_of("h[{c}]", 2)
-    '(h[0], h[1],)'
+    >>> print(tuple_function("add", "a, b", "a[{c}] + b[{c}]", 2).strip())
+    def add(a, b):
+        return (a[0] + b[0], a[1] + b[1],)
     """
-    return "(" + ", ".join(form.format(c=c) for c in range(count)) + ",)"
+    values = ", ".join(form.format(c=c) for c in range(count))
+    return f"\n\ndef {name}({parameters}):\n    return ({values},)\n"

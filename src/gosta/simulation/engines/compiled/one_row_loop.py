@@ -17,6 +17,8 @@ from typing import Any
 from gosta.runtime.arrays import Floats
 from gosta.runtime.observation import Row, load, part, prefetch, row, store
 
+Options = tuple[Any, ...]
+
 # Constants.
 DRAWS: int  # edges in an iteration
 VALUES: int  # numbers that the kernel returns
@@ -25,10 +27,12 @@ NUMBERS: int  # numbers in an observation
 NODE_SIZE: int  # numbers in a row of `nodes`
 EXCHANGES: int  # column of the number of exchanges
 OTHERS: int  # column of the mean over other nodes' rows
-RECENT: int  # column of the number of these rows; after it, the last of them
+WEIGHT: int  # column of the number of these rows; after it, the last RECENT_SIZE of them
 RECENT_SIZE: int
-OWN: int  # column of the own observation
-VISITOR: int  # column of the first visitor
+VISITOR: int  # column of the first visitor: the number of its row and, if CARRIED, its observation
+OWN: int  # first column of the own observation in `nodes` if CARRIED, else in `x`
+GUEST: int  # first column of the first visitor's observation, likewise
+SECOND_GUEST: int  # of the second visitor's
 CARRIED: bool  # whether observations and visitors are columns of `nodes`
 VISITORS: int  # visitors that a node holds
 NEEDS_HELD: bool
@@ -41,7 +45,7 @@ CACHE_LINE: int  # numbers in a line of cache
 NO_SAMPLE: tuple[float, ...]  # as many zeros as there are means
 
 # Adapters, generated for the protocol and the kernel.
-values: Callable[[Row, Row, tuple[Any, ...]], tuple[float, ...]]  # the kernel
+values: Callable[[Row, Row, Options], tuple[float, ...]]  # the kernel
 load_state: Callable[[Row, int], Any]
 store_state: Callable[[Row, int, Any], None]
 rule: Callable[..., Any]  # `meet` and `tell` of the protocol
@@ -49,17 +53,10 @@ known_values: Callable[[Row, Row, float], tuple[float, ...]]  # own mean, node, 
 
 
 def advance(
-    nodes: Floats,
-    x: Floats,
-    visitors: Any,
-    diagonal: Floats,
-    edges: Any,
-    edge_shares: Floats,
-    start: int,
-    options: tuple[Any, ...],
+    nodes: Floats, x: Floats, visitors: Any, diagonal: Floats, edges: Any, shares: Floats, start: int, options: Options
 ) -> None:
     """Carry out the exchanges of some edges, from tick start + 1 on."""
-    own_share = 1.0 / len(nodes)
+    own_share, rows = 1.0 / len(nodes), nodes if CARRIED else x
     for t in range(0, len(edges), DRAWS):
         tick = start + t // DRAWS + 1.0
         if CARRIED:
@@ -75,14 +72,11 @@ def advance(
             exchanges_i, exchanges_j = load(cells_i, EXCHANGES) + 1.0, load(cells_j, EXCHANGES) + 1.0
             store(cells_i, EXCHANGES, exchanges_i)
             store(cells_j, EXCHANGES, exchanges_j)
-            edge_share = edge_shares[min(t + slot, len(edge_shares) - 1)] if NEEDS_EDGE_SHARE else 1.0
+            edge_share = shares[min(t + slot, len(shares) - 1)] if NEEDS_EDGE_SHARE else 1.0
             if NEEDS_HELD:
-                if CARRIED:
-                    held_i = values(part(nodes, i, OWN, NUMBERS), part(nodes, i, VISITOR + 1, NUMBERS), options)
-                    held_j = values(part(nodes, j, OWN, NUMBERS), part(nodes, j, VISITOR + 1, NUMBERS), options)
-                else:
-                    held_i = values(part(x, i, 0, NUMBERS), part(x, visitors[i, 0], 0, NUMBERS), options)
-                    held_j = values(part(x, j, 0, NUMBERS), part(x, visitors[j, 0], 0, NUMBERS), options)
+                at_i, at_j = (i, j) if CARRIED else (visitors[i, 0], visitors[j, 0])
+                held_i = values(part(rows, i, OWN, NUMBERS), part(rows, at_i, GUEST, NUMBERS), options)
+                held_j = values(part(rows, j, OWN, NUMBERS), part(rows, at_j, GUEST, NUMBERS), options)
             if VISITORS > 0:
                 if CARRIED:
                     first = VISITOR + slot * (NUMBERS + 1)
@@ -92,34 +86,25 @@ def advance(
                         store(cells_j, c, kept)
                 else:
                     visitors[i, slot], visitors[j, slot] = visitors[j, slot], visitors[i, slot]
-            if NEEDS_FRESH:
-                if CARRIED:
-                    home_i, home_j = int(load(cells_i, VISITOR)), int(load(cells_j, VISITOR))
-                    own_i, own_j = part(nodes, i, OWN, NUMBERS), part(nodes, j, OWN, NUMBERS)
-                    guest_i, guest_j = part(nodes, i, VISITOR + 1, NUMBERS), part(nodes, j, VISITOR + 1, NUMBERS)
-                    if VISITORS == 2:
-                        second = VISITOR + NUMBERS + 2
-                        own_i, own_j = part(nodes, i, second, NUMBERS), part(nodes, j, second, NUMBERS)
-                else:
-                    home_i, home_j = visitors[i, 0], visitors[j, 0]
-                    own_i, own_j = part(x, i, 0, NUMBERS), part(x, j, 0, NUMBERS)
-                    guest_i, guest_j = part(x, home_i, 0, NUMBERS), part(x, home_j, 0, NUMBERS)
-                    if VISITORS == 2:
-                        own_i, own_j = part(x, visitors[i, 1], 0, NUMBERS), part(x, visitors[j, 1], 0, NUMBERS)
+            if NEEDS_FRESH or NEEDS_KNOWN:
+                at_i, at_j = (i, j) if CARRIED else (visitors[i, 0], visitors[j, 0])
+                own_i, own_j = part(rows, i, OWN, NUMBERS), part(rows, j, OWN, NUMBERS)
+                guest_i, guest_j = part(rows, at_i, GUEST, NUMBERS), part(rows, at_j, GUEST, NUMBERS)
                 if VISITORS == 2:
-                    fresh_i, fresh_j = values(guest_i, own_i, options), values(guest_j, own_j, options)
-                elif NEEDS_KNOWN:
-                    own_mean_i, own_mean_j = row(diagonal, 0), row(diagonal, 0)
-                    if HAS_DIAGONAL:
-                        own_mean_i, own_mean_j = row(diagonal, i), row(diagonal, j)
+                    at_i, at_j = (i, j) if CARRIED else (visitors[i, 1], visitors[j, 1])
+                    own_i, guest_i = guest_i, part(rows, at_i, SECOND_GUEST, NUMBERS)
+                    own_j, guest_j = guest_j, part(rows, at_j, SECOND_GUEST, NUMBERS)
+                if NEEDS_FRESH:
+                    fresh_i, fresh_j = values(own_i, guest_i, options), values(own_j, guest_j, options)
+                if NEEDS_KNOWN:
+                    home_i = int(load(cells_i, VISITOR)) if CARRIED else at_i
+                    home_j = int(load(cells_j, VISITOR)) if CARRIED else at_j
                     if home_i != i:
                         fold(cells_i, own_i, guest_i, home_i, options)
                     if home_j != j:
                         fold(cells_j, own_j, guest_j, home_j, options)
-                    known_i = known_values(own_mean_i, cells_i, own_share)
-                    known_j = known_values(own_mean_j, cells_j, own_share)
-                else:
-                    fresh_i, fresh_j = values(own_i, guest_i, options), values(own_j, guest_j, options)
+                    known_i = known_values(row(diagonal, i if HAS_DIAGONAL else 0), cells_i, own_share)
+                    known_j = known_values(row(diagonal, j if HAS_DIAGONAL else 0), cells_j, own_share)
             fewer, weight_i, weight_j = min(exchanges_i, exchanges_j), 1.0 / exchanges_i, 1.0 / exchanges_j
             for c in range(MEANS):
                 a, b = load_state(cells_i, c), load_state(cells_j, c)
@@ -128,14 +113,14 @@ def advance(
                 store_state(cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, 0.5, tick))
 
 
-def fold(cells: Row, own: Row, guest: Row, home: int, options: tuple[Any, ...]) -> None:
+def fold(cells: Row, own: Row, guest: Row, home: int, options: Options) -> None:
     """Fold a visitor into a node's mean over other nodes' rows, unless it visited lately."""
-    for k in range(RECENT + 1, RECENT + 1 + RECENT_SIZE):
+    for k in range(WEIGHT + 1, WEIGHT + 1 + RECENT_SIZE):
         if load(cells, k) == home:
             return
-    count = load(cells, RECENT)
-    store(cells, RECENT, count + 1.0)
-    store(cells, RECENT + 1 + int(count) % RECENT_SIZE, 1.0 * home)
+    count = load(cells, WEIGHT)
+    store(cells, WEIGHT, count + 1.0)
+    store(cells, WEIGHT + 1 + int(count) % RECENT_SIZE, 1.0 * home)
     fresh = values(own, guest, options)
     for c in range(VALUES):
         mean = load(cells, OTHERS + c)

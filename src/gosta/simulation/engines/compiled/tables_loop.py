@@ -30,10 +30,10 @@ Means = tuple[float, ...]  # as many as are estimated
 # Constants.
 VALUES: int  # numbers that the kernel returns
 MEANS: int  # numbers that are estimated
+VISITORS: int  # visitors that a node holds: none or one
 EXCHANGES: int  # column of the number of exchanges
 OTHERS: int  # column of the mean over other nodes' rows
 WEIGHT: int  # column of the two weights
-SWAPS: bool  # whether there are visitors
 NEEDS_HELD: bool
 NEEDS_KNOWN: bool
 NEEDS_EDGE_SHARE: bool
@@ -50,17 +50,23 @@ add_values: Callable[[Values, Values], Values]
 divide_values: Callable[[Values, float], Values]
 corrected: Callable[[Values, int, Row], Values]  # sum / rows + correction
 known_values: Callable[[Row, Row, float], Values]  # own mean, node, share of own rows -> mean over all rows
+load_values: Callable[[Row, int], Values]
+pooled: Callable[[Values, Values, float], Values]  # mean of two means, given the share of the second
+row_values: Callable[
+    [Values, Row, Row, float, float], Values
+]  # means over other rows -> in the textbook's normalisation
+local_values: Callable[[Values], Means]  # `local` of the statistic
 add_means: Callable[[Means, Means], Means]
 divide_means: Callable[[Means, float], Means]
-local_of_row: Callable[..., Means]  # halves, own mean, shift, scale, own share, share of second half
+unbiased: Callable[[Means, Means, Means], Means]  # from the halves and the whole
 
 
 def advance(
     nodes: Floats, travel: Travel, memory: Memory, halves: Floats, table: Table, own: Own, edges: Any,
-    edge_shares: Floats, start: int, options: Options,
+    shares: Floats, start: int, options: Options,
 ) -> None:  # fmt: skip
     """Carry out the exchanges of some edges, from tick start + 1 on."""
-    visitors, (x, offsets) = travel[0], table[:2]
+    visitors, (x, offsets), own_means = travel[0], table[:2], own[0]
     for t in range(len(edges)):
         tick, pair = start + t + 1.0, (edges[t, 0], edges[t, 1])
         i, j = pair
@@ -70,18 +76,16 @@ def advance(
         store(cells_i, EXCHANGES, exchanges_i)
         store(cells_j, EXCHANGES, exchanges_j)
         fewer = min(exchanges_i, exchanges_j)
-        edge_share = edge_shares[min(t, len(edge_shares) - 1)] if NEEDS_EDGE_SHARE else 1.0
+        edge_share = shares[min(t, len(shares) - 1)] if NEEDS_EDGE_SHARE else 1.0
         held_i, held_j, known_i, known_j = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
         weight_i, weight_j = 0.0, 0.0
-        if SWAPS:
+        if VISITORS > 0:
             for node in pair:
                 if visitors[node] == node:
-                    next_sample(node, travel, table, own[0], options)
+                    next_sample(node, travel, table, own_means, options)
             if NEEDS_HELD:
-                held_i, held_j = (
-                    mean_with(i, visitors[i], travel, table, options),
-                    mean_with(j, visitors[j], travel, table, options),
-                )
+                held_i = mean_with(i, visitors[i], travel, table, options)
+                held_j = mean_with(j, visitors[j], travel, table, options)
                 weight_i = add_weight(cells_i, 0, visitors[i], offsets)
                 weight_j = add_weight(cells_j, 0, visitors[j], offsets)
             visitors[i], visitors[j] = visitors[j], visitors[i]
@@ -94,13 +98,11 @@ def advance(
                         found = mean_with(node, visitors[node], travel, table, options)
                         fold(node, visitors[node], found, row(nodes, node), memory, table)
             if HAS_LOCAL:
-                known_i, known_j = (
-                    local_mean(i, cells_i, halves, offsets, own),
-                    local_mean(j, cells_j, halves, offsets, own),
-                )
+                known_i = local_mean(i, cells_i, halves, offsets, own)
+                known_j = local_mean(j, cells_j, halves, offsets, own)
             else:
-                known_i = known_values(row(own[0], i), cells_i, rows_i / len(x))
-                known_j = known_values(row(own[0], j), cells_j, rows_j / len(x))
+                known_i = known_values(row(own_means, i), cells_i, rows_i / len(x))
+                known_j = known_values(row(own_means, j), cells_j, rows_j / len(x))
         for c in range(MEANS):
             a, b = load_state(cells_i, c), load_state(cells_j, c)
             sample_i, sample_j = (held_i[c], 0.0, known_i[c]), (held_j[c], 0.0, known_j[c])
@@ -179,8 +181,19 @@ def fold_rows(node: int, home: int, cells: Row, halves: Floats, travel: Travel, 
             halves[own, half * VALUES + c] += weight * (found[c] - halves[own, half * VALUES + c])
 
 
+def local_of_row(halves: Row, own_mean: Row, shift: Row, scale: float, own_share: float, second_share: float) -> Means:
+    """Return `local` of a row's mean over all rows, without the bias of curved functions."""
+    first, second = load_values(halves, 0), load_values(halves, VALUES)
+    a = local_values(row_values(first, own_mean, shift, scale, own_share))
+    if second_share == 0.0:
+        return a
+    b = local_values(row_values(second, own_mean, shift, scale, own_share))
+    both = local_values(row_values(pooled(first, second, second_share), own_mean, shift, scale, own_share))
+    return unbiased(a, b, both)
+
+
 def local_mean(node: int, cells: Row, halves: Floats, offsets: Integers, own: Own) -> Means:
-    """Return the mean over a node's rows of `local` of their means, without the bias of curved functions."""
+    """Return the mean of `local` over a node's rows."""
     _, own_row_means, scale, shift = own
     first, last, total = offsets[node], offsets[node + 1], NO_SAMPLE
     second = load(cells, WEIGHT + 1) / (load(cells, WEIGHT) + load(cells, WEIGHT + 1))
