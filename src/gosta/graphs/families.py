@@ -221,10 +221,8 @@ def size_error(name: str, n: int, why: str, fits: Callable[[int], bool]) -> Inpu
     above = next(size for size in range(n + 1, 2 * MAX_NODES) if fits(size))
     near = [str(size) for size in (below, above) if size is not None]
     sizes = "sizes that fit are" if len(near) > 1 else "size that fits is"
-    return InputError(
-        f"{name}: {n} rows {why}; the nearest {sizes} {' and '.join(near)}: "
-        f"take that many rows with n={near[0]} (--n {near[0]})"
-    )
+    remedy = f"take that many rows with n={near[0]} (--n {near[0]})"
+    return InputError(f"{name}: {n} rows {why}; the nearest {sizes} {' and '.join(near)}: {remedy}")
 
 
 def _square(n: int, least: int) -> tuple[int, int] | None:

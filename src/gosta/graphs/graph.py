@@ -156,10 +156,8 @@ class Graph:
             _check_weights(self.weights, self.m, self.name, place)
         sizes = self.components()
         if len(sizes) > 1:
-            raise InputError(
-                f"{self.name} is not connected: it has {len(sizes)} components of {_shorten(sizes)} nodes; "
-                "add edges between them, or take one component"
-            )
+            found = f"{len(sizes)} components of {_shorten(sizes)} nodes"
+            raise InputError(f"{self.name} is not connected: it has {found}; add edges between them, or take one")
         return self
 
 
@@ -223,15 +221,10 @@ def _check_edges(edges: Edges, n: int, where: Callable[[int], str]) -> None:
         raise InputError(f"{where(loops[0])}: an edge from a node to itself; leave self-loops out")
     ordered = np.sort(number)
     if (ordered[1:] == ordered[:-1]).any():
-        first, again = _repeated(number)
-        raise InputError(f"{where(again)}: the same edge as {where(first)}; give each edge once, in one direction")
-
-
-def _repeated(number: Integers) -> tuple[int, int]:
-    """Return the first position whose value occurred before, preceded by the position where it occurred."""
-    _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
-    again = int(np.flatnonzero(first[inverse] != np.arange(len(number)))[0])
-    return int(first[inverse[again]]), again
+        _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
+        again = np.flatnonzero(first[inverse] != np.arange(len(number)))[0]
+        before = where(first[inverse[again]])
+        raise InputError(f"{where(again)}: the same edge as {before}; give each edge once, in one direction")
 
 
 def _check_weights(weights: Floats, m: int, name: str, where: Callable[[int], str]) -> None:

@@ -125,10 +125,8 @@ def from_object(source: object) -> Graph:
         return from_scipy(source)
     array = _array(source, "edges")
     if array.ndim != 2 or array.shape[1] not in (2, 3):
-        raise InputError(
-            f"graph: {type(source).__name__} of shape {array.shape} is not a graph; give a name, a file, "
-            "m × 2 or m × 3 edges, a networkx graph or a scipy sparse matrix"
-        )
+        remedy = "give a name, a file, m × 2 or m × 3 edges, a networkx graph or a scipy sparse matrix"
+        raise InputError(f"graph: {type(source).__name__} of shape {array.shape} is not a graph; {remedy}")
     return from_edges(array[:, :2], weights=array[:, 2] if array.shape[1] == 3 else None)
 
 
@@ -148,8 +146,6 @@ def _rates(weights: Any, name: str) -> Floats:
 
 
 class _Parsed(NamedTuple):
-    """The content of a file of edges."""
-
     labels: list[str]  # of nodes, in the order they first occur
     ends: array[int]  # positions in labels of the two ends of each edge
     weights: array[float]

@@ -21,11 +21,8 @@ types: Any = numba_types  # its type stubs are incomplete
 class RowType(numba_types.Type):
     """The type of a row of contiguous floats."""
 
-    def __init__(self) -> None:
-        super().__init__("gosta.Row")
 
-
-ROW = RowType()
+ROW = RowType("gosta.Row")
 
 
 @register_model(RowType)
@@ -39,10 +36,8 @@ def row(context: Any, array: Any, i: Any) -> Any:  # noqa: ARG001
     """Return row i of an array of floats in C order."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
         made = cgutils.create_struct_proxy(ROW)(context, builder)
-        made.size = builder.extract_value(array.shape, 1)
-        made.data = builder.gep(array.data, [builder.mul(args[1], made.size)])
+        made.data, made.size = _place(context, builder, signature, args)
         return made._getvalue()
 
     return ROW(array, types.intp), generate
@@ -54,8 +49,7 @@ def part(context: Any, array: Any, i: Any, start: Any, size: Any) -> Any:  # noq
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         made = cgutils.create_struct_proxy(ROW)(context, builder)
-        made.size = args[3]
-        made.data = _place(context, builder, signature, args)
+        made.data, made.size = _place(context, builder, signature, args)[0], args[3]
         return made._getvalue()
 
     return ROW(array, types.intp, types.intp, types.intp), generate
@@ -69,17 +63,19 @@ def prefetch(context: Any, array: Any, i: Any, c: Any) -> Any:  # noqa: ARG001
         place, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [place, flag, flag, flag])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        at = builder.bitcast(_place(context, builder, signature, args), place)
+        at = builder.bitcast(_place(context, builder, signature, args)[0], place)
         builder.call(function, [at, flag(1), flag(3), flag(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp), generate
 
 
-def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, Any]:
+    """Return a pointer to array[i], or to array[i, c] if there is an argument c, and the width of the array."""
     array = context.make_array(signature.args[0])(context, builder, args[0])
     width = builder.extract_value(array.shape, 1)
-    return builder.gep(array.data, [builder.add(builder.mul(args[1], width), args[2])])
+    begin = builder.mul(args[1], width)
+    return builder.gep(array.data, [builder.add(begin, args[2]) if len(args) > 2 else begin]), width
 
 
 @intrinsic
@@ -115,9 +111,7 @@ def _size(context: Any, row: Any) -> Any:  # noqa: ARG001
 
 @overload(operator.getitem)
 def _getitem(row, c):  # numba compares signatures, annotations and all
-    if isinstance(row, RowType) and isinstance(c, types.Integer):
-        return _checked
-    return None
+    return _checked if isinstance(row, RowType) and isinstance(c, types.Integer) else None
 
 
 def _checked(row, c):

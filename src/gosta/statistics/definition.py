@@ -61,28 +61,20 @@ class Statistic:
         Further parameters are options. ``local`` and ``final`` are faster if they accept arrays in place of numbers.
     fast
         Function that computes the row sums in O(n log n); it returns None for data it does not handle.
-    normalisation
-        The textbook's: "U" leaves pairs (i, i) out, "V" counts them.
-    total
-        Whether the value is the sum over unordered pairs instead of the mean.
-    sample_index
-        Position in the observation of the sign that separates two samples, for two-sample statistics.
-    bounds
-        Least and largest possible value in a population: intervals are clipped there.
     """
 
     name: str
-    summary: str
+    summary: str  # one line on what it measures
     kernel: Kernel
     encode: Encoder
     local: Callable[[Means], Means] | None = None
     moments: tuple[Callable[[Observation], Means], Callable[[Means], float]] | None = None
     final: Final | None = None
     fast: Callable[[Floats], RowSums | None] | None = None
-    normalisation: Normalisation = "U"
-    total: bool = False
-    sample_index: int | None = None
-    bounds: tuple[float, float] = (-np.inf, np.inf)
+    normalisation: Normalisation = "U"  # the textbook's: "U" leaves pairs (i, i) out, "V" counts them
+    total: bool = False  # whether the value is the sum over unordered pairs instead of the mean
+    sample_index: int | None = None  # in the observation, of the sign that separates two samples
+    bounds: tuple[float, float] = (-np.inf, np.inf)  # of the value in a population: intervals are clipped there
 
     def __call__(self, x: Observation, y: Observation, **options: float) -> Numbers:
         """Return the kernel's value for two observations."""

@@ -58,10 +58,10 @@ def scored(data: Data, positive: Any = None) -> Floats:
         return x
     x, signs = x[:, :-1], x[:, -1]
     if np.ptp(signs) == 0:
-        raise DataError(
-            f"a score is computed from several columns by the means of both classes, {data.name} has one class only; "
-            "name one score column with score (--score)"
+        reason = (
+            f"a score is computed from several columns by the means of both classes, {data.name} has one class only"
         )
+        raise DataError(f"{reason}; name one score column with score (--score)")
     with np.errstate(over="ignore", invalid="ignore"):
         scores = x @ (x[signs > 0].mean(axis=0) - x[signs < 0].mean(axis=0))
     if not np.isfinite(scores).all():
@@ -110,7 +110,6 @@ def clustered(data: Data, centroids: Any = None) -> Floats:
 
 
 def _nearest(x: Floats, centres: Floats) -> Floats:
-    """Return the number of the centre nearest to each point."""
     nearest = np.full(len(x), np.inf)
     clusters = np.zeros(len(x))
     with np.errstate(over="ignore", invalid="ignore"):

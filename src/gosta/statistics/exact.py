@@ -252,10 +252,8 @@ def require_finite(statistic: Statistic, means: Floats, values: Floats) -> float
     if not np.isfinite(means).all():
         raise NumericalError(f"{statistic.name} is not finite here: the numbers are too large; use smaller units")
     if not np.isfinite(values).all():
-        raise NumericalError(
-            f"{statistic.name} is not defined here: it divides by zero, as when a column is constant, "
-            "a class has a single row, or no two rows can be compared"
-        )
+        cases = "a column is constant, a class has a single row, or no two rows can be compared"
+        raise NumericalError(f"{statistic.name} is not defined here: it divides by zero, as when {cases}")
     return float(values[0]) if len(values) == 1 else values
 
 

@@ -36,8 +36,7 @@ def gini(x: Floats) -> RowSums:
 def gini_index(x: Floats) -> RowSums:
     """|x − y| and x + y."""
     v = x[:, 0]
-    zero = np.zeros(len(v))
-    return RowSums(np.column_stack([_gaps(v), (len(v) - 2) * v + v.sum()]), np.column_stack([zero, 2 * v]))
+    return RowSums(np.column_stack([_gaps(v), (len(v) - 2) * v + v.sum()]), np.column_stack([0 * v, 2 * v]))
 
 
 def kendall(x: Floats) -> RowSums:
@@ -102,8 +101,7 @@ def _sweep(name: str, *arrays: Floats | Integers) -> Floats | Integers:
 
 
 def _zero_diagonal(*sums: Floats | Integers) -> RowSums:
-    columns = np.array(sums, dtype=np.float64).T
-    return RowSums(columns, np.zeros((1, len(sums))))
+    return RowSums(np.array(sums, dtype=np.float64).T, np.zeros((1, len(sums))))
 
 
 def _products(v: Floats, w: Floats) -> Floats:
@@ -111,8 +109,7 @@ def _products(v: Floats, w: Floats) -> Floats:
     dv, dw = v - v.mean(), w - w.mean()
     dv, dw = dv - dv.mean(), dw - dw.mean()  # the mean's own rounding
     both: Floats = dv * dw
-    total: float = both.sum()
-    return len(v) * both + total
+    return len(v) * both + float(both.sum())
 
 
 def _gaps(v: Floats) -> Floats:
@@ -121,15 +118,12 @@ def _gaps(v: Floats) -> Floats:
     order = np.argsort(v)
     ordered = v[order] - v.mean()
     prefix = np.cumsum(ordered, dtype=np.longdouble)
-    below = prefix - ordered
     sums = np.empty(n)
-    sums[order] = ordered * (2.0 * np.arange(n) - n) + prefix[-1] - 2 * below
+    sums[order] = ordered * (2.0 * np.arange(n) - n) + prefix[-1] - 2 * (prefix - ordered)
     return sums
 
 
 class _Ranks(NamedTuple):
-    """Ranks of one column's values."""
-
     order: Integers  # rows from the least value to the largest
     dense: Integers  # of each row, its rank among distinct values
     ties: Integers  # how many rows have its value, itself included

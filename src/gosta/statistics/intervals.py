@@ -15,31 +15,24 @@ import numpy as np
 
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
-from gosta.statistics.definition import Final, Means, Numbers, Statistic, as_tuple
+from gosta.statistics.definition import Means, Numbers, Statistic, as_tuple
 
 
 def with_mean_products(statistic: Statistic, width: int) -> Statistic:
     """Return a statistic for which the products of each two of a row's means are averaged too."""
     if statistic.local is not None:
-        raise InputError(
-            f"{statistic.name}: nodes cannot compute its interval, which depends on more than each row's own mean; "
-            "gosta.exact computes it over rows in one place"
-        )
+        reason = "nodes cannot compute its interval, which depends on more than each row's own mean"
+        raise InputError(f"{statistic.name}: {reason}; gosta.exact computes it over rows in one place")
     pairs = combinations_with_replacement(range(width), 2)
     parts = [f"h[{c}]" for c in range(width)] + [f"h[{a}] * h[{b}]" for a, b in pairs]
     local = eval(f"lambda h: ({', '.join(parts)},)")  # written out, as compiled code needs it
-    return replace(statistic, local=local, moments=None, final=_final_of_first(statistic, width))
-
-
-def _final_of_first(statistic: Statistic, width: int) -> Final:
-    """Return the final of a statistic as a function of the first `width` means only."""
     original = statistic.final or (lambda m: m)
 
     def final(m: Means, **options: object) -> Numbers:
         return as_tuple(original(tuple(m[:width]), **options))
 
     final.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
-    return final
+    return replace(statistic, local=local, moments=None, final=final)
 
 
 def standard_errors(means: Floats, slopes: Floats, n: int) -> Floats:

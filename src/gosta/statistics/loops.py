@@ -76,9 +76,7 @@ def kernel_matrix(x: Floats, options: Numbers, first: int, last: int, slopes: Fl
                 out[i - first, j] += slopes[c] * h[c]
 
 
-def sum_of_squares(
-    x: Floats, options: Numbers, first: int, last: int, slopes: Floats, centre: float, out: Floats
-) -> None:
+def add_squares(x: Floats, options: Numbers, first: int, last: int, slopes: Floats, centre: float, out: Floats) -> None:
     """Add up over all rows the squared difference of that number from a centre."""
     for i in range(first, last):
         for j in range(len(x)):

@@ -99,7 +99,7 @@ def kernel_matrix(statistic: Statistic, x: Floats, options: Options, slopes: Flo
 
 def sum_of_squares(statistic: Statistic, x: Floats, options: Options, slopes: Floats, centre: float) -> float:
     """Return the sum over all pairs of the squared difference from a centre of the kernel's values times slopes."""
-    return float(_fill(np.zeros(len(x)), statistic, x, options, "sum_of_squares", slopes, centre).sum())
+    return float(_fill(np.zeros(len(x)), statistic, x, options, "add_squares", slopes, centre).sum())
 
 
 def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
@@ -143,7 +143,6 @@ def {name}({arguments.replace("*", "")}):
 def _loops(
     statistic: Statistic, x: Floats, example: Numbers, steps: int, work: Callable[[_Loops, int, int], object]
 ) -> _Loops:
-    """Return the loops for a kernel and the number of values it returns."""
     width = len(as_tuple(example))
     text = LOOPS.read_text(encoding="utf-8") + values_text(example)
     functions: dict[str, Callable[..., Any]] = {"kernel": statistic.kernel}
