@@ -185,8 +185,8 @@ class Data:
             remedy = f"name one of these with label=... (--label ...): {shorten(list(self.columns))}"
             raise DataError(f"needs labels; {self.name} has no column called 'label', {remedy}")
         if self.is_partial and not self.declared_classes:
-            remedy = "classes = [...] in [network] (gosta network init --classes a,b)"
-            raise DataError(f"a site's rows need not have all classes; declare these for all, in one order: {remedy}")
+            how = "in one order: classes = [...] in [network] (gosta network init --classes a,b)"
+            raise DataError(f"a site's rows need not have all classes, so declare these for all sites, {how}")
         self.used_columns[self.label] = None
         codes, classes = self._positions("label", self.label)
         return self._among_declared(codes, classes) if self.declared_classes else (codes, classes)

@@ -157,7 +157,7 @@ class Graph:
         sizes = self.components()
         if len(sizes) > 1:
             found = f"{len(sizes)} components of {_shorten(sizes)} nodes"
-            raise InputError(f"{self.name} is not connected: it has {found}; add edges between them, or take one")
+            raise InputError(f"{self.name} is not connected: it has {found}; add edges, or take one component")
         return self
 
 
