@@ -240,7 +240,7 @@ def test_errors_in_add(tmp_path: Path, port: int) -> None:
     with pytest.raises(InputError, match=r"unknown node of .* 'node-9'"):
         folders.add(folder, neighbours=["node-9"])
     rows.write_text("a\n1\n")
-    with pytest.raises(InputError, match=r"has 1 columns of numbers where 2 are needed"):
+    with pytest.raises(InputError, match="has the columns a where x1, x2 are needed"):
         folders.add(folder, rows)
     with pytest.raises(InputError, match="No such file"):
         folders.add(folder, tmp_path / "none.csv")

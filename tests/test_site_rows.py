@@ -142,7 +142,7 @@ def test_user_statistics_and_files_of_options_are_in_the_folder(tmp_path: Path) 
 
 def test_a_file_with_another_number_of_columns(tmp_path: Path) -> None:
     data = write(tmp_path / "data.csv", "x1", "0.1", "0.2")
-    with pytest.raises(InputError, match="has 1 columns of numbers where 2 are needed"):
+    with pytest.raises(InputError, match="has the columns x1 where x1, x2 are needed"):
         read_rows(task("auc", encoded_columns=2), data)
 
 

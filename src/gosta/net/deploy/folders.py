@@ -23,7 +23,7 @@ from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
 from gosta.net.deploy.plan import Plan
 from gosta.net.node import lock
-from gosta.net.node.rows import read_rows
+from gosta.net.node.rows import encoded_names, read_rows
 from gosta.runtime.arrays import Floats
 from gosta.runtime.files import write_atomically
 
@@ -166,7 +166,7 @@ def certify(folder: Path, names: Sequence[str]) -> list[str]:
 
 def to_csv(x: Floats) -> str:
     """Return rows of numbers as CSV, each number to its last bit."""
-    head = ",".join(f"x{k + 1}" for k in range(x.shape[1]))
+    head = ",".join(encoded_names(x.shape[1]))
     return "\n".join([head, *(",".join(map(repr, row)) for row in x.tolist()), ""])
 
 

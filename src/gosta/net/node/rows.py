@@ -12,7 +12,7 @@ import numpy as np
 
 from gosta import datasets
 from gosta.datasets.data import DROP_HINT, Data
-from gosta.errors import DataError, InputError
+from gosta.errors import DataError, InputError, shorten
 from gosta.net.config import Task
 from gosta.net.limits import MAX_ROW_VALUE
 from gosta.runtime import machine
@@ -23,26 +23,34 @@ from gosta.statistics.definition import Statistic
 
 def read_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
     """Read rows as the kernel takes them, n × d; files that the task names are in `folder`, by default the data's."""
-    needed = task.encoded_columns
-    x = _read_encoded(data) if needed else _read_and_encode(task, data, folder or data.parent)
+    columns = encoded_names(task.encoded_columns)
+    x = _read_encoded(data, columns) if columns else _read_and_encode(task, data, folder or data.parent)
     check_values(x, data)
-    if needed and x.shape[1] != needed:
-        raise DataError(f"{data} has {x.shape[1]} columns of numbers where {needed} are needed, as at all nodes")
     return x
 
 
-def _read_encoded(path: Path) -> Floats:
-    """Read rows of numbers; a CSV file, as `gosta network init` writes it, without pandas or pyarrow."""
+def encoded_names(columns: int) -> list[str]:
+    """Return the column names of a file of encoded rows: without them, other rows would be taken for encoded ones."""
+    return [f"x{k + 1}" for k in range(columns)]
+
+
+def _read_encoded(path: Path, columns: list[str]) -> Floats:
+    """Read encoded rows; a CSV file, as `gosta network init` writes it, without pandas or pyarrow."""
     if path.suffix != ".csv":
         data = datasets.load(path)
-        return data.to_floats(list(data.columns))
+        _check_columns(path, list(data.columns), columns)
+        return data.to_floats(columns)
     try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            header = file.readline(1 << 16).strip()
         machine.require_memory(8 * path.stat().st_size, f"reading {path}")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    _check_columns(path, header.split(","), columns)
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # empty files are reported below
             x = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:
         why = str(error).partition(";")[0].rstrip(".")
         raise DataError(f"{path}: {why}; a line of names and then lines of numbers are needed") from None
@@ -51,6 +59,14 @@ def _read_encoded(path: Path) -> Floats:
     if not np.isfinite(x).all():
         raise DataError(f"{path} has missing or infinite values; correct those rows or leave them out")
     return x
+
+
+def _check_columns(path: Path, found: list[str], columns: list[str]) -> None:
+    if found != columns:
+        raise DataError(
+            f"{path} has the columns {shorten(found)} where {shorten(columns)} are needed: rows of this network are "
+            "encoded by gosta network init --data; without --data, each site brings its own table"
+        )
 
 
 def check_values(x: Floats, data: object) -> None:

@@ -65,6 +65,8 @@ class Journal:
         if "locked" in str(error):
             return NetworkError(f"journal {self.path} is in use by a process that runs this node; stop that one first")
         hint = "if it is damaged, move it away: the node then starts anew, and the network starts a new epoch"
+        if "disk" in str(error):  # SQLite: disk I/O error, database or disk is full
+            hint = "free space on its disk, or repair the disk; the journal itself is not damaged by that"
         return NetworkError(f"journal {self.path} cannot be used: {error}; {hint}")
 
     def incarnation(self, name: str, now: int) -> int:
