@@ -60,8 +60,10 @@ def test_resuming_needs_the_protocol_of_the_trace(tmp_path: Path) -> None:
         gosta.resume(tmp_path / "part.nc", iterations=2000)
     resumed = gosta.resume(tmp_path / "part.nc", iterations=2000, protocol=own)
     np.testing.assert_array_equal(resumed.estimates, whole.estimates)
-    other = gosta.simulate("iris", "gini-mean-difference", protocol=own_protocol("leaky"), iterations=100, runs=1)
-    with pytest.raises(gosta.InputError, match="'leaky' is not built in"):
+    other = gosta.simulate(
+        "iris", "gini-mean-difference", protocol=own_protocol("half-forgotten"), iterations=100, runs=1
+    )
+    with pytest.raises(gosta.InputError, match="'half-forgotten' is not built in"):
         gosta.resume(other, iterations=200)
 
 

@@ -30,7 +30,11 @@ from gosta.net.transport.frames import BUFFER_BYTES
 from gosta.net.transport.memory import MemoryNetwork
 from gosta.net.transport.tcp import MAX_LINKS_PER_NEIGHBOUR, TcpTransport
 
-TRANSPORTS = ["memory", "plain", "tls"]
+TRANSPORTS: dict[str, Callable[[Path], TestNetwork]] = {
+    "memory": lambda folder: MemoryTestNetwork(),
+    "plain": lambda folder: TcpTestNetwork(None),
+    "tls": TcpTestNetwork,
+}
 SIZES = [1, 2, 300, BUFFER_BYTES - 4, BUFFER_BYTES - 3, BUFFER_BYTES, MAX_MESSAGE_BYTES - 1, MAX_MESSAGE_BYTES]
 
 Body = Callable[[TestNetwork], Awaitable[None]]
@@ -42,7 +46,7 @@ def on_network(request: pytest.FixtureRequest, tmp_path: Path) -> OnNetwork:
     kind, _, layer = request.param.partition(", ")
 
     async def run(body: Body) -> None:
-        network = MemoryTestNetwork() if kind == "memory" else TcpTestNetwork(tmp_path if kind == "tls" else None)
+        network = TRANSPORTS[kind](tmp_path)
         network.has_faults = bool(layer)
         try:
             async with asyncio.timeout(20):
