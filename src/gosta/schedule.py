@@ -30,8 +30,7 @@ class Schedule:
 
     def edges(self, first: int, last: int) -> NDArray[np.int32]:
         """Return the edges drawn, two node numbers each."""
-        edges: NDArray[np.int32] = self._block(EDGES, first // BLOCK)[0][_within_block(first, last)]
-        return edges
+        return np.asarray(self._block(EDGES, first // BLOCK)[0][_within_block(first, last)])
 
     def edge_shares(self, first: int, last: int) -> Floats:
         """Return the share of each drawn edge in the exchanges of its ends; one number where all are equal."""
@@ -40,8 +39,7 @@ class Schedule:
 
     def uniforms(self, first: int, last: int) -> Floats:
         """Return uniform numbers for choices within an exchange, two each."""
-        uniforms: Floats = self._block(UNIFORMS, first // BLOCK)[_within_block(first, last)]
-        return uniforms
+        return np.asarray(self._block(UNIFORMS, first // BLOCK)[_within_block(first, last)])
 
     def time(self, draws: int) -> float:
         """Return the time after so many draws, where each edge has a Poisson clock of rate 1, or of its weight."""

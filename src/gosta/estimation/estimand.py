@@ -29,7 +29,7 @@ class ValueFunction:
 
     statistic: Statistic  # with the products of row means where an interval is wanted
     n: int
-    mean_diagonal: Floats  # mean kernel value of the rows with themselves
+    mean_diagonal: Floats  # mean kernel value of the rows with themselves, one number for each that the kernel returns
     options: Mapping[str, Any]  # of the statistic's `final`
 
     def values(self, means: Floats) -> Floats:
@@ -52,9 +52,14 @@ class ValueFunction:
                 changes.append((self.values(means + step) - self.values(means - step)) / (2 * steps[:, c : c + 1]))
         return np.stack(changes, axis=2)
 
-    def standard_errors(self, means: Floats, width: int) -> Floats:
-        """Return each node's standard error of its value, from its means and the products of `width` of them."""
-        return standard_errors(means, self.gradients(means)[:, 0, :width], self.n)
+    def standard_errors(self, means: Floats) -> Floats:
+        """Return each node's standard error of its value, from its kernel means and their products."""
+        return standard_errors(means, self.gradients(means)[:, 0, : len(self.mean_diagonal)], self.n)
+
+
+def _column_means(rows: Floats) -> Floats:
+    """Return the mean of each column, added pairwise."""
+    return np.array([column.mean() for column in rows.T])
 
 
 def without_diagonal(means: Floats, diagonal: Floats, n: int) -> Floats:
@@ -71,6 +76,7 @@ class Estimand:
     options: Mapping[str, Any] = field(default_factory=dict)
     level: float | None = None  # confidence level of the nodes' intervals; set it by `with_interval`
     data: str = ""  # name of the data, for messages and titles
+    _scatters: dict[bytes, float] = field(default_factory=dict, init=False, repr=False)  # see `scatter`
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Estimand) and self._identity == other._identity
@@ -89,35 +95,27 @@ class Estimand:
         return len(self.x)
 
     @cached_property
-    def _parts(self) -> dict[str, dict[str, Any]]:
-        return self.statistic.options_by_part(self.options)
-
-    @property
     def kernel_options(self) -> dict[str, Any]:
         """Options of the kernel, complete with defaults."""
-        return self._parts["kernel"]
+        return self.statistic.options_by_part(self.options)["kernel"]
 
-    @property
+    @cached_property
     def final_options(self) -> dict[str, Any]:
         """Options of the statistic's `final`."""
-        return self._parts.get("final", {})
+        return self.statistic.options_by_part(self.options).get("final", {})
 
     @property
     def json_options(self) -> dict[str, Any]:
         """Return the options of kernel and `final`, as JSON can hold them: all that a resumed run needs."""
         named = self.kernel_options | self.final_options
-        return {
-            k: named[k].item() if isinstance(named[k], np.generic) else named[k] for k in self.options if k in named
-        }
+        given = {name: named[name] for name in self.options if name in named}
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
 
     @property
     def fingerprint(self) -> str:
         """Digest of the functions of the statistic; empty where they depend on something that cannot be hashed."""
         statistic = self.tracked
-        try:
-            return compiler.fingerprint(statistic.kernel, statistic.local, statistic.moments, statistic.final)[:16]
-        except compiler.UnstableContentError:
-            return ""
+        return fingerprint_or_empty(statistic.kernel, statistic.local, statistic.moments, statistic.final)
 
     @cached_property
     def example(self) -> Any:
@@ -164,7 +162,7 @@ class Estimand:
     @cached_property
     def own_mean(self) -> Floats:
         """Exact mean kernel value over all pairs of rows, pairs of a row with itself included: k numbers."""
-        return np.array([column.mean() for column in self.own_row_means.T])
+        return _column_means(self.own_row_means)
 
     @cached_property
     def diagonal(self) -> Floats:
@@ -184,7 +182,7 @@ class Estimand:
     @cached_property
     def mean_diagonal(self) -> Floats:
         """Mean over all rows of the kernel of a row with itself."""
-        return np.array([column.mean() for column in self.diagonal.T])
+        return _column_means(self.diagonal)
 
     @cached_property
     def moments(self) -> Floats:
@@ -196,9 +194,7 @@ class Estimand:
     def means(self) -> Floats:
         """Exact values of the means that nodes estimate: of the kernel over all pairs, or of `local` over all rows."""
         local, rows = self.tracked.local, self.row_means
-        return np.array(
-            [[column.mean() for column in (rows if local is None else apply_to_rows(local, self.row_values(rows))).T]]
-        )
+        return _column_means(rows if local is None else apply_to_rows(local, self.row_values(rows)))[None]
 
     @cached_property
     def value_function(self) -> ValueFunction:
@@ -238,15 +234,11 @@ class Estimand:
             raise InputError(f"{self.statistic.name} has several values; an interval is defined for one")
         return checked
 
-    def standard_errors(self, means: Floats) -> Floats:
-        """Return each node's standard error of its value, from its means."""
-        return self.value_function.standard_errors(means, self.width)
-
     def pooled_interval(self) -> tuple[float, float]:
         """Return the interval computed from all rows in one place."""
         assert self.level is not None
-        value = self.value_function.values(self.means)[0, 0]
-        low, high = interval_bounds(self.tracked, value, self.standard_errors(self.means)[0], self.level)
+        value, error = self.value_function.values(self.means)[0, 0], self.value_function.standard_errors(self.means)[0]
+        low, high = interval_bounds(self.tracked, value, error, self.level)
         return float(low), float(high)
 
     def scatter(self, slopes: Floats) -> float:
@@ -258,9 +250,13 @@ class Estimand:
             self._scatters[key] = total / self.n**2
         return self._scatters[key]
 
-    @cached_property
-    def _scatters(self) -> dict[bytes, float]:
-        return {}
+
+def fingerprint_or_empty(*parts: Any) -> str:
+    """Return a digest of functions and numbers; empty where they depend on something that cannot be hashed."""
+    try:
+        return compiler.fingerprint(*parts)[:16]
+    except compiler.UnstableContentError:
+        return ""
 
 
 def norms(values: Floats) -> Floats:

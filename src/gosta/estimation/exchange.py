@@ -28,7 +28,7 @@ the function of the whole minus the mean over the halves has none.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -94,28 +94,23 @@ class LocalRows:
         self.sample_size = min(self.count, MAX_SAMPLE_ROWS)
         self.own_mean = _tuple(estimand.own_mean)
         self.mean_diagonal = _tuple(_total(estimand.diagonal) / self.count)
-        self._kernel_means: dict[Sample, Floats] = {}
-        self._visitors: dict[int, Visitor] = {}
+        # Cached because visitors return: kernel means by sample, and this node's visitors by position.
+        self.kernel_means = lru_cache(max(1, MAX_CACHED_NUMBERS // (self.count * self.width)))(self._kernel_means)
+        self.visitor = lru_cache(MAX_CACHED_VISITORS)(self._visitor)
 
     def kernel(self, a: list[float] | tuple[float, ...], b: list[float] | tuple[float, ...]) -> tuple[float, ...]:
         """Evaluate the kernel for two rows."""
         return as_floats(self.estimand.statistic.kernel(a, b, **self.estimand.kernel_options))
 
-    def kernel_means(self, sample: Sample) -> Floats:
-        """Return the mean kernel value of each own row with the rows of a sample: rows × k; cached."""
-        found = self._kernel_means.get(sample)
-        if found is None:
-            if (len(self._kernel_means) + 1) * self.count * self.width > MAX_CACHED_NUMBERS:
-                self._kernel_means.clear()
-            found = np.zeros((self.count, self.width))
-            for row in sample:
-                found += self._kernel_values(row)
-            found /= len(sample)
-            self._kernel_means[sample] = found
+    def _kernel_means(self, sample: Sample) -> Floats:
+        """Return the mean kernel value of each own row with the rows of a sample: rows × k."""
+        found = np.zeros((self.count, self.width))
+        for row in sample:
+            found += self._kernel_values(row)
+        found /= len(sample)
         return found
 
     def _kernel_values(self, other: tuple[float, ...]) -> Floats:
-        """Evaluate the kernel of each own row with another row."""
         name, out = self.estimand.statistic.name, np.empty((self.count, self.width))
         try:
             if self.count <= MAX_PLAIN_ROWS:
@@ -141,17 +136,12 @@ class LocalRows:
         """Return the corrected mean kernel value of all own rows with a visitor."""
         return list(_tuple(_total(self.visit(visitor)) / self.count))
 
-    def visitor(self, home: str, position: int) -> Visitor:
-        """Return the visitor that carries the sample of own rows from a position on; cached."""
-        if position not in self._visitors:
-            made = Visitor(home, self.count, self.sample(position), (0.0,) * self.width, self.mean_diagonal)
-            if self.sample_size < self.count:
-                correction = self.estimand.own_mean - self.mean_with(made)
-                made = made._replace(correction=_tuple(correction))
-            if len(self._visitors) >= MAX_CACHED_VISITORS:
-                self._visitors.clear()
-            self._visitors[position] = made
-        return self._visitors[position]
+    def _visitor(self, home: str, position: int) -> Visitor:
+        """Return the visitor that carries the sample of own rows from a position on."""
+        made = Visitor(home, self.count, self.sample(position), (0.0,) * self.width, self.mean_diagonal)
+        if self.sample_size == self.count:
+            return made
+        return made._replace(correction=_tuple(self.estimand.own_mean - self.mean_with(made)))
 
     def sample(self, position: int) -> Sample:
         """Return the own rows from a position on, as many as a visitor has."""
@@ -333,17 +323,10 @@ class Estimator:
 
     def snapshot(self) -> NodeSnapshot:
         """Return everything that the node holds besides its rows."""
-        return NodeSnapshot(
-            tuple(tuple(state) for state in self.states),
-            self.exchanges,
-            self.position,
-            tuple(self.visitors),
-            (self.weights[0], self.weights[1]),
-            tuple(self.others),
-            {home: tuple(seen) for home, seen in self.recent.items()},
-            self.halves.tobytes(),
-            dict(self.homes),
-        )
+        states, visitors, others = tuple(map(tuple, self.states)), tuple(self.visitors), tuple(self.others)
+        counts, weights = (self.exchanges, self.position), (self.weights[0], self.weights[1])
+        recent = {home: tuple(seen) for home, seen in self.recent.items()}
+        return NodeSnapshot(states, *counts, visitors, weights, others, recent, self.halves.tobytes(), dict(self.homes))
 
     def restore(self, saved: NodeSnapshot) -> None:
         """Set everything that the node holds from a snapshot."""

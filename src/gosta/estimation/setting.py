@@ -39,14 +39,9 @@ class Setting:
         return self.protocol
 
     @property
-    def averages_moments(self) -> bool:
-        """Whether nodes average moments of their own rows instead of kernel values."""
-        return isinstance(self.protocol, Protocol) and self.protocol.averages_moments
-
-    @property
     def mean_count(self) -> int:
         """Number of means that nodes estimate."""
-        return int(self.estimand.moments.shape[1]) if self.averages_moments else self.estimand.mean_count
+        return int(self.estimand.moments.shape[1]) if self.protocol.averages_moments else self.estimand.mean_count
 
     @property
     def visitor_size(self) -> float:
@@ -93,7 +88,7 @@ class Setting:
         A node that has no value yet (a ratio 0/0) has 0, because protocols start from 0.
         """
         flat = means.reshape(-1, means.shape[-1])
-        if self.averages_moments:
+        if self.protocol.averages_moments:
             flat = kernel_means(self.estimand.statistic, flat)
         if self.protocol.estimates_row_means:
             values = self.estimand.row_values(means)
@@ -121,13 +116,12 @@ def protocol_for(
     chosen = find_protocol(protocol)
     if isinstance(chosen, Protocol) and statistic.moments is not None and not has_interval:
         chosen = chosen.for_moments or chosen
-    can_keep_row_means = isinstance(chosen, Protocol) and chosen.needs_known
-    if (statistic.local is not None or has_interval) and not can_keep_row_means:
+    if (statistic.local is not None or has_interval) and not chosen.needs_known:
         subject = "an interval requires" if has_interval else f"{statistic.name} is a function of"
         raise InputError(
             f"{subject} each row's own mean, which the protocol {chosen.name} does not estimate; use tracking"
         )
-    if has_tables and not (isinstance(chosen, Protocol) and chosen.supports_tables):
+    if has_tables and not chosen.supports_tables:
         raise InputError(
             f"protocol {chosen.name} supports one row per node only; for several rows per node use tracking, "
             "gosta-async or averaging"
@@ -136,21 +130,10 @@ def protocol_for(
 
 
 def make_setting(
-    protocol: str | AnyProtocol,
-    data: Any,
-    statistic: str | Statistic,
-    graph: Any,
-    seed: int,
-    options: Mapping[str, Any],
-    columns: Any = None,
-    label: Any = None,
-    score: Any = None,
-    drop_missing: bool = False,
-    nodes: int | None = None,
-    deal: str | None = None,
-    by: Any = None,
-    interval: float | None = None,
-) -> Setting:
+    protocol: str | AnyProtocol, data: Any, statistic: str | Statistic, graph: Any, seed: int,
+    options: Mapping[str, Any], columns: Any = None, label: Any = None, score: Any = None, drop_missing: bool = False,
+    nodes: int | None = None, deal: str | None = None, by: Any = None, interval: float | None = None,
+) -> Setting:  # fmt: skip
     """Make a setting from the arguments of `gosta.simulate`."""
     chosen = find_statistic(statistic)
     table = datasets.load(data).select(columns, label, score, drop_missing)
@@ -160,12 +143,11 @@ def make_setting(
         raise InputError(f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random")
     x, kept = chosen.encode_complete_rows(table, options)
     placement = Placement(len(x))
-    if by is not None or nodes is not None:
-        if by is not None:
-            order, placement = assign_by_column(table, kept, nodes, seed)
-        else:
-            assert nodes is not None
-            order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
+    if by is not None:
+        order, placement = assign_by_column(table, kept, nodes, seed)
+        x = x[order]
+    elif nodes is not None:
+        order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
         x = x[order]
     estimand = Estimand(chosen, x, options, data=table.name).with_interval(interval)
     checked = protocol_for(protocol, chosen, interval is not None, placement.has_tables)

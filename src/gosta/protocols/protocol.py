@@ -146,3 +146,5 @@ class CollectingProtocol:
     sends: str  # in one iteration, in words
     draws: int = 1
     estimates_row_means: bool = False
+
+    averages_moments = needs_known = supports_tables = False

@@ -27,6 +27,11 @@ def total_at(me: State, tick: float) -> float:
     return me.total + (tick - me.tick) * me.slope
 
 
+def tell_nothing(me: State, tick: float) -> tuple[()]:
+    """Send nothing but the visitor."""
+    return ()
+
+
 def read(me: State, tick: float) -> float:
     """Return the mean of all kernel values so far."""
     return total_at(me, tick) / tick

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from gosta.protocols.protocol import Protocol
-from gosta.protocols.running import State, init, read, total_at
-
-
-def tell(me: State, tick: float) -> tuple[()]:
-    """Send nothing but the visitor."""
-    return ()
+from gosta.protocols.running import State, init, read, tell_nothing, total_at
 
 
 def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
@@ -18,4 +13,4 @@ def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
 
 SUMMARY = "Swap visitors; every node folds in own x visitor at every tick. Estimates each node's own row mean."
 KEEPS = "a sum, its tick and slope, a visitor"
-protocol = Protocol("u1", SUMMARY, KEEPS, State, init, tell, meet, read, estimates_row_means=True)
+protocol = Protocol("u1", SUMMARY, KEEPS, State, init, tell_nothing, meet, read, estimates_row_means=True)

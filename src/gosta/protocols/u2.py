@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from gosta.protocols.protocol import Protocol
-from gosta.protocols.running import State, init, read, total_at
-
-
-def tell(me: State, tick: float) -> tuple[()]:
-    """Send nothing but the visitor."""
-    return ()
+from gosta.protocols.running import State, init, read, tell_nothing, total_at
 
 
 def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
@@ -18,4 +13,4 @@ def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
 
 SUMMARY = "Every node folds in visitor x visitor at every tick; of two edges drawn, each swaps one of the two visitors."
 KEEPS = "a sum, its tick and slope, two visitors"
-protocol = Protocol("u2", SUMMARY, KEEPS, State, init, tell, meet, read, visitors=2)
+protocol = Protocol("u2", SUMMARY, KEEPS, State, init, tell_nothing, meet, read, visitors=2)

@@ -26,6 +26,13 @@ from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo, node_errors
 
 MAX_ESTIMATES = 1 << 26  # estimates kept in memory, half a GiB; beyond that only their summaries are kept
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
+BY_RUN = ("run", "iteration")
+DIMENSIONS = {
+    **dict.fromkeys(("mean", "spread", "median", "time"), BY_RUN),
+    "estimate": (*BY_RUN, "value"),
+    "estimates": (*BY_RUN, "node", "value"),
+    "standard_error": (*BY_RUN, "node"),
+}
 STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
 
 
@@ -49,20 +56,15 @@ class Runner:
                 f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; "
                 "use fewer runs or checkpoints"
             )
-        machine.require_memory(
-            8 * runs * count * (n * p if keep else 3),
-            f"keeping the estimates of {runs} runs at {count} checkpoints",
-            "use fewer runs or checkpoints",
-        )
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("mean", "spread", "median"), (runs, count))
-        shapes["estimate"] = runs, count, p
-        if keep:
-            shapes["estimates"] = runs, count, n, p
-        if info.level is not None:
-            shapes["standard_error"] = runs, count, n
-        if info.clocks:
-            shapes["time"] = runs, count
-        self.results: dict[str, Floats] = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
+        purpose = f"keeping the estimates of {runs} runs at {count} checkpoints"
+        machine.require_memory(8 * runs * count * (n * p if keep else 3), purpose, "use fewer runs or checkpoints")
+        wanted = {"estimates": keep, "standard_error": info.level is not None, "time": info.clocks}
+        sizes = {"run": runs, "iteration": count, "node": n, "value": p}
+        self.results: dict[str, Floats] = {
+            name: np.full([sizes[each] for each in dimensions], np.nan)
+            for name, dimensions in DIMENSIONS.items()
+            if wanted.get(name, True)
+        }
         self.reached, self.stopped = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
         if previous is not None:
             done = len(previous.iterations)
@@ -71,8 +73,7 @@ class Runner:
             self.reached[:], self.stopped[:] = previous.resume_data["reached"], previous.data["stopped"]
         self._schedules = [Schedule(setting.graph, info.seed, run) for run in range(runs)] if info.clocks else []
         self._readings = [self._kept_readings(run) for run in range(runs)]
-        self._is_one_batch = False
-        self._snapshot: dict[str, NDArray[Any]] = {}
+        self._snapshot: dict[str, NDArray[Any]] | None = None  # of the engine; None: the runs take several batches
 
     def _kept_readings(self, run: int) -> deque[Floats]:
         kept, done = self.results.get("estimates"), np.isfinite(self.results["mean"][run])
@@ -115,7 +116,6 @@ class Runner:
                 batch = engine.restore(chosen, int(self.reached.max()), arrays)
                 batch.active &= self.stopped == 0
             if count == runs:
-                self._is_one_batch = True
                 self._snapshot = {SNAPSHOT + name: array for name, array in engine.snapshot(batch).items()}
             yield batch
 
@@ -146,7 +146,7 @@ class Runner:
             results["estimates"][runs, c] = values
         if "standard_error" in results:
             for k, run in enumerate(runs):
-                results["standard_error"][run, c] = setting.estimand.standard_errors(means[k])
+                results["standard_error"][run, c] = setting.estimand.value_function.standard_errors(means[k])
         if "time" in results:
             draws = batch.iteration * setting.protocol.draws
             results["time"][runs, c] = [self._schedules[run].time(draws) for run in runs]
@@ -161,25 +161,15 @@ class Runner:
 
     def _trace(self) -> Trace:
         xr = require("xarray", "sim", "simulations")
-        target, has_values = self.setting.target, self.setting.target.shape[1] > 1
-        by_node = self.setting.protocol.estimates_row_means
-        dims = {
-            "estimate": ("run", "iteration", "value"),
-            "estimates": ("run", "iteration", "node", "value"),
-            "standard_error": ("run", "iteration", "node"),
-            "target": ("node", "value") if by_node else ("value",),
-        }
-        arrays = {**self.results, "target": target if by_node else target[0]}
+        target, by_node = self.setting.target, self.setting.protocol.estimates_row_means
         variables: dict[str, Any] = {
             "units": ("iteration", [self._units_sent(int(t)) for t in self.checkpoints]),
             "stopped": ("run", self.stopped),
+            **{name: (DIMENSIONS[name], array) for name, array in self.results.items()},
+            "target": (("node", "value"), target) if by_node else ("value", target[0]),
         }
-        for name, array in arrays.items():
-            names = dims.get(name, ("run", "iteration"))
-            if names[-1] == "value" and not has_values:
-                names, array = names[:-1], array[..., 0]
-            variables[name] = names, array
-        return Trace(xr.Dataset(variables, coords={"iteration": self.checkpoints}), self.info, self._resume_data())
+        data = xr.Dataset(variables, coords={"iteration": self.checkpoints})
+        return Trace(data if target.shape[1] > 1 else data.isel(value=0), self.info, self._resume_data())
 
     def _units_sent(self, iterations: int) -> int:
         setting = self.setting
@@ -190,7 +180,7 @@ class Runner:
 
     def _resume_data(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that `resume` needs, where they are small enough to keep."""
-        if not self._is_one_batch:
+        if self._snapshot is None:
             return {}
         setting = self.setting
         arrays = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from gosta import protocols
 from gosta.errors import InputError, unknown
-from gosta.estimation.estimand import Estimand
+from gosta.estimation.estimand import Estimand, fingerprint_or_empty
 from gosta.estimation.placement import Placement
 from gosta.estimation.setting import Setting, make_setting, protocol_for
 from gosta.estimation.stopping import reading_times
@@ -31,48 +31,38 @@ ITERATIONS_PER_NODE = 100
 MAX_ITERATIONS_PER_NODE = 10_000  # with `until`: iterations after which nodes that have not stopped are not waited for
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of the runs of a simulation; see `simulate`."""
-
-    iterations: int | None = None
-    runs: int = 10
-    seed: int = 0
-    checkpoints: int = 100
-    spacing: Spacing = "linear"
-    clocks: bool = False
-    engine: str = "compiled"
-    until: float | None = None
-
-    def __post_init__(self) -> None:
-        check_count("runs", self.runs)
-        check_count("checkpoints", self.checkpoints)
-        if self.iterations is not None:
-            check_count("iterations", self.iterations)
-        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise InputError(f"seed = {self.seed!r} must be a whole number, not negative")
-        if self.until is not None and (not isinstance(self.until, float | np.floating) or not 0 < self.until < 1):
-            raise InputError(f"until = {self.until!r} must be a relative error between 0 and 1, such as 0.01")
-        if self.spacing not in get_args(Spacing):
-            raise unknown("spacing", str(self.spacing), get_args(Spacing))
-        engines.find(self.engine)
-
-    def checkpoint_iterations(self, nodes: int) -> Integers:
-        """Return the iterations at which estimates are read."""
-        per_node = ITERATIONS_PER_NODE if self.until is None else MAX_ITERATIONS_PER_NODE
-        last = per_node * nodes if self.iterations is None else int(self.iterations)
-        if self.until is not None:
-            return reading_times(min(last, nodes), last)
-        count = min(self.checkpoints, last)
-        linear = self.spacing == "linear"
-        times = np.linspace(0, last, count + 1)[1:] if linear else np.geomspace(last, 1, count)
-        return np.unique(np.maximum(1, np.round(times))).astype(np.int64)
+def check_run(iterations: Any, runs: Any, seed: Any, checkpoints: Any, spacing: Any, engine: str, until: Any) -> None:
+    """Raise `InputError` unless the options of the runs of a simulation are valid."""
+    check_count("runs", runs)
+    check_count("checkpoints", checkpoints)
+    if iterations is not None:
+        check_count("iterations", iterations)
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed = {seed!r} must be a whole number, not negative")
+    if until is not None and (not isinstance(until, float | np.floating) or not 0 < until < 1):
+        raise InputError(f"until = {until!r} must be a relative error between 0 and 1, such as 0.01")
+    if spacing not in get_args(Spacing):
+        raise unknown("spacing", str(spacing), get_args(Spacing))
+    engines.find(engine)
 
 
 def check_count(name: str, value: object) -> None:
     """Raise `InputError` unless a value is a positive whole number."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MAX_COUNT:
         raise InputError(f"{name} = {value!r} must be a whole number from 1 to {MAX_COUNT}")
+
+
+def checkpoint_iterations(
+    nodes: int, iterations: int | None, checkpoints: int, spacing: Spacing, until: float | None
+) -> Integers:
+    """Return the iterations at which estimates are read."""
+    per_node = ITERATIONS_PER_NODE if until is None else MAX_ITERATIONS_PER_NODE
+    last = per_node * nodes if iterations is None else int(iterations)
+    if until is not None:
+        return reading_times(min(last, nodes), last)
+    count = min(checkpoints, last)
+    times = np.linspace(0, last, count + 1)[1:] if spacing == "linear" else np.geomspace(last, 1, count)
+    return np.unique(np.maximum(1, np.round(times))).astype(np.int64)
 
 
 def simulate(
@@ -152,56 +142,42 @@ def simulate(
     >>> bool(trace.error()["mean"][-1] < 0.05), round(trace.target, 4)
     (True, 0.9462)
     """
-    run_options = RunOptions(iterations, runs, seed, checkpoints, spacing, clocks, engine, until)
+    check_run(iterations, runs, seed, checkpoints, spacing, engine, until)
     chosen = find_statistic(statistic)
     given = collect_options(chosen, options, statistic_options, simulate, locals())
     setting = make_setting(
         protocol, data, chosen, graph, seed, given, columns, label, score, drop_missing, nodes, deal, by, interval
     )
-    at = run_options.checkpoint_iterations(setting.placement.nodes)
-    return Runner(setting, _info(setting, run_options, int(at[-1])), at).run(patience)
+    at = checkpoint_iterations(setting.placement.nodes, iterations, checkpoints, spacing, until)
+    info = _info(
+        setting, runs=int(runs), seed=int(seed), engine=engine, iterations=int(at[-1]), clocks=clocks,
+        spacing=spacing if until is None else "log", until=None if until is None else float(until),
+    )  # fmt: skip
+    return Runner(setting, info, at).run(patience)
 
 
-def _info(setting: Setting, options: RunOptions, last: int) -> TraceInfo:
-    estimand, placement = setting.estimand, setting.placement
+def _info(setting: Setting, **run: Any) -> TraceInfo:
+    """Return the description of a simulation, given the options of its runs."""
+    protocol, estimand, placement, graph = setting.protocol, setting.estimand, setting.placement, setting.graph
     local = setting.local_values()[:, 0].tolist() if placement.has_tables else []
     return TraceInfo(
-        protocol=setting.protocol.name,
-        protocol_fingerprint=protocol_fingerprint(setting.protocol),
-        averages_moments=setting.averages_moments,
-        statistic=estimand.statistic.name,
-        statistic_fingerprint=estimand.fingerprint,
-        options=estimand.json_options,
-        data=estimand.data,
-        graph=setting.graph.name,
-        nodes=placement.nodes,
-        edges=setting.graph.m,
-        rows=estimand.n,
-        min_rows=int(placement.rows.min()),
-        max_rows=int(placement.rows.max()),
+        protocol=protocol.name, protocol_fingerprint=protocol_fingerprint(protocol), **run,
+        averages_moments=protocol.averages_moments, is_relative=bool((setting.target != 0).any()),
+        statistic=estimand.statistic.name, statistic_fingerprint=estimand.fingerprint,
+        options=estimand.json_options, data=estimand.data, rows=estimand.n,
+        graph=graph.name, nodes=placement.nodes, edges=graph.m,
+        min_rows=int(placement.rows.min()), max_rows=int(placement.rows.max()),
         local_values=tuple(None if np.isnan(value) else value for value in local),
-        level=estimand.level,
-        pooled_interval=None if estimand.level is None else estimand.pooled_interval(),
-        is_relative=bool((setting.target != 0).any()),
-        runs=int(options.runs),
-        seed=int(options.seed),
-        engine=options.engine,
-        iterations=last,
-        spacing=options.spacing if options.until is None else "log",
-        clocks=options.clocks,
-        until=None if options.until is None else float(options.until),
-    )
+        level=estimand.level, pooled_interval=None if estimand.level is None else estimand.pooled_interval(),
+    )  # fmt: skip
 
 
 def protocol_fingerprint(protocol: AnyProtocol) -> str:
     """Return a digest of a protocol's functions; empty where they depend on something that cannot be hashed."""
     if isinstance(protocol, CollectingProtocol):
         return compiler.fingerprint(Path(protocol.file).read_text(encoding="utf-8"))[:16]
-    parts = protocol.state, protocol.init, protocol.tell, protocol.meet, protocol.read, protocol.visitors
-    try:
-        return compiler.fingerprint(*parts)[:16]
-    except compiler.UnstableContentError:
-        return ""
+    functions = protocol.init, protocol.tell, protocol.meet, protocol.read
+    return fingerprint_or_empty(protocol.state, *functions, protocol.visitors)
 
 
 def resume(
@@ -233,14 +209,14 @@ def resume(
         raise InputError(
             "this trace cannot be continued: it does not hold the nodes of its runs (reference engine, or too large)"
         )
-    at, info = trace.iterations, trace.info
+    at = trace.iterations
     if iterations is not None:
         check_count("iterations", iterations)
         if iterations < at[-1]:
             raise InputError(f"iterations = {iterations} must be at least {at[-1]}, where the trace ends")
         if iterations > at[-1]:
             at = np.append(at, _further_checkpoints(trace, iterations))
-    info = replace(info, iterations=int(at[-1]))
+    info = replace(trace.info, iterations=int(at[-1]))
     return Runner(setting_of(trace, protocol), info, at, trace).run(patience)
 
 

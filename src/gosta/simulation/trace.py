@@ -17,6 +17,8 @@ from gosta.estimation.estimand import norms, scale_of
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
+from gosta.statistics import find
+from gosta.statistics.exact import interval_bounds
 from gosta.views import html, numbers
 
 if TYPE_CHECKING:
@@ -81,16 +83,13 @@ class Trace:
         Arrays from which `gosta.resume` continues; empty where they would be too large.
     """
 
-    def __init__(
-        self, data: xr.Dataset, info: TraceInfo, resume_data: Mapping[str, NDArray[Any]] | None = None
-    ) -> None:
-        self.data, self.info, self.resume_data = data, info, dict(resume_data or {})
+    def __init__(self, data: xr.Dataset, info: TraceInfo, resume_data: Mapping[str, NDArray[Any]]) -> None:
+        self.data, self.info, self.resume_data = data, info, dict(resume_data)
 
     @property
     def iterations(self) -> Integers:
         """Iterations of the checkpoints."""
-        iterations: Integers = self.data["iteration"].values
-        return iterations
+        return np.asarray(self.data["iteration"].values)
 
     @property
     def estimates(self) -> xr.DataArray:
@@ -103,12 +102,8 @@ class Trace:
         """Return the lower and upper bounds of the nodes' intervals, by run, iteration and node."""
         if self.info.level is None:
             raise InputError("this simulation has no intervals; request them with interval=0.95")
-        from gosta.statistics import find
-        from gosta.statistics.exact import interval_bounds
-
-        low, high = interval_bounds(
-            find(self.info.statistic), self.estimates, self.data["standard_error"], self.info.level
-        )
+        statistic, errors = find(self.info.statistic), self.data["standard_error"]
+        low, high = interval_bounds(statistic, self.estimates, errors, self.info.level)
         return low, high
 
     @property
@@ -120,8 +115,7 @@ class Trace:
     @property
     def units(self) -> Integers:
         """Numbers sent by all nodes together, at each checkpoint."""
-        units: Integers = self.data["units"].values
-        return units
+        return np.asarray(self.data["units"].values)
 
     @property
     def is_complete(self) -> bool:

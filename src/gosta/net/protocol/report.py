@@ -76,7 +76,7 @@ def make_report(
     low = high = None
     if level is not None and estimator.known_rows > 2:
         function = estimator.value_function
-        error = float(function.standard_errors(np.array([estimator.estimates()]), estimator.rows.width)[0])
+        error = float(function.standard_errors(np.array([estimator.estimates()]))[0])
         if np.isfinite(error):
             low, high = map(float, interval_bounds(function.statistic, value[0], error, level))
     return Report(epoch, value, low, high, readings.expected_error(), fingerprint)

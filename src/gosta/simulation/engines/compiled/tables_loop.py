@@ -1,12 +1,7 @@
 """Template of the compiled loop over exchanges where nodes hold tables of rows, or means of each row.
 
 `gosta.estimation.exchange` is the definition; this is the same for all nodes at once. The engine appends the constants
-and adapters declared here, and compiles the result. Arrays that belong together are passed as tuples:
-
-- `travel`: for each node, the home of its visitor; for each home, position and correction of its visitor's sample
-- `memory`: home, visits and mean kernel values of the homes kept apart; for each node, how many it has met so far
-- `table`: all rows; for each node, the first of its rows, of its homes kept apart, and the size of its sample
-- `own`: mean kernel value over each node's own rows; of each row with them; scale and offset of `row_values`
+and adapters declared here, and compiles the result. Arrays that belong together are passed as tuples.
 
 A node is a row of `nodes`: its states; its number of exchanges; its mean over other nodes' rows; two weights.
 """
@@ -19,10 +14,14 @@ from typing import Any
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.observation import Row, load, row, store
 
-Travel = tuple[Integers, Integers, Floats]
-Memory = tuple[Floats, Integers]
-Table = tuple[Floats, Integers, Integers, Integers]
-Own = tuple[Floats, Floats, float, Floats]
+Travel = tuple[Integers, Integers, Floats]  # home of each node's visitor; position and correction of each home's sample
+Memory = tuple[Floats, Integers]  # home, visits and means of the homes kept apart; how many each node has met so far
+Table = tuple[
+    Floats, Integers, Integers, Integers
+]  # all rows; each node's first row, first home kept apart, sample size
+Own = tuple[
+    Floats, Floats, float, Floats
+]  # means over own rows, of nodes and of rows; scale and offset of `row_values`
 Options = tuple[Any, ...]
 Values = tuple[float, ...]  # as many as the kernel returns
 Means = tuple[float, ...]  # as many as are estimated
