@@ -7,7 +7,7 @@ import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ import pytest
 import gosta
 from gosta.estimation.setting import make_setting
 from gosta.protocols import Protocol, gosta_async
+from gosta.simulation.engines.compiled.one_row import OneRowEngine
 
 
 class State(NamedTuple):
@@ -42,11 +43,61 @@ def test_a_wrong_input_of_meet_is_reported_with_the_right_ones() -> None:
         replace(gosta_async.protocol, init=lambda nothing: nothing)
 
 
+@pytest.mark.parametrize(
+    ("visitors", "inputs"), [(0, "fresh"), (1, "known, fresh"), (1, "weight, fresh"), (2, "held, weight"), (3, "fresh")]
+)
+def test_inputs_that_no_exchange_yields_are_an_error(visitors: int, inputs: str) -> None:
+    meet = eval(f"lambda me, you, {inputs}: me")
+    with pytest.raises(gosta.InputError, match=f"visitors = {visitors}, and meet names {inputs}"):
+        replace(gosta_async.protocol, meet=meet, visitors=visitors)
+
+
+def test_a_rule_that_cannot_be_compiled_is_an_error() -> None:
+    broken = replace(own_protocol("broken"), meet=lambda me, you, fresh: me.misspelt + fresh)
+    with pytest.raises(gosta.InputError, match="protocol broken cannot be compiled for gini-mean-difference"):
+        gosta.simulate("iris", "gini-mean-difference", protocol=broken, graph="complete", iterations=10, runs=1)
+
+
+@pytest.mark.parametrize("nodes", [None, 7])
+def test_engines_agree_on_a_protocol_of_ones_own(nodes: int | None) -> None:
+    traces = [
+        gosta.simulate(
+            "iris", "gini-mean-difference", protocol=own_protocol("own"), graph="complete", nodes=nodes, iterations=400,
+            runs=1, engine=engine,
+        )
+        for engine in gosta.engines.ENGINES
+    ]  # fmt: skip
+    np.testing.assert_array_equal(traces[0].estimates, traces[1].estimates)
+    assert float(traces[0].error()["mean"][-1]) < 0.9
+
+
+def test_an_engine_whose_snapshots_are_copies_can_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that keeps its arrays on another device."""
+
+    class Copying(OneRowEngine):
+        def snapshot(self, batch: Any) -> Any:
+            return {name: array.copy() for name, array in batch.state.items()}
+
+    monkeypatch.setitem(gosta.engines.ENGINES, "copying", Copying)
+    common: dict[str, Any] = {"graph": "complete", "runs": 2, "engine": "copying"}
+    part = gosta.simulate("iris", "gini-mean-difference", iterations=1000, checkpoints=10, **common)
+    whole = gosta.simulate("iris", "gini-mean-difference", iterations=2000, checkpoints=20, **common)
+    np.testing.assert_array_equal(gosta.resume(part, iterations=2000).estimates, whole.estimates)
+
+
+def test_nodes_with_one_class_have_no_local_value() -> None:
+    trace = gosta.simulate(
+        "breast-cancer", "energy-distance", columns="mean radius", nodes=20, by="mean radius", iterations=20, runs=1
+    )
+    assert None in trace.info.local_values
+
+
 def test_representations_name_the_parts() -> None:
+    assert repr(gosta.protocols.find("flooding")).startswith("CollectingProtocol('flooding', keeps all observations")
     assert repr(gosta_async.protocol).startswith("Protocol('gosta-async', keeps an estimate")
     assert "<caption>Protocol: gosta-async</caption>" in gosta_async.protocol._repr_html_()
     trace = gosta.simulate("iris", "gini-mean-difference", graph="complete", iterations=500, runs=1)
-    assert "<th>mean relative error at the end</th>" in trace._repr_html_()
+    assert "<th>mean relative error at the last checkpoint reached</th>" in trace._repr_html_()
 
 
 def test_resuming_needs_the_protocol_of_the_trace(tmp_path: Path) -> None:

@@ -98,9 +98,15 @@ class Setting:
 
     def local_values(self) -> Floats:
         """Return what each node computes from its own rows only: nodes × p, NaN where that is undefined."""
-        undefined = np.full(self.target.shape[1], np.nan)
-        nodes = [self.estimand.over(x) for x in self.placement.split(self.estimand.x)]
-        return np.array([own.value_function.values(own.means)[0] if own.n > 1 else undefined for own in nodes])
+        undefined, sample = np.full(self.target.shape[1], np.nan), self.estimand.statistic.sample_index
+
+        def value(own: Estimand) -> Floats:
+            if own.n < 2 or (sample is not None and np.ptp(own.x[:, sample]) == 0):
+                return undefined
+            found: Floats = own.value_function.values(own.means)[0]
+            return found
+
+        return np.array([value(self.estimand.over(x)) for x in self.placement.split(self.estimand.x)])
 
 
 def kernel_means(statistic: Statistic, moments: Floats) -> Floats:

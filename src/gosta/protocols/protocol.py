@@ -41,8 +41,24 @@ class Start(StrEnum):
     MOMENTS = "moments"  # mean moments of the node's own rows
 
 
+class _Shown:
+    """How protocols print themselves."""
+
+    name: str
+    summary: str
+    keeps: str
+    sends: Any  # text, computed or given
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, keeps {self.keeps}; sends {self.sends})"
+
+    def _repr_html_(self) -> str:
+        rows = {"summary": self.summary, "keeps": self.keeps, "sends per iteration": self.sends}
+        return html.table(rows.items(), caption=f"Protocol: {self.name}")
+
+
 @dataclass(frozen=True, repr=False)
-class Protocol:
+class Protocol(_Shown):
     """A protocol in which nodes keep a few numbers and at most two visitors."""
 
     name: str
@@ -62,17 +78,17 @@ class Protocol:
             if name not in MEET_INPUTS:
                 text = f"meet has the parameter {name!r}; after the two states it may name: {', '.join(MEET_INPUTS)}"
                 raise InputError(f"protocol {self.name}: {text}")
+        samples = [name for name in ("held", "fresh", "known") if name in self.inputs]
+        allowed: dict[int, list[list[str]]] = {0: [[]], 1: [[], ["held"], ["fresh"], ["known"]], 2: [[], ["fresh"]]}
+        if samples not in allowed.get(self.visitors, []) or ("weight" in self.inputs and samples != ["held"]):
+            raise InputError(
+                f"protocol {self.name}: visitors = {self.visitors}, and meet names {', '.join(self.inputs)}; with one "
+                "visitor it can name one of held (and weight), fresh, known; with two fresh; with none neither"
+            )
         starts = list(inspect.signature(self.init).parameters)
         if len(starts) != 1 or starts[0] not in list(Start):
             text = f"init has the parameters {starts}; it takes one of: {', '.join(Start)}"
             raise InputError(f"protocol {self.name}: {text}")
-
-    def __repr__(self) -> str:
-        return f"Protocol({self.name!r}, keeps {self.keeps}; sends {self.sends})"
-
-    def _repr_html_(self) -> str:
-        rows = {"summary": self.summary, "keeps": self.keeps, "sends per iteration": self.sends}
-        return html.table(rows.items(), caption=f"Protocol: {self.name}")
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -128,8 +144,8 @@ class Protocol:
         return 2 * self.draws * (self.payload_size * estimated + (visitor_size if self.visitors else 0) + counts)
 
 
-@dataclass(frozen=True)
-class CollectingProtocol:
+@dataclass(frozen=True, repr=False)
+class CollectingProtocol(_Shown):
     """A protocol in which nodes keep sets of observations, for comparison.
 
     Its loop, ``advance(x, options, edges, uniforms, order, start, *arrays)``, is compiled or run as it is; `uniforms`

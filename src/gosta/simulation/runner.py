@@ -92,7 +92,11 @@ class Runner:
         ):
             try:
                 for batch in self._batches(engine):
-                    self._advance(engine, batch, report)
+                    try:
+                        self._advance(engine, batch, report)
+                    finally:
+                        if len(batch.runs) == info.runs:
+                            self._snapshot = {SNAPSHOT + name: a for name, a in engine.snapshot(batch).items()}
             except KeyboardInterrupt:
                 interrupted = True
         self.info = replace(info, seconds=info.seconds + time.perf_counter() - start)
@@ -115,8 +119,6 @@ class Runner:
                 arrays = {name.removeprefix(SNAPSHOT): a for name, a in saved.items() if name.startswith(SNAPSHOT)}
                 batch = engine.restore(chosen, int(self.reached.max()), arrays)
                 batch.active &= self.stopped == 0
-            if count == runs:
-                self._snapshot = {SNAPSHOT + name: array for name, array in engine.snapshot(batch).items()}
             yield batch
 
     def _advance(self, engine: Engine[Any], batch: Batch[Any], report: Callable[[float], None]) -> None:

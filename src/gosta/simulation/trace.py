@@ -169,21 +169,23 @@ class Trace:
         try:
             data = xr.load_dataset(io.BytesIO(Path(path).read_bytes()), engine="h5netcdf")
             fields = json.loads(data.attrs.pop("gosta"))
-            if fields.pop("format") != FORMAT or not always <= set(data.data_vars):
-                raise ValueError("another format")
+            if (form := fields.pop("format")) != FORMAT or not always <= set(data.data_vars):
+                raise InputError(f"{path} has the format {form!r}, this version reads {FORMAT!r}; simulate it again")
             for name in ("local_values", "pooled_interval"):
                 fields[name] = None if fields[name] is None else tuple(fields[name])
             info = TraceInfo(**fields)
+        except InputError:
+            raise
         except Exception as error:  # a file of another kind can raise anything
-            raise InputError(f"cannot read {path}: it is not a trace saved by this version of gosta") from error
+            raise InputError(f"cannot read {path}: it is not a trace saved by gosta") from error
         resume_data = {str(name): data[name].values for name in data.data_vars if name not in known}
         return cls(data[[name for name in data.data_vars if name in known]], info, resume_data)
 
     def __repr__(self) -> str:
-        info = self.info
+        info, state = self.info, "" if self.is_complete else ", interrupted"
         return (
             f"Trace({info.protocol} on {info.graph}, {info.statistic}, {info.runs} runs, "
-            f"{len(self.iterations)} checkpoints up to {self.iterations[-1]})"
+            f"{len(self.iterations)} checkpoints up to {self.iterations[-1]}{state})"
         )
 
     def _repr_html_(self) -> str:
@@ -195,8 +197,8 @@ class Trace:
             "statistic": self.info.statistic,
             "graph": self.info.graph,
             "runs": f"{self.info.runs:,}",
-            "iterations": f"{self.iterations[-1]:,}",
-            f"mean {error.attrs['error']} error at the end": last,
+            "iterations": f"{self.iterations[-1]:,}" + (", interrupted" if not self.is_complete else ""),
+            f"mean {error.attrs['error']} error at the last checkpoint reached": last,
         }
         return html.table(rows.items(), caption="Trace")
 

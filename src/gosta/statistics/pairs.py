@@ -156,7 +156,7 @@ def _loops(
     try:
         module = compiler.specialise(text + COMPILED_ROW, functions, lambda module: work(_Loops(module, x), 0, 0))
     except Exception as error:  # numba raises several kinds
-        reason = _compiler_reason(str(error))
+        reason = compiler_reason(str(error))
         raise InputError(f"{statistic.name}: the kernel cannot be compiled: {reason}; {ALLOWED}") from error
     return _Loops(module, x)
 
@@ -210,7 +210,7 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
-def _compiler_reason(message: str) -> str:
+def compiler_reason(message: str) -> str:
     """Return the line of numba's long message that names the reason: the first that is not about its own passes."""
     lines = [line.strip().removesuffix(":") for line in message.splitlines() if line.strip(" ^")]
     return next((line for line in lines if not line.startswith("Failed in nopython mode")), "no reason given")[:200]

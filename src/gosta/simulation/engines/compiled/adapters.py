@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.errors import InputError
 from gosta.estimation.setting import Setting
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import MEET_INPUTS
@@ -70,7 +71,11 @@ class LoopEngine(ArrayEngine):
             self.loop = module.advance
             self.run_loop(example, np.zeros((0, 2), dtype=np.int32), EQUAL_SHARES, 0)
 
-        compiler.specialise(text, functions, trial)
+        try:
+            compiler.specialise(text, functions, trial)
+        except Exception as error:  # numba raises several kinds
+            reason = pairs.compiler_reason(str(error))
+            raise InputError(f"protocol {protocol.name} cannot be compiled for {statistic.name}: {reason}") from error
 
     def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
         drawn = first * self.protocol.draws, last * self.protocol.draws

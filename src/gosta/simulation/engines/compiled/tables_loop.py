@@ -34,6 +34,7 @@ EXCHANGES: int  # column of the number of exchanges
 OTHERS: int  # column of the mean over other nodes' rows
 WEIGHT: int  # column of the two weights
 NEEDS_HELD: bool
+NEEDS_FRESH: bool
 NEEDS_KNOWN: bool
 NEEDS_EDGE_SHARE: bool
 HAS_LOCAL: bool
@@ -76,7 +77,8 @@ def advance(
         store(cells_j, EXCHANGES, exchanges_j)
         fewer = min(exchanges_i, exchanges_j)
         edge_share = shares[min(t, len(shares) - 1)] if NEEDS_EDGE_SHARE else 1.0
-        held_i, held_j, known_i, known_j = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
+        held_i, fresh_i, known_i = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
+        held_j, fresh_j, known_j = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
         weight_i, weight_j = 0.0, 0.0
         if VISITORS > 0:
             for node in pair:
@@ -88,6 +90,9 @@ def advance(
                 weight_i = add_weight(cells_i, 0, visitors[i], offsets)
                 weight_j = add_weight(cells_j, 0, visitors[j], offsets)
             visitors[i], visitors[j] = visitors[j], visitors[i]
+        if NEEDS_FRESH:
+            fresh_i = mean_with(i, visitors[i], travel, table, options)
+            fresh_j = mean_with(j, visitors[j], travel, table, options)
         if NEEDS_KNOWN:
             for node in pair:
                 if visitors[node] != node:
@@ -104,7 +109,7 @@ def advance(
                 known_j = known_values(row(own_means, j), cells_j, rows_j / len(x))
         for c in range(MEANS):
             a, b = load_state(cells_i, c), load_state(cells_j, c)
-            sample_i, sample_j = (held_i[c], 0.0, known_i[c]), (held_j[c], 0.0, known_j[c])
+            sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c]), (held_j[c], fresh_j[c], known_j[c])
             share_i, share_j = rows_j / (rows_i + rows_j), rows_i / (rows_i + rows_j)
             store_state(cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, share_i, tick))
             store_state(cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, share_j, tick))
