@@ -22,7 +22,7 @@ from gosta.runtime.arrays import Integers
 from gosta.simulation import engines
 from gosta.simulation.runner import Runner
 from gosta.simulation.trace import Spacing, Trace, TraceInfo
-from gosta.statistics import STATISTICS, Statistic
+from gosta.statistics import Statistic
 from gosta.statistics import find as find_statistic
 from gosta.statistics.definition import collect_options
 
@@ -234,12 +234,11 @@ def setting_of(trace: Trace, protocol: AnyProtocol | None = None) -> Setting:
     info, arrays = trace.info, trace.resume_data
     if "x" not in arrays:
         raise InputError("this trace does not hold its observations and edges: they were too large")
-    if info.statistic not in STATISTICS:
-        raise InputError(
-            f"the statistic {info.statistic!r} of this trace is not built in; import its file first, or on the command "
-            f"line give --statistic FILE.py:{info.statistic}"
-        )
-    statistic = find_statistic(info.statistic)
+    try:
+        statistic = find_statistic(info.statistic)
+    except InputError:
+        hint = f"import its file first, or on the command line give --statistic FILE.py:{info.statistic}"
+        raise InputError(f"the statistic {info.statistic!r} of this trace is not built in; {hint}") from None
     x = np.ascontiguousarray(arrays["x"])
     estimand = Estimand(statistic, x, info.options, data=info.data).with_interval(info.level)
     if estimand.fingerprint != info.statistic_fingerprint:
