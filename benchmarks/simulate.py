@@ -15,7 +15,7 @@ from pathlib import Path
 
 import common
 import numpy as np
-from engine_runs import FixedSchedule
+from engine_runs import FixedSchedule, visitors
 from numpy.typing import NDArray
 
 from gosta import graphs
@@ -76,7 +76,7 @@ class GostaRun:
         return self.engine.estimates(self.batch)[0, :, 0]
 
     def visitors(self) -> NDArray[np.int64]:
-        return self.engine.visitors(self.batch)[0, :, 0]
+        return visitors(self.engine, self.batch)[0, :, 0]
 
     @property
     def bytes_per_node(self) -> float | None:

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.graphs.graph import Graph
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import Schedule
-from gosta.simulation.engines.engine import Batch
+from gosta.simulation.engines.compiled.one_row import OneRowEngine
+from gosta.simulation.engines.engine import Batch, Snapshot
 
 
 class FixedSchedule(Schedule):
@@ -31,6 +32,14 @@ class FixedSchedule(Schedule):
         if self._shares is None or len(self._shares) == 1:
             return np.ones(1) if self._shares is None else self._shares
         return self._shares[first - self._start : last - self._start]
+
+
+def visitors(engine: OneRowEngine, batch: Batch[Snapshot]) -> Integers:
+    """Return the number of each visitor's row: runs × nodes × visitors."""
+    if not engine.is_carried:
+        return batch.state["visitors"].astype(np.int64)
+    columns = [engine.visitor + slot * (engine.x.shape[1] + 1) for slot in range(engine.protocol.visitors)]
+    return batch.state["nodes"][..., columns].astype(np.int64)
 
 
 def advance(engine: Any, batch: Batch[Any], edges: Any, edge_shares: Floats | None = None) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_runs import advance
+from engine_runs import advance, visitors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +67,7 @@ def test_engines_agree_to_the_last_bit(protocol: Protocol, name: str) -> None:
             advance(engine, batch, edges[202:])
             np.testing.assert_array_equal(engine.estimates(batch), reference.estimates(expected))
             if protocol.visitors:
-                np.testing.assert_array_equal(engine.visitors(batch)[0], homes)
+                np.testing.assert_array_equal(visitors(engine, batch)[0], homes)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -142,7 +142,7 @@ def test_visitors_stay_a_permutation_of_the_data(protocol: Protocol, seed: int, 
         batch = engine.start([0])
         advance(engine, batch, edges_of("watts-strogatz", 24, count * protocol.draws, seed))
         for slot in range(protocol.visitors):
-            assert sorted(engine.visitors(batch)[0, :, slot]) == list(range(24))
+            assert sorted(visitors(engine, batch)[0, :, slot]) == list(range(24))
 
 
 def test_averaging_keeps_its_sum_and_finds_the_value() -> None:

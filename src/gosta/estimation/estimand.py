@@ -156,8 +156,7 @@ class Estimand:
             return self.row_means
         rows, kernel = self.x.tolist(), self.statistic.kernel
         values = [[as_floats(kernel(a, b, **self.kernel_options)) for b in rows] for a in rows]
-        means: Floats = np.array(values).sum(axis=1) / self.n
-        return means
+        return np.asarray(np.array(values).sum(axis=1) / self.n)
 
     @cached_property
     def own_mean(self) -> Floats:
@@ -180,11 +179,6 @@ class Estimand:
             ) from None
 
     @cached_property
-    def mean_diagonal(self) -> Floats:
-        """Mean over all rows of the kernel of a row with itself."""
-        return _column_means(self.diagonal)
-
-    @cached_property
     def moments(self) -> Floats:
         """Contribution of each row to the moments that the statistic is a function of."""
         assert self.statistic.moments is not None
@@ -200,7 +194,7 @@ class Estimand:
     def value_function(self) -> ValueFunction:
         """Conversion of means to values over these rows."""
         needed = self.tracked.normalisation == "U" and self.tracked.local is None
-        diagonal = self.mean_diagonal if needed else np.zeros(self.width)
+        diagonal = _column_means(self.diagonal) if needed else np.zeros(self.width)
         return ValueFunction(self.tracked, self.n, diagonal, self.final_options)
 
     @property

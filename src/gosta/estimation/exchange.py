@@ -28,6 +28,7 @@ the function of the whole minus the mean over the halves has none.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -92,8 +93,8 @@ class LocalRows:
         self.estimand, self.count, self.width = estimand, estimand.n, estimand.width
         self.rows: list[list[float]] = estimand.x.tolist()
         self.sample_size = min(self.count, MAX_SAMPLE_ROWS)
-        self.own_mean = _tuple(estimand.own_mean)
-        self.mean_diagonal = _tuple(_total(estimand.diagonal) / self.count)
+        self.own_mean: list[float] = estimand.own_mean.tolist()
+        self.mean_diagonal = tuple(_sequential_means(estimand.diagonal))
         # Cached because visitors return: kernel means by sample, and this node's visitors by position.
         self.kernel_means = lru_cache(max(1, MAX_CACHED_NUMBERS // (self.count * self.width)))(self._kernel_means)
         self.visitor = lru_cache(MAX_CACHED_VISITORS)(self._visitor)
@@ -134,14 +135,15 @@ class LocalRows:
 
     def mean_with(self, visitor: Visitor) -> list[float]:
         """Return the corrected mean kernel value of all own rows with a visitor."""
-        return list(_tuple(_total(self.visit(visitor)) / self.count))
+        return _sequential_means(self.visit(visitor))
 
     def _visitor(self, home: str, position: int) -> Visitor:
         """Return the visitor that carries the sample of own rows from a position on."""
         made = Visitor(home, self.count, self.sample(position), (0.0,) * self.width, self.mean_diagonal)
         if self.sample_size == self.count:
             return made
-        return made._replace(correction=_tuple(self.estimand.own_mean - self.mean_with(made)))
+        correction = self.estimand.own_mean - self.mean_with(made)
+        return made._replace(correction=tuple(correction.tolist()))
 
     def sample(self, position: int) -> Sample:
         """Return the own rows from a position on, as many as a visitor has."""
@@ -202,8 +204,7 @@ class Estimator:
         """Conversion of means to values over the rows that are known so far."""
         diagonals = [rows * np.array(diagonal) for rows, diagonal in self.homes.values()]
         mean_diagonal: Floats = np.array(diagonals).sum(axis=0) / self.known_rows
-        estimand = self.rows.estimand
-        return ValueFunction(estimand.tracked, self.known_rows, mean_diagonal, estimand.final_options)
+        return replace(self.rows.estimand.value_function, n=self.known_rows, mean_diagonal=mean_diagonal)
 
     def contribution(
         self, edge_share: float, tick: float = 0.0, edge_exchanges: int = 0, slot: int = 0
@@ -308,7 +309,7 @@ class Estimator:
             found = 2.0 * both - 0.5 * (a + b)
         else:
             (found,) = self._local(self.halves[:1])
-        return list(_tuple(_total(found) / self.rows.count))
+        return _sequential_means(found)
 
     def _local(self, others: Floats) -> Floats:
         """Apply `local` to each row's mean over all rows in the textbook's normalisation, for several sets of means."""
@@ -346,11 +347,6 @@ def exchange(first: Estimator, second: Estimator, edge_share: float, tick: float
     second.exchange(contributions[0], edge_share, tick, slot)
 
 
-def _total(rows: Floats) -> Floats:
-    """Return the sum of each column, added from first to last, as a compiled loop adds."""
-    total: Floats = np.cumsum(rows, axis=0)[-1] + 0.0
-    return total
-
-
-def _tuple(numbers: Floats) -> tuple[float, ...]:
-    return tuple(numbers.tolist())
+def _sequential_means(rows: Floats) -> list[float]:
+    """Return the mean of each column, added from first to last, as a compiled loop adds."""
+    return list(((np.cumsum(rows, axis=0)[-1] + 0.0) / len(rows)).tolist())

@@ -12,7 +12,6 @@ import numpy as np
 from gosta import datasets, graphs
 from gosta.errors import InputError
 from gosta.estimation.estimand import Estimand
-from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
 from gosta.graphs.graph import Graph
 from gosta.protocols import AnyProtocol, Protocol
@@ -42,14 +41,6 @@ class Setting:
     def mean_count(self) -> int:
         """Number of means that nodes estimate."""
         return int(self.estimand.moments.shape[1]) if self.protocol.averages_moments else self.estimand.mean_count
-
-    @property
-    def visitor_size(self) -> float:
-        """Numbers in a visitor: an observation; or a sample of rows, its correction, its home and their number."""
-        d = int(self.estimand.x.shape[1])
-        if not self.placement.has_tables:
-            return d
-        return float(np.minimum(self.placement.rows, MAX_SAMPLE_ROWS).mean()) * d + self.estimand.width + 2
 
     @cached_property
     def target(self) -> Floats:
@@ -90,10 +81,8 @@ class Setting:
         flat = means.reshape(-1, means.shape[-1])
         if self.protocol.averages_moments:
             flat = kernel_means(self.estimand.statistic, flat)
-        if self.protocol.estimates_row_means:
-            values = self.estimand.row_values(means)
-        else:
-            values = self.estimand.value_function.values(flat)
+        is_row_mean, estimand = self.protocol.estimates_row_means, self.estimand
+        values = estimand.row_values(means) if is_row_mean else estimand.value_function.values(flat)
         return np.where(np.isfinite(values), values, 0.0).reshape(*means.shape[:-1], -1)
 
     def local_values(self) -> Floats:

@@ -19,12 +19,8 @@ def arrays(n: int, values: int) -> dict[str, Any]:
     machine.require_memory(5 * n * n, f"flooding {n} nodes, each of which can receive all observations,")
     held = np.zeros((n, n), dtype=np.int32)
     held[:, 0] = np.arange(n)
-    return {
-        "held": held,
-        "has": np.eye(n, dtype=np.bool_),
-        "size": np.ones(n, dtype=np.int64),
-        "sums": np.zeros((n, values)),
-    }
+    has, size, sums = np.eye(n, dtype=np.bool_), np.ones(n, dtype=np.int64), np.zeros((n, values))
+    return {"held": held, "has": has, "size": size, "sums": sums}
 
 
 def advance(
@@ -43,16 +39,14 @@ def receive(x: Any, options: Any, held: Any, has: Any, size: Any, sums: Any, nod
     """Keep an observation that is new: add two pairs with each one held, and one pair with itself."""
     if has[node, new]:
         return
-    for k in range(size[node]):
-        h = values(row(x, new), row(x, held[node, k]), options)
-        for c in range(len(h)):
-            sums[node, c] += 2.0 * h[c]
-    h = values(row(x, new), row(x, new), options)
-    for c in range(len(h)):
-        sums[node, c] += h[c]
     held[node, size[node]] = new
     has[node, new] = True
     size[node] += 1
+    for k in range(size[node]):
+        h = values(row(x, new), row(x, held[node, k]), options)
+        count = 1.0 if held[node, k] == new else 2.0
+        for c in range(len(h)):
+            sums[node, c] += count * h[c]
 
 
 def means(arrays: dict[str, Any], diagonal: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
+from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import Setting
 from gosta.estimation.stopping import MAX_READINGS, expected_errors
 from gosta.protocols import CollectingProtocol
@@ -26,6 +27,9 @@ from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo, node_errors
 
 MAX_ESTIMATES = 1 << 26  # estimates kept in memory, half a GiB; beyond that only their summaries are kept
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
+STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
+
+# Dimensions of each result.
 BY_RUN = ("run", "iteration")
 DIMENSIONS = {
     **dict.fromkeys(("mean", "spread", "median", "time"), BY_RUN),
@@ -33,7 +37,6 @@ DIMENSIONS = {
     "estimates": (*BY_RUN, "node", "value"),
     "standard_error": (*BY_RUN, "node"),
 }
-STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
 
 
 class Interrupted(KeyboardInterrupt):
@@ -51,20 +54,18 @@ class Runner:
         self.setting, self.info, self.checkpoints, self.previous = setting, info, checkpoints, previous
         runs, count, n, p = info.runs, len(checkpoints), setting.placement.nodes, setting.target.shape[1]
         keep = runs * count * n * p <= MAX_ESTIMATES and (previous is None or "estimates" in previous.data)
+        purpose, advice = (
+            f"keeping the estimates of {runs} runs at {count} checkpoints",
+            "use fewer runs or checkpoints",
+        )
         if info.level is not None and not keep:
-            raise InputError(
-                f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; "
-                "use fewer runs or checkpoints"
-            )
-        purpose = f"keeping the estimates of {runs} runs at {count} checkpoints"
-        machine.require_memory(8 * runs * count * (n * p if keep else 3), purpose, "use fewer runs or checkpoints")
-        wanted = {"estimates": keep, "standard_error": info.level is not None, "time": info.clocks}
+            raise InputError(f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; {advice}")
+        machine.require_memory(8 * runs * count * (n * p if keep else 3), purpose, advice)
+        optional = {"estimates": keep, "standard_error": info.level is not None, "time": info.clocks}
+        names = [name for name in DIMENSIONS if optional.get(name, True)]
         sizes = {"run": runs, "iteration": count, "node": n, "value": p}
-        self.results: dict[str, Floats] = {
-            name: np.full([sizes[each] for each in dimensions], np.nan)
-            for name, dimensions in DIMENSIONS.items()
-            if wanted.get(name, True)
-        }
+        shapes = {name: [sizes[dimension] for dimension in DIMENSIONS[name]] for name in names}
+        self.results: dict[str, Floats] = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
         self.reached, self.stopped = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
         if previous is not None:
             done = len(previous.iterations)
@@ -77,8 +78,7 @@ class Runner:
 
     def _kept_readings(self, run: int) -> deque[Floats]:
         kept, done = self.results.get("estimates"), np.isfinite(self.results["mean"][run])
-        readings = [] if kept is None or self.info.until is None else kept[run, done][-MAX_READINGS:]
-        return deque(readings, maxlen=MAX_READINGS)
+        return deque([] if kept is None or self.info.until is None else kept[run, done], maxlen=MAX_READINGS)
 
     def run(self, patience: float) -> Trace:
         """Advance all runs to the last checkpoint, or until their nodes stop; raise `Interrupted` on Ctrl-C."""
@@ -174,22 +174,22 @@ class Runner:
         return Trace(data if target.shape[1] > 1 else data.isel(value=0), self.info, self._resume_data())
 
     def _units_sent(self, iterations: int) -> int:
-        setting = self.setting
-        if isinstance(setting.protocol, CollectingProtocol):
-            return setting.protocol.sent(iterations, *setting.estimand.x.shape)
-        row_counts = 2 * setting.placement.has_tables  # each node tells the other how many rows it has
-        return round(iterations * (setting.protocol.units(setting.visitor_size, setting.mean_count) + row_counts))
+        protocol, estimand, placement = self.setting.protocol, self.setting.estimand, self.setting.placement
+        (n, d), means = estimand.x.shape, self.setting.mean_count
+        if isinstance(protocol, CollectingProtocol):
+            return protocol.sent(iterations, n, d)
+        if not placement.has_tables:
+            return round(iterations * protocol.units(d, means))
+        # A visitor is a sample of rows, its correction, its home and their number; nodes tell how many rows they have.
+        visitor_size = float(np.minimum(placement.rows, MAX_SAMPLE_ROWS).mean()) * d + estimand.width + 2
+        return round(iterations * (protocol.units(visitor_size, means) + 2))
 
     def _resume_data(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that `resume` needs, where they are small enough to keep."""
         if self._snapshot is None:
             return {}
-        setting = self.setting
-        arrays = {
-            "x": setting.estimand.x,
-            "edges": setting.graph.edges,
-            "weights": setting.graph.weights,
-            "counts": setting.placement.rows if setting.placement.has_tables else None,
-            "reached": self.reached,
-        }
+        x, graph, placement = self.setting.estimand.x, self.setting.graph, self.setting.placement
+        arrays = {"x": x, "edges": graph.edges, "weights": graph.weights, "reached": self.reached}
+        if placement.has_tables:
+            arrays["counts"] = placement.rows
         return {name: array for name, array in arrays.items() if array is not None} | self._snapshot

@@ -103,8 +103,7 @@ class Trace:
         if self.info.level is None:
             raise InputError("this simulation has no intervals; request them with interval=0.95")
         statistic, errors = find(self.info.statistic), self.data["standard_error"]
-        low, high = interval_bounds(statistic, self.estimates, errors, self.info.level)
-        return low, high
+        return interval_bounds(statistic, self.estimates, errors, self.info.level)
 
     @property
     def target(self) -> float | Floats:
@@ -183,23 +182,16 @@ class Trace:
 
     def __repr__(self) -> str:
         info, state = self.info, "" if self.is_complete else ", interrupted"
-        return (
-            f"Trace({info.protocol} on {info.graph}, {info.statistic}, {info.runs} runs, "
-            f"{len(self.iterations)} checkpoints up to {self.iterations[-1]}{state})"
-        )
+        checkpoints = f"{len(self.iterations)} checkpoints up to {self.iterations[-1]}{state}"
+        return f"Trace({info.protocol} on {info.graph}, {info.statistic}, {info.runs} runs, {checkpoints})"
 
     def _repr_html_(self) -> str:
-        error = self.error()
+        info, error = self.info, self.error()
         reached = error["mean"].values[np.isfinite(error["mean"].values)]
-        last = numbers.error(reached[-1] if len(reached) else None, self.info.is_relative)
-        rows = {
-            "protocol": self.info.protocol,
-            "statistic": self.info.statistic,
-            "graph": self.info.graph,
-            "runs": f"{self.info.runs:,}",
-            "iterations": f"{self.iterations[-1]:,}" + (", interrupted" if not self.is_complete else ""),
-            f"mean {error.attrs['error']} error at the last checkpoint reached": last,
-        }
+        last = numbers.error(reached[-1] if len(reached) else None, info.is_relative)
+        rows = {"protocol": info.protocol, "statistic": info.statistic, "graph": info.graph, "runs": f"{info.runs:,}"}
+        rows["iterations"] = f"{self.iterations[-1]:,}{'' if self.is_complete else ', interrupted'}"
+        rows[f"mean {error.attrs['error']} error at the last checkpoint reached"] = last
         return html.table(rows.items(), caption="Trace")
 
 

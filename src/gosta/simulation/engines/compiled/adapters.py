@@ -57,10 +57,8 @@ class LoopEngine(ArrayEngine):
             **{f"NEEDS_{name.upper()}": name in protocol.inputs for name in MEET_INPUTS},
             **constants,
         }
-        functions: dict[str, Any] = {"kernel": statistic.kernel, "meet": protocol.meet, "tell": protocol.tell}
-        functions["State"] = protocol.state
-        if statistic.local is not None:
-            functions["local"] = statistic.local
+        functions: dict[str, Any] = {"kernel": statistic.kernel, "local": statistic.local}
+        functions |= {"State": protocol.state, "meet": protocol.meet, "tell": protocol.tell}
         text = Path(__file__).with_name(template).read_text(encoding="utf-8")
         text += "".join(f"{name} = {value!r}\n" for name, value in constants.items())
         text += pairs.values_text(setting.estimand.example) + _rule(protocol) + adapters

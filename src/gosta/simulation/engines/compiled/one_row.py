@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from gosta.estimation.exchange import RECENT_HOMES_PER_ROW
 from gosta.estimation.setting import Setting
-from gosta.runtime.arrays import Floats, Integers
+from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.compiled.adapters import LoopEngine
-from gosta.simulation.engines.engine import Batch, Snapshot
+from gosta.simulation.engines.engine import Snapshot
 
 CACHE_BYTES = 4 << 20  # about the cache that one core can use
 CACHE_LINE = 8  # numbers in a line of cache
@@ -32,8 +32,9 @@ class OneRowEngine(LoopEngine):
             is_carried = n * 8 * (d + width * self.protocol.fields) > CACHE_BYTES
         self.is_carried, self.own = is_carried, self.size
         self.visitor = self.own + (d if visitors == 1 else 0)
-        if is_carried:
-            self.size = _padded(self.visitor + visitors * (d + 1))
+        if is_carried:  # whole lines of cache, unless half a line is enough
+            size = self.visitor + visitors * (d + 1)
+            self.size = size if size <= CACHE_LINE // 2 else -(-size // CACHE_LINE) * CACHE_LINE
         has_diagonal = self.protocol.needs_known and bool(setting.estimand.diagonal.any())
         self.diagonal = setting.estimand.diagonal if has_diagonal else np.zeros((1, width))
         constants = {
@@ -68,15 +69,3 @@ class OneRowEngine(LoopEngine):
         carried = np.column_stack([x[:, : self.visitor - self.own], *([homes, x] * visitors)])
         nodes[:, self.own : self.own + carried.shape[1]] = carried
         return {"nodes": nodes, "visitors": np.zeros((1, 1), dtype=np.int32)}
-
-    def visitors(self, batch: Batch[Snapshot]) -> Integers:
-        """Return the number of each visitor's row: runs × nodes × visitors."""
-        if not self.is_carried:
-            return batch.state["visitors"].astype(np.int64)
-        columns = [self.visitor + slot * (self.x.shape[1] + 1) for slot in range(self.protocol.visitors)]
-        return batch.state["nodes"][..., columns].astype(np.int64)
-
-
-def _padded(size: int) -> int:
-    """Round up to whole lines of cache, unless half a line is enough."""
-    return size if size <= CACHE_LINE // 2 else -(-size // CACHE_LINE) * CACHE_LINE

@@ -37,9 +37,8 @@ class TableEngine(LoopEngine):
         values, means, local = self.setting.estimand.width, self.setting.mean_count, self.setting.estimand.tracked.local
         text = tuple_function("add_values", "a, b", "a[{c}] + b[{c}]", values)
         text += tuple_function("divide_values", "a, count", "a[{c}] / count", values)
-        text += tuple_function(
-            "corrected", "total, rows, correction", "total[{c}] / rows + load(correction, {c})", values
-        )
+        corrected = "total[{c}] / rows + load(correction, {c})"
+        text += tuple_function("corrected", "total, rows, correction", corrected, values)
         text += tuple_function("add_means", "a, b", "a[{c}] + b[{c}]", means)
         text += tuple_function("divide_means", "a, count", "a[{c}] / count", means)
         if local is None:

@@ -1,9 +1,8 @@
 """Template of the compiled loop over exchanges where nodes hold tables of rows, or means of each row.
 
 `gosta.estimation.exchange` is the definition; this is the same for all nodes at once. The engine appends the constants
-and adapters declared here, and compiles the result. Arrays that belong together are passed as tuples.
-
-A node is a row of `nodes`: its states; its number of exchanges; its mean over other nodes' rows; two weights.
+and adapters declared here, and compiles the result. A node is a row of `nodes`: its states; its number of exchanges;
+its mean over other nodes' rows; two weights.
 """
 
 from __future__ import annotations
@@ -14,14 +13,11 @@ from typing import Any
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.observation import Row, load, row, store
 
+# Arrays that belong together.
 Travel = tuple[Integers, Integers, Floats]  # home of each node's visitor; position and correction of each home's sample
 Memory = tuple[Floats, Integers]  # home, visits and means of the homes kept apart; how many each node has met so far
-Table = tuple[
-    Floats, Integers, Integers, Integers
-]  # all rows; each node's first row, first home kept apart, sample size
-Own = tuple[
-    Floats, Floats, float, Floats
-]  # means over own rows, of nodes and of rows; scale and offset of `row_values`
+Table = tuple[Floats, Integers, Integers, Integers]  # rows; of each node: first row, first home kept apart, sample size
+Own = tuple[Floats, Floats, float, Floats]  # own means of nodes; of rows, their scale and offset to `row_values`
 Options = tuple[Any, ...]
 Values = tuple[float, ...]  # as many as the kernel returns
 Means = tuple[float, ...]  # as many as are estimated
@@ -144,8 +140,7 @@ def add_weight(cells: Row, half: int, home: int, offsets: Integers) -> float:
     """Add the rows of a home to a weight, and return their share of it."""
     rows = offsets[home + 1] - offsets[home]
     store(cells, WEIGHT + half, load(cells, WEIGHT + half) + rows)
-    share: float = rows / load(cells, WEIGHT + half)
-    return share
+    return float(rows / load(cells, WEIGHT + half))
 
 
 def fold(node: int, home: int, found: Values, cells: Row, memory: Memory, table: Table) -> None:
