@@ -48,9 +48,7 @@ corrected: Callable[[Values, int, Row], Values]  # sum / rows + correction
 known_values: Callable[[Row, Row, float], Values]  # own mean, node, share of own rows -> mean over all rows
 load_values: Callable[[Row, int], Values]
 pooled: Callable[[Values, Values, float], Values]  # mean of two means, given the share of the second
-row_values: Callable[
-    [Values, Row, Row, float, float], Values
-]  # means over other rows -> in the textbook's normalisation
+row_values: Callable[[Values, Row, Row, float, float], Values]  # means over other nodes' rows -> over all, normalised
 local_values: Callable[[Values], Means]  # `local` of the statistic
 add_means: Callable[[Means, Means], Means]
 divide_means: Callable[[Means, float], Means]
