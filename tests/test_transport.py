@@ -126,12 +126,12 @@ def test_a_message_sent_as_the_link_opens_arrives(on_network: OnNetwork) -> None
 def test_both_ends_are_told_of_a_close(on_network: OnNetwork) -> None:
     async def body(network: TestNetwork) -> None:
         a, b, to_b, to_a = await connect(network)
-        to_b.send(b"last words")
+        to_b.send(b"final message")
         to_b.close()
         to_b.close()
         assert not to_b.send(b"too late")
         await network.until(lambda: not a.links and not b.links)
-        assert b.messages == [b"last words"]
+        assert b.messages == [b"final message"]
         assert a.disconnections == ["closed by this node"]
         assert b.disconnections == ["closed by the other end"]
         assert not to_a.send(b"lost")
