@@ -187,17 +187,13 @@ class Estimator:
         self.recent: dict[str, list[float]] = {}  # visits and mean kernel values by home, oldest first
         self.halves = np.zeros((2, rows.count if self.local is not None else 0, rows.width))
         self.homes = {name: (rows.count, rows.mean_diagonal)}  # rows and mean diagonal of each home met
+        self.known_rows = rows.count  # at these homes together
         self._population = population
 
     @property
     def population(self) -> int:
         """Number of rows at all nodes together, or at those that are known so far."""
         return self.known_rows if self._population is None else self._population
-
-    @property
-    def known_rows(self) -> int:
-        """Number of rows at the homes of all visitors so far, own rows included."""
-        return sum(rows for rows, _ in self.homes.values())
 
     @property
     def value_function(self) -> ValueFunction:
@@ -241,6 +237,7 @@ class Estimator:
         if self.visitors[slot].home == self.name:
             self.position = self._next_position
         arrived = self.visitors[slot] = theirs.visitor
+        self.known_rows += arrived.rows - self.homes.get(arrived.home, (0,))[0]
         self.homes[arrived.home] = arrived.rows, arrived.diagonal
         if protocol.needs_known:
             inputs["known"] = self._known(arrived) if self.local is None else self._known_through_local(arrived)
@@ -338,6 +335,7 @@ class Estimator:
         self.recent = {home: list(seen) for home, seen in saved.recent.items()}
         self.halves = np.frombuffer(saved.halves).reshape(self.halves.shape).copy()
         self.homes = dict(saved.homes)
+        self.known_rows = sum(rows for rows, _ in self.homes.values())
 
 
 def exchange(first: Estimator, second: Estimator, edge_share: float, tick: float = 0.0, slot: int = 0) -> None:
