@@ -104,6 +104,14 @@ def test_going_beyond_the_end() -> None:
     np.testing.assert_array_equal(longer.estimates, short(iterations=6000, checkpoints=20).estimates)
 
 
+def test_resuming_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine with fewer cores than the one that saved the trace."""
+    whole, part = short(runs=5, iterations=6000, checkpoints=20), short(runs=5)
+    monkeypatch.setattr(runner, "MAX_BATCH_BYTES", 1)
+    monkeypatch.setattr("gosta.runtime.machine.available_cores", lambda: 2)
+    np.testing.assert_array_equal(gosta.resume(part, iterations=6000).estimates, whole.estimates)
+
+
 def test_large_runs_keep_summaries_only(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = short()
     monkeypatch.setattr(runner, "MAX_ESTIMATES", 100)

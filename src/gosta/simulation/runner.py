@@ -115,10 +115,10 @@ class Runner:
             if self.previous is None:
                 batch = engine.start(chosen)
             else:
-                saved = self.previous.resume_data
-                arrays = {name.removeprefix(SNAPSHOT): a for name, a in saved.items() if name.startswith(SNAPSHOT)}
-                batch = engine.restore(chosen, int(self.reached.max()), arrays)
-                batch.active &= self.stopped == 0
+                part, saved = slice(first, first + count), self.previous.resume_data
+                arrays = {n.removeprefix(SNAPSHOT): a[part] for n, a in saved.items() if n.startswith(SNAPSHOT)}
+                batch = engine.restore(chosen, int(saved["reached"].max()), arrays)
+                batch.active &= self.stopped[part] == 0
             yield batch
 
     def _advance(self, engine: Engine[Any], batch: Batch[Any], report: Callable[[float], None]) -> None:
