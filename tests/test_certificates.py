@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, rsa, x25519
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa, x25519
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -50,7 +50,7 @@ def test_a_certificate_names_node_and_network(authority: Pair) -> None:
     mine = cert.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier
     assert mine == signer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
     key = load_pem_private_key(pair.key, None)
-    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    assert isinstance(key, ed25519.Ed25519PrivateKey)
     assert key.public_key() == cert.public_key()
 
 

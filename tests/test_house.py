@@ -22,7 +22,7 @@ GROUND = ["errors", "runtime", "views"]
 FIRST = [*GROUND, "datasets", "graphs", "statistics", "protocols"]
 ROOMS = [*FIRST, "estimation", "theory", "schedule", "net", "simulation", "experiments", "cli"]
 # Inside net, from the bottom up.
-NET = ["addresses", "limits", "config", "transport", "protocol", "storage", "node", "deploy", "audit"]
+NET = ["addresses", "limits", "config", "members", "transport", "protocol", "storage", "node", "deploy", "audit"]
 APART = {"net", "simulation"}  # neither imports the other
 
 

@@ -3,6 +3,7 @@
 Imports go in one direction, enforced by tests/test_house.py; each folder may import those before it:
 
 addresses, limits, config: names and addresses of nodes, bounds on numbers, node.toml and network.toml.
+members: the signed list of a network's members, and their signatures.
 transport: carries whole messages between neighbours: TCP with TLS, memory, and faults over either.
 protocol: messages, records and `Peer`, the state machine of one node; no socket, no clock, no file.
 storage: the journal, an SQLite file of records.

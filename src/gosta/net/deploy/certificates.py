@@ -59,7 +59,7 @@ def _make_pair(
     signer: tuple[SigningKey, x509.Name] | None = None,  # None: it is an authority and signs itself
     extensions: Sequence[x509.ExtensionType] = (),
 ) -> Pair:
-    own_key = ec.generate_private_key(ec.SECP256R1())
+    own_key = ed25519.Ed25519PrivateKey.generate()
     subject, is_authority = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), signer is None
     key, issuer = signer or (own_key, subject)
     others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "crl_sign")

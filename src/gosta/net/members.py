@@ -1,0 +1,303 @@
+"""The member list of a network: which nodes belong to it, their keys, and who may change that.
+
+The list is signed by the network's coordinator, whose certificate one of the network's authorities signed. Every site
+sees it and accepts it; a node verifies signatures of other members against the keys in it. The key of a member is an
+Ed25519 key, the same in its TLS certificate.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import stat
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from gosta.errors import InputError
+from gosta.net.addresses import NAME_PATTERN, NAME_RULE, certificate_name
+from gosta.net.limits import MAX_COUNT, MAX_ROWS
+from gosta.runtime.files import write_atomically
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+MEMBERS_FILE, ACCEPTED_FILE, PROPOSED_FILE = "members.json", "accepted.json", "proposed.json"
+COORDINATOR = "coordinator"  # its name in its certificate; no node has this name
+MAX_LIST_BYTES = 1 << 22  # 10,000 members take half of it
+MAX_MEMBERS = 10_000
+MAX_REVOKED = 20_000
+MAX_AUTHORITIES = 4  # the current one, the next one while it is replaced, and room for an intermediate one of each
+LIST_PURPOSE, NODE_PURPOSE = b"gosta member list\0", b"gosta node\0"  # signed with the data: one purpose each
+
+Hex32 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]  # 32 bytes: a key or a SHA-256 digest
+ShortText = Annotated[str, Meta(max_length=100)]
+Text = Annotated[str, Meta(max_length=1000)]
+
+
+class Trust(Protocol):
+    """The members of a network, and their signatures."""
+
+    @property
+    def members(self) -> Mapping[str, int]:
+        """Rows that each member declared, the node itself included; 0: not declared. Empty: there is no list."""
+
+    def sign(self, data: bytes) -> bytes:
+        """Return this node's signature."""
+
+    def verify(self, name: str, data: bytes, signature: bytes) -> bool:
+        """Return whether a member signed the data; False also for nodes that are not members."""
+
+
+class OpenTrust:
+    """Trust in everybody, for nodes without TLS on one machine: no member list, and signatures are empty."""
+
+    members: Mapping[str, int] = {}
+
+    def sign(self, data: bytes) -> bytes:  # noqa: ARG002
+        return b""
+
+    def verify(self, name: str, data: bytes, signature: bytes) -> bool:  # noqa: ARG002
+        return True
+
+
+class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    key: Hex32  # its Ed25519 public key
+    rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)] = 0  # that it declared; 0: not declared
+
+
+class MemberList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    network: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+    serial: Annotated[int, Meta(ge=1, le=MAX_COUNT)]  # one more with every change
+    statistic: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]  # fingerprint of what is computed
+    policy: Annotated[dict[ShortText, Text], Meta(max_length=50)]  # what is computed, in words
+    members: Annotated[tuple[Member, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
+    revoked: Annotated[tuple[Hex32, ...], Meta(max_length=MAX_REVOKED)] = ()  # keys that no member may have
+    authorities: Annotated[tuple[Hex32, ...], Meta(max_length=MAX_AUTHORITIES)] = ()  # SHA-256 of their certificates
+
+    @functools.cached_property
+    def keys(self) -> Mapping[str, bytes]:
+        """The public key of each member."""
+        return {one.name: bytes.fromhex(one.key) for one in self.members}
+
+
+class SignedList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Contents of members.json: a member list, the coordinator's certificate and its signature."""
+
+    list: MemberList
+    certificate: Annotated[str, Meta(max_length=20_000)]  # in PEM
+    signature: Annotated[str, Meta(pattern="^[0-9a-f]{128}$")]
+
+
+class Keyring:
+    """A node's key and the keys of all members; implements `Trust`."""
+
+    def __init__(self, key: Ed25519PrivateKey, members: MemberList) -> None:
+        self.list, self._key = members, key
+        self.members: Mapping[str, int] = {one.name: one.rows for one in members.members}
+
+    def sign(self, data: bytes) -> bytes:
+        return self._key.sign(NODE_PURPOSE + data)
+
+    def verify(self, name: str, data: bytes, signature: bytes) -> bool:
+        key = self.list.keys.get(name)
+        return key is not None and verify(key, NODE_PURPOSE + data, signature)
+
+
+def verify(key: bytes, data: bytes, signature: bytes) -> bool:
+    """Return whether a signature was made with the private key that belongs to a public one."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        _public_key(key).verify(signature, data)
+    except (InvalidSignature, ValueError):  # ValueError: 32 bytes that are no key
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=MAX_MEMBERS)
+def _public_key(key: bytes) -> Ed25519PublicKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    return Ed25519PublicKey.from_public_bytes(key)
+
+
+def fingerprint(content: bytes) -> str:
+    """Return the first 128 bits of a digest, in groups that can be read out on the phone.
+
+    >>> fingerprint(b"")
+    'e3b0 c442 98fc 1c14 9afb f4c8 996f b924'
+    """
+    digits = hashlib.sha256(content).hexdigest()[:32]
+    return " ".join(digits[k : k + 4] for k in range(0, 32, 4))
+
+
+def sign_list(members: MemberList, key: Ed25519PrivateKey, certificate: bytes) -> SignedList:
+    """Sign a member list as the coordinator, whose certificate is given in PEM."""
+    check_list(members)
+    return SignedList(members, certificate.decode("ascii"), key.sign(_signed_bytes(members)).hex())
+
+
+def verify_list(signed: SignedList, authorities: bytes, network: str) -> MemberList:
+    """Return the list if the coordinator of this network signed it; `authorities` are certificates in PEM."""
+    members = signed.list
+    if members.network != network:
+        raise InputError(f"the member list is for network {members.network}; this node's is {network}")
+    certificate = _coordinator_certificate(signed.certificate.encode(), authorities, network)
+    if not verify(key_of(certificate), _signed_bytes(members), bytes.fromhex(signed.signature)):
+        raise InputError(
+            "the member list was changed after the coordinator signed it; ask the coordinator for it again"
+        )
+    return members
+
+
+def read_list(path: Path) -> SignedList:
+    """Read a signed list; whose signature it has is not checked yet."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_LIST_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(
+            f"no such file: {path}; 'gosta network init' and 'gosta node join' write member lists"
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    if len(content) > MAX_LIST_BYTES:
+        raise InputError(f"{path} has more than {MAX_LIST_BYTES >> 20} MiB, the limit for a member list")
+    try:
+        return parse_list(content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def parse_list(content: bytes) -> SignedList:
+    try:
+        signed = msgspec.json.decode(content, type=SignedList)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"this is no member list ({error}); ask the coordinator for it again") from None
+    check_list(signed.list)
+    return signed
+
+
+def write_list(path: Path, signed: SignedList) -> None:
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(signed), indent=1))
+
+
+def check_list(members: MemberList) -> None:
+    """Raise `InputError` for invalid or repeated names, repeated or revoked keys, and texts that are not printable."""
+    names, keys = [one.name for one in members.members], [one.key for one in members.members]
+    for name in names:
+        if not NAME_PATTERN.fullmatch(name) or name == COORDINATOR:
+            raise InputError(f"member {name[:80]!r}: a name has {NAME_RULE}, and is not {COORDINATOR!r}")
+    for what, values in (("name", [name.lower() for name in names]), ("key", keys)):
+        value, count = Counter(values).most_common(1)[0]
+        if count > 1:
+            raise InputError(f"{count} members have the {what} {value}; each needs its own")
+    for one in members.members:
+        if one.key in members.revoked:
+            raise InputError(f"the key of member {one.name} is revoked; it needs a new one: gosta node request")
+    for text in (text for pair in members.policy.items() for text in pair):
+        if not text.isprintable():
+            raise InputError(f"policy {text[:80]!r} has characters that cannot be printed; leave them out")
+
+
+def read_keyring(folder: Path, name: str, network: str) -> Keyring:
+    """Read a node's key and its member list, verified against its ca.pem, and check that the key is in the list."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = read_private_key(folder / "key.pem")
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"{folder / 'key.pem'} is not an Ed25519 key; make a new one: gosta network certify NETWORK")
+    try:
+        members = verify_list(read_list(folder / MEMBERS_FILE), (folder / "ca.pem").read_bytes(), network)
+    except OSError as error:
+        raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
+    own = members.keys.get(name)
+    if own is None:
+        raise InputError(f"{folder / MEMBERS_FILE} does not list {name}: it is not a member, or its name was changed")
+    if own != key.public_key().public_bytes_raw():
+        raise InputError(
+            f"{folder / 'key.pem'} is not the key of {name} in {MEMBERS_FILE}; the two must be of one bundle"
+        )
+    return Keyring(key, members)
+
+
+def read_private_key(path: Path) -> object:
+    """Read a private key in PEM; raise `InputError` if it is encrypted or other users can read the file."""
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    check_private(path)
+    try:
+        return load_pem_private_key(path.read_bytes(), password=None)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (TypeError, ValueError):
+        raise InputError(f"{path} cannot be used: a private key in PEM, without a password, is needed") from None
+
+
+def check_private(path: Path) -> None:
+    """Raise `InputError` if other users of this machine can read or change a key file."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    if mode & 0o077:
+        raise InputError(f"{path} can be read or changed by other users (mode {mode:o}); protect it: chmod 600 {path}")
+
+
+def key_of(certificate: x509.Certificate) -> bytes:
+    """Return the Ed25519 public key in a certificate; empty if its key is of another kind."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    key = certificate.public_key()
+    return key.public_bytes_raw() if isinstance(key, Ed25519PublicKey) else b""
+
+
+def dns_names(certificate: x509.Certificate) -> list[str]:
+    """Return the DNS names in a certificate."""
+    from cryptography import x509
+
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return []
+    return names.get_values_for_type(x509.DNSName)
+
+
+def _coordinator_certificate(pem: bytes, authorities: bytes, network: str) -> x509.Certificate:
+    """Return the coordinator's certificate if an authority of the network signed it and it is valid now."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        certificate, signers = x509.load_pem_x509_certificate(pem), x509.load_pem_x509_certificates(authorities)
+    except ValueError:
+        raise InputError("the coordinator's or the authority's certificate cannot be read: PEM is needed") from None
+    expected = certificate_name(COORDINATOR, network)
+    if dns_names(certificate) != [expected] or not key_of(certificate):
+        raise InputError(f"the member list is not signed by {expected}; ask the coordinator for it again")
+    for signer in signers:
+        try:
+            certificate.verify_directly_issued_by(signer)
+            break
+        except (ValueError, TypeError, InvalidSignature):
+            continue
+    else:
+        raise InputError("the member list is signed by the coordinator of another authority than that in ca.pem")
+    if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
+        end = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
+        raise InputError(
+            f"the coordinator's certificate is not valid now (it ends on {end}); it has to sign the list anew"
+        )
+    return certificate
+
+
+def _signed_bytes(members: MemberList) -> bytes:
+    return LIST_PURPOSE + msgspec.json.encode(members, order="deterministic")
