@@ -23,6 +23,7 @@ from gosta.net.deploy.certificates import Pair
 from gosta.net.transport.tls import load_certificate
 
 NETWORK = "0123456789abcdef"
+YEAR = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_invalid_authorities(authority: Pair) -> None:
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
     strange = x25519.X25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     wrong = {
-        "key is encrypted": authority._replace(key=secret),
+        "the authority: the key is encrypted": authority._replace(key=secret),
         "key cannot be read": authority._replace(key=b"nothing"),
         "kind that cannot sign": authority._replace(key=strange),
         "does not belong to its certificate": authority._replace(key=other.key),
@@ -103,3 +104,45 @@ def test_invalid_names(authority: Pair, name: str) -> None:
         certificates.issue(authority, NETWORK, name)
     with pytest.raises(InputError, match="letters"):
         certificate_name("a", name)
+
+
+def test_requests(authority: Pair) -> None:
+    key = certificates.make_key()
+    request = certificates.make_request(key, NETWORK, "site-a")
+    public = certificates.check_request(request, NETWORK, "site-a")
+    assert public == certificates.public_bytes(key)
+    cert = certificates.certify(authority, NETWORK, "site-a", public)
+    signer = load_certificate(authority.cert)
+    assert certificates.check_certificate(cert, [signer], NETWORK, "site-a") == public
+    with pytest.raises(InputError, match=r"is not for site-b.0123456789abcdef"):
+        certificates.check_request(request, NETWORK, "site-b")
+    with pytest.raises(InputError, match="cannot be read"):
+        certificates.check_request(b"nothing", NETWORK, "site-a")
+    lines = request.splitlines()
+    lines[2] = lines[2][:-4] + (b"AAAA" if not lines[2].endswith(b"AAAA") else b"BBBB")
+    with pytest.raises(InputError, match="certificate request"):
+        certificates.check_request(b"\n".join(lines), NETWORK, "site-a")
+
+
+def test_certificates_that_others_issued(authority: Pair) -> None:
+    key, signers, now = certificates.public_bytes(certificates.make_key()), [load_certificate(authority.cert)], YEAR
+    wrong = {
+        r"is for b.0123456789abcdef, not for a.0123456789abcdef": certificates.certify(authority, NETWORK, "b", key),
+        "not issued by": certificates.certify(certificates.make_authority(NETWORK), NETWORK, "a", key),
+        "valid from .* only": certificates.certify(
+            authority, NETWORK, "a", key, not_before=now, not_after=now + timedelta(days=1)
+        ),
+    }
+    for text, cert in wrong.items():
+        with pytest.raises(InputError, match=text):
+            certificates.check_certificate(cert, signers, NETWORK, "a")
+
+
+def test_encrypted_keys() -> None:
+    key = certificates.load_key(certificates.make_key())
+    secret = certificates.to_pem(key, b"correct horse")
+    assert certificates.is_encrypted(secret)
+    found = certificates.load_key(secret, b"correct horse")
+    assert certificates.to_pem(found) == certificates.to_pem(key)
+    with pytest.raises(InputError, match="or the passphrase is wrong"):
+        certificates.load_key(secret, b"wrong")

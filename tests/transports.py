@@ -164,4 +164,5 @@ def write(folder: Path, authority: Pair, own: Pair) -> TlsFiles:
     files = TlsFiles(folder / "node.crt", folder / "node.key", folder / "authority.crt")
     for path, content in zip(files, (own.cert, own.key, authority.cert), strict=True):
         path.write_bytes(content)
+    files.key.chmod(0o600)
     return files

@@ -36,9 +36,10 @@ MAX_REVOKED = 20_000
 MAX_AUTHORITIES = 4  # the current one, the next one while it is replaced, and room for an intermediate one of each
 LIST_PURPOSE, NODE_PURPOSE = b"gosta member list\0", b"gosta node\0"  # signed with the data: one purpose each
 
-Hex32 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]  # 32 bytes: a key or a SHA-256 digest
+Hex32 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]  # 32 bytes: a public key
 ShortText = Annotated[str, Meta(max_length=100)]
 Text = Annotated[str, Meta(max_length=1000)]
+Pem = Annotated[str, Meta(max_length=20_000)]  # a certificate
 
 
 class Trust(Protocol):
@@ -80,7 +81,7 @@ class MemberList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
     policy: Annotated[dict[ShortText, Text], Meta(max_length=50)]  # what is computed, in words
     members: Annotated[tuple[Member, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
     revoked: Annotated[tuple[Hex32, ...], Meta(max_length=MAX_REVOKED)] = ()  # keys that no member may have
-    authorities: Annotated[tuple[Hex32, ...], Meta(max_length=MAX_AUTHORITIES)] = ()  # SHA-256 of their certificates
+    authorities: Annotated[tuple[Pem, ...], Meta(max_length=MAX_AUTHORITIES)] = ()  # certificates that ca.pem holds
 
     @functools.cached_property
     def keys(self) -> Mapping[str, bytes]:
@@ -92,7 +93,7 @@ class SignedList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Contents of members.json: a member list, the coordinator's certificate and its signature."""
 
     list: MemberList
-    certificate: Annotated[str, Meta(max_length=20_000)]  # in PEM
+    certificate: Pem
     signature: Annotated[str, Meta(pattern="^[0-9a-f]{128}$")]
 
 

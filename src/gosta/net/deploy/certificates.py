@@ -1,4 +1,4 @@
-"""Making certificates: a network's authority signs those of its nodes."""
+"""Making certificates: a network's authority signs those of its nodes and of its coordinator."""
 
 from __future__ import annotations
 
@@ -7,18 +7,28 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gosta.errors import InputError
 from gosta.net.addresses import certificate_name
+from gosta.net.members import COORDINATOR, dns_names, key_of
 from gosta.net.transport.tls import load_certificate
 
 AUTHORITY_DAYS = 3650
 NODE_DAYS = 825  # the longest that all TLS libraries accept
 CLOCK_SKEW = timedelta(hours=1)  # certificates are valid from an hour ago, as clocks of sites differ
+TLS_USAGES = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
 
 SigningKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
@@ -30,38 +40,170 @@ class Pair(NamedTuple):
     cert: bytes
 
 
+def make_key() -> bytes:
+    return to_pem(Ed25519PrivateKey.generate())
+
+
+def to_pem(key: SigningKey, passphrase: bytes | None = None) -> bytes:
+    """Return a private key in PEM, encrypted if there is a passphrase."""
+    protection = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, protection)
+
+
+def load_key(pem: bytes, passphrase: bytes | None = None) -> SigningKey:
+    """Load a private key; a passphrase is ignored where the key is not encrypted."""
+    try:
+        key = load_pem_private_key(pem, passphrase if is_encrypted(pem) else None)
+    except TypeError:
+        raise InputError("the key is encrypted, and no passphrase is given") from None
+    except ValueError:
+        why = "or the passphrase is wrong" if is_encrypted(pem) else "in PEM is needed"
+        raise InputError(f"the key cannot be read: it is no private key, {why}") from None
+    if not isinstance(key, SigningKey):
+        raise InputError("the key is of a kind that cannot sign certificates; RSA, EC and Ed25519 keys can")
+    return key
+
+
+def load_ed25519(pem: bytes, passphrase: bytes | None = None) -> Ed25519PrivateKey:
+    key = load_key(pem, passphrase)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError("the key is not an Ed25519 key; make a new one")
+    return key
+
+
+def is_encrypted(pem: bytes) -> bool:
+    return b"ENCRYPTED" in pem
+
+
+def public_bytes(pem: bytes) -> bytes:
+    """Return the public key that belongs to a private Ed25519 key in PEM."""
+    return load_ed25519(pem).public_key().public_bytes_raw()
+
+
 def make_authority(network: str) -> Pair:
     """Make a network's authority: a key that signs the certificates of its nodes."""
-    start = datetime.now(UTC) - CLOCK_SKEW
-    return _make_pair(f"gosta {network}", start, start + timedelta(days=AUTHORITY_DAYS))
+    key, start = Ed25519PrivateKey.generate(), datetime.now(UTC) - CLOCK_SKEW
+    name, end = _name(f"gosta {network}"), start + timedelta(days=AUTHORITY_DAYS)
+    return Pair(to_pem(key), _sign(key, name, name, key.public_key(), start, end, is_authority=True))
 
 
 def issue(
     authority: Pair, network: str, name: str, *, not_before: datetime | None = None, not_after: datetime | None = None
 ) -> Pair:
     """Make a key for a node and a certificate signed by the authority."""
-    holder = certificate_name(name, network)
-    key, cert = _load_authority(authority)
-    start = not_before or datetime.now(UTC) - CLOCK_SKEW
-    end = not_after or min(start + timedelta(days=NODE_DAYS), cert.not_valid_after_utc)
-    extensions = (
-        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
-        x509.SubjectAlternativeName([x509.DNSName(holder)]),
-        _authority_identifier(cert),
+    key = make_key()
+    return Pair(
+        key,
+        certify(authority, network, name, public_bytes(key), not_before=not_before, not_after=not_after),
     )
-    return _make_pair(holder[:64], start, end, (key, cert.subject), extensions)
 
 
-def _make_pair(
+def certify(
+    authority: Pair,
+    network: str,
     name: str,
+    key: bytes,
+    *,
+    not_before: datetime | None = None,
+    not_after: datetime | None = None,
+) -> bytes:
+    """Return a certificate for the public key of a node, or of the coordinator, signed by the authority."""
+    holder, days = certificate_name(name, network), NODE_DAYS
+    extensions: list[x509.ExtensionType] = [x509.SubjectAlternativeName([x509.DNSName(holder)])]
+    if name == COORDINATOR:
+        days = AUTHORITY_DAYS  # its certificate is no use in TLS, and lists that it signed stay valid
+    else:
+        extensions.append(x509.ExtendedKeyUsage(TLS_USAGES))
+    signing, cert = load_authority(authority)
+    start = not_before or datetime.now(UTC) - CLOCK_SKEW
+    end = not_after or min(start + timedelta(days=days), cert.not_valid_after_utc)
+    public, extensions = Ed25519PublicKey.from_public_bytes(key), [*extensions, _authority_identifier(cert)]
+    return _sign(signing, cert.subject, _name(holder[:64]), public, start, end, extensions)
+
+
+def load_authority(authority: Pair) -> tuple[SigningKey, x509.Certificate]:
+    """Load an authority's key and certificate, and check that they can sign certificates."""
+    cert = load_certificate(authority.cert)
+    try:
+        key = load_key(authority.key)
+    except InputError as error:
+        raise InputError(f"the authority: {error}") from None
+    if key.public_key() != cert.public_key():
+        raise InputError("the authority's key does not belong to its certificate; give a matching pair")
+    check_authority(cert)
+    return key, cert
+
+
+def check_authority(cert: x509.Certificate) -> None:
+    """Raise `InputError` for a certificate that cannot be an authority's."""
+    if not any(isinstance(one.value, x509.BasicConstraints) and one.value.ca for one in cert.extensions):
+        raise InputError("the authority's certificate cannot sign others: one with CA:TRUE is needed")
+    expires = cert.not_valid_after_utc
+    if expires < datetime.now(UTC):
+        raise InputError(f"the authority's certificate expired on {expires:%Y-%m-%d}; give a valid one")
+
+
+def make_request(key: bytes, network: str, name: str) -> bytes:
+    """Return a certificate signing request (PEM) for a private key in PEM."""
+    holder = certificate_name(name, network)
+    builder = x509.CertificateSigningRequestBuilder(_name(holder[:64]))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(holder)]), critical=False)
+    if name != COORDINATOR:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(TLS_USAGES), critical=False)
+    return builder.sign(load_ed25519(key), None).public_bytes(Encoding.PEM)
+
+
+def check_request(request: bytes, network: str, name: str) -> bytes:
+    """Return the public key of a certificate signing request that its holder signed for this name."""
+    try:
+        found = x509.load_pem_x509_csr(request)
+        key, is_signed = found.public_key(), found.is_signature_valid
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound):
+        raise InputError(f"the certificate request of {name} cannot be read; the site has to make it again") from None
+    if not is_signed or not isinstance(key, Ed25519PublicKey):
+        raise InputError(f"the certificate request of {name} is not signed with its Ed25519 key; make it again")
+    if names.get_values_for_type(x509.DNSName) != [certificate_name(name, network)]:
+        raise InputError(f"the certificate request is not for {certificate_name(name, network)}; make it again")
+    return key.public_bytes_raw()
+
+
+def check_certificate(cert: bytes, authorities: Sequence[x509.Certificate], network: str, name: str) -> bytes:
+    """Return the key in a certificate that one of the authorities issued for this name and that is valid now."""
+    found, holder = load_certificate(cert), certificate_name(name, network)
+    if dns_names(found) != [holder]:
+        raise InputError(f"the certificate is for {', '.join(dns_names(found)) or 'no DNS name'}, not for {holder}")
+    if not key_of(found):
+        raise InputError(f"the certificate of {name} is not for an Ed25519 key; have the request signed as it is")
+    if not any(is_issued_by(found, signer) for signer in authorities):
+        raise InputError(f"the certificate of {name} was not issued by this network's authority")
+    if not found.not_valid_before_utc <= datetime.now(UTC) <= found.not_valid_after_utc:
+        when = f"{found.not_valid_before_utc:%Y-%m-%d} to {found.not_valid_after_utc:%Y-%m-%d}"
+        raise InputError(f"the certificate of {name} is valid from {when} only; it needs a new one")
+    usages = [one.value for one in found.extensions if isinstance(one.value, x509.ExtendedKeyUsage)]
+    if name != COORDINATOR and any(not set(TLS_USAGES) <= set(usage) for usage in usages):
+        raise InputError(f"the certificate of {name} must be for both ends of TLS: serverAuth and clientAuth")
+    return key_of(found)
+
+
+def is_issued_by(cert: x509.Certificate, signer: x509.Certificate) -> bool:
+    try:
+        cert.verify_directly_issued_by(signer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _sign(
+    signing: SigningKey,
+    issuer: x509.Name,
+    subject: x509.Name,
+    key: Ed25519PublicKey,
     start: datetime,
     end: datetime,
-    signer: tuple[SigningKey, x509.Name] | None = None,  # None: it is an authority and signs itself
     extensions: Sequence[x509.ExtensionType] = (),
-) -> Pair:
-    own_key = ed25519.Ed25519PrivateKey.generate()
-    subject, is_authority = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), signer is None
-    key, issuer = signer or (own_key, subject)
+    is_authority: bool = False,
+) -> bytes:
     others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "crl_sign")
     unused = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
     usage = x509.KeyUsage(digital_signature=not is_authority, key_cert_sign=is_authority, **unused)
@@ -70,38 +212,20 @@ def _make_pair(
         .issuer_name(issuer)
         .subject_name(subject)
         .serial_number(x509.random_serial_number())
-        .public_key(own_key.public_key())
+        .public_key(key)
         .not_valid_before(start)
         .not_valid_after(end)
         .add_extension(x509.BasicConstraints(is_authority, 0 if is_authority else None), critical=True)
         .add_extension(usage, critical=True)
     )
-    for extension in (x509.SubjectKeyIdentifier.from_public_key(own_key.public_key()), *extensions):
+    for extension in (x509.SubjectKeyIdentifier.from_public_key(key), *extensions):
         builder = builder.add_extension(extension, critical=False)
-    is_edwards = isinstance(key, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey)  # hashes by itself
-    cert = builder.sign(key, None if is_edwards else hashes.SHA256())
-    own_pem = own_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return Pair(own_pem, cert.public_bytes(Encoding.PEM))
+    is_edwards = isinstance(signing, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey)  # hashes by itself
+    return builder.sign(signing, None if is_edwards else hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
-def _load_authority(authority: Pair) -> tuple[SigningKey, x509.Certificate]:
-    cert = load_certificate(authority.cert)
-    try:
-        key = load_pem_private_key(authority.key, password=None)
-    except TypeError:
-        raise InputError("the authority's key is encrypted; give it without a password") from None
-    except ValueError:
-        raise InputError("the authority's key cannot be read: a private key in PEM is needed") from None
-    if not isinstance(key, SigningKey):
-        raise InputError("the authority's key is of a kind that cannot sign certificates; RSA and EC keys can")
-    if key.public_key() != cert.public_key():
-        raise InputError("the authority's key does not belong to its certificate; give a matching pair")
-    if not any(isinstance(one.value, x509.BasicConstraints) and one.value.ca for one in cert.extensions):
-        raise InputError("the authority's certificate cannot sign others: one with CA:TRUE is needed")
-    expires = cert.not_valid_after_utc
-    if expires < datetime.now(UTC):
-        raise InputError(f"the authority's certificate expired on {expires:%Y-%m-%d}; give a valid one")
-    return key, cert
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
 def _authority_identifier(signer: x509.Certificate) -> x509.AuthorityKeyIdentifier:

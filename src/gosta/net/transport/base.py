@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 # Reasons for which a connection is rejected: no certificate, or not TLS; a certificate of another authority; one
-# outside its dates; a node that is not a neighbour; any other failure of the handshake; a frame of invalid length.
-REJECTION_REASONS: Final = ("unauthenticated", "authority", "expired", "not a neighbour", "handshake", "frame")
+# outside its dates; a key that is not the one in the member list; a node that is not a neighbour; any other failure of
+# the handshake; a frame of invalid length.
+REJECTION_REASONS: Final = ("unauthenticated", "authority", "expired", "key", "not a neighbour", "handshake", "frame")
 
 
 class Loop(Protocol):

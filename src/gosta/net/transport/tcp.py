@@ -1,8 +1,9 @@
 """The transport of real networks: messages over TCP with mutual TLS.
 
 After the TLS handshake the first frame in either direction is a greeting: the sender's name and network, which its
-certificate must contain. The accepting end greets only after it has accepted the greeting of the dialling end, which
-thereby learns whether it was accepted: in TLS 1.3 alone it would learn of a rejection later, from a broken connection.
+certificate must contain; the certificate's key must be the one in the member list. The accepting end greets only after
+it has accepted the greeting of the dialling end, which thereby learns whether it was accepted: in TLS 1.3 alone it
+would learn of a rejection later, from a broken connection.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections.abc import Coroutine
 from gosta.errors import InputError, shorten
 from gosta.net import addresses
 from gosta.net.addresses import certificate_name
+from gosta.net.members import MemberList
 from gosta.net.transport.base import Handler
 from gosta.net.transport.connection import Connection
-from gosta.net.transport.tls import RejectedError, TlsFiles, describe_error, make_context, rejection_of
+from gosta.net.transport.tls import RejectedError, TlsFiles, check_peer, describe_error, make_context, rejection_of
 
 HANDSHAKE_TIMEOUT_SECONDS = 5.0  # from the connection to the greeting
 MAX_HANDSHAKES = 64  # at a time; beyond that the oldest is cancelled
@@ -30,10 +32,13 @@ KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USE
 class TcpTransport:
     """The connections of one node; without TLS on the loopback interface only."""
 
-    def __init__(self, name: str, network: str, handler: Handler, tls: TlsFiles | None) -> None:
+    def __init__(
+        self, name: str, network: str, handler: Handler, tls: TlsFiles | None, members: MemberList | None = None
+    ) -> None:
         self.address = ""  # where it listens, after `start`
         self._greeting = certificate_name(name, network)
         self._network, self._handler, self._has_tls, self._is_closed = network, handler, tls is not None, False
+        self._members = members
         self._server_context = make_context(tls, ssl.PROTOCOL_TLS_SERVER) if tls else None
         self._client_context = make_context(tls, ssl.PROTOCOL_TLS_CLIENT) if tls else None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -50,6 +55,27 @@ class TcpTransport:
         host, port = self._check_address(address)
         if not self._is_closed:
             self._spawn(self._connect(neighbour, certificate_name(neighbour, self._network), host, port))
+
+    def reload_tls(self, tls: TlsFiles, members: MemberList | None) -> None:
+        """Use other certificates and another member list from now on, and end the links that they do not permit."""
+        server, client = make_context(tls, ssl.PROTOCOL_TLS_SERVER), make_context(tls, ssl.PROTOCOL_TLS_CLIENT)
+        trusted = set(self._server_context.get_ca_certs(binary_form=True)) if self._server_context else set()
+        is_withdrawn = not trusted <= set(server.get_ca_certs(binary_form=True))
+        self._server_context, self._client_context, self._members = server, client, members
+        for connection in list(self._connections) if is_withdrawn else ():
+            connection.close("an authority is no longer trusted: connecting anew")
+        self.check_links()
+
+    def check_links(self) -> None:
+        """End the links to nodes whose certificate has expired or whose key is no longer in the member list."""
+        for connection in list(self._connections) if self._has_tls else ():
+            if connection.transport.is_closing():
+                continue
+            try:
+                self._check_certificate(connection, connection.neighbour)
+            except RejectedError as error:
+                self._handler.on_rejected(error.reason, str(error))
+                connection.close(str(error))
 
     def close(self) -> None:
         self._is_closed = True
@@ -147,7 +173,13 @@ class TcpTransport:
         name = greeting.removesuffix(f".{self._network}")
         if name == greeting or not self._handler.is_neighbour(name):
             raise RejectedError("not a neighbour", repr(greeting))
+        if self._has_tls:
+            self._check_certificate(connection, name)
         return name
+
+    def _check_certificate(self, connection: Connection, name: str) -> None:
+        tls = connection.transport.get_extra_info("ssl_object")
+        check_peer(tls.getpeercert(True) or b"", name, self._members)
 
     def _establish(self, connection: Connection, name: str) -> None:
         if connection.transport.is_closing():

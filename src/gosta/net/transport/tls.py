@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import ssl
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
 
 from gosta.errors import InputError
+from gosta.net.members import MemberList, key_of
 
 NOT_YET_VALID, EXPIRED = 9, 10  # X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
 
@@ -47,6 +49,24 @@ def load_certificate(cert: bytes) -> x509.Certificate:
         return x509.load_pem_x509_certificate(cert)
     except ValueError:
         raise InputError("the certificate cannot be read: a certificate in PEM is needed") from None
+
+
+def check_peer(certificate: bytes, name: str, members: MemberList | None) -> None:
+    """Raise `RejectedError` for a certificate (DER) that has expired or whose key is not the member's of that name."""
+    try:
+        found = x509.load_der_x509_certificate(certificate)
+        key, expires = key_of(found), found.not_valid_after_utc
+    except ValueError:
+        raise RejectedError("handshake", f"the certificate of {name} cannot be read") from None
+    if expires < datetime.now(UTC):
+        raise RejectedError("expired", f"the certificate of {name} expired on {expires:%Y-%m-%d %H:%M}")
+    if members is None:
+        return
+    if name not in members.keys:
+        raise RejectedError("key", f"{name} is not in member list {members.serial}")
+    if key != members.keys[name]:
+        why = "is revoked" if key.hex() in members.revoked else f"is not its key in member list {members.serial}"
+        raise RejectedError("key", f"the key of {name} {why}")
 
 
 def describe_error(error: Exception) -> str:
