@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from oracle import by_definition
 import gosta
 from gosta.datasets import Data, load
 from gosta.errors import GostaError, InputError, MissingExtraError, NumericalError
+from gosta.estimation.estimand import Estimand
 from gosta.runtime import extras
 from gosta.runtime.arrays import Floats
 from gosta.statistics import STATISTICS, Statistic
 from gosta.statistics import pairs as all_pairs
-from gosta.statistics.definition import Normalisation
+from gosta.statistics.definition import Normalisation, as_floats
 from gosta.statistics.exact import Estimate, measure
 
 BUILT_IN = [s for s in STATISTICS.values() if s.kernel.__module__.startswith("gosta.")]
@@ -185,3 +187,39 @@ def test_synthetic_data_have_known_values() -> None:
     assert gosta.exact(load("survival", n=50), "concordance-index") > 0.5
     assert gosta.exact(load("lognormal", n=10_000), "gini-index") == pytest.approx(0.5205, abs=0.02)
     assert gosta.exact(load("two-gaussians", n=10_000), "auc") == pytest.approx(0.8413, abs=0.02)
+
+
+extreme = st.sampled_from([0.0, 5e-324, 1e-300, 1.0, 1e50])
+
+
+@every
+@given(rows=many_rows(coarse) | many_rows(fine) | many_rows(extreme) | many_rows(st.just(3.0)))
+def test_means_are_within_their_ranges(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
+    """Of all kernel values where there is no `local`; also of products of row means, which intervals need."""
+    x = encoded(statistic, make_data(rows))
+    levels = [None] if statistic.total or statistic.local is not None else [None, 0.9]
+    for level in levels:
+        estimand = Estimand(statistic, x, level=level)
+        low, high = estimand.mean_bounds.T
+        local = estimand.tracked.local or (lambda h: h)
+        single = [as_floats(local(as_floats(statistic(a, b)))) for a in x.tolist() for b in x.tolist()]
+        means = [as_floats(local(tuple(h))) for h in estimand.own_row_means.tolist()]
+        assert (low - 1e-12 <= np.array(single + means)).all()
+        assert (np.array(single + means) <= high + 1e-12).all()
+    assert all(map(estimand.is_valid_row, x.tolist()))
+
+
+def test_rows_of_classes_that_do_not_exist_are_not_valid() -> None:
+    for name, row in [
+        ("auc", (0.5, 0.0)), ("mann-whitney", (0.5, 2.0)), ("mmd", (0.5, 1e9)), ("energy-distance", (0.5, 0.0)),
+        ("concordance-index", (1.0, 0.5, 1.0)), ("within-cluster-scatter", (1.0, 0.5)),
+        ("within-cluster-scatter", (1.0, -1.0)), ("gini-index", (-1.0,)),
+    ]:  # fmt: skip
+        assert not Estimand(STATISTICS[name], np.array([row])).is_valid_row(row)
+    assert Estimand(STATISTICS["variance"], np.ones((1, 1))).is_valid_row((-1.0,))
+
+
+def test_ranges_of_a_wrong_number_are_an_error() -> None:
+    wrong = replace(STATISTICS["auc"], mean_ranges=((0.0, 2.0),))
+    with pytest.raises(InputError, match="auc: mean_ranges has 1 pairs; one pair of numbers for each of 2 means"):
+        assert Estimand(wrong, np.ones((2, 2))).mean_bounds is not None

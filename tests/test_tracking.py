@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gosta
-from gosta import graphs
+from gosta import graphs, protocols
 from gosta.estimation import stopping
+from gosta.estimation.estimand import Estimand, payload_bounds
+from gosta.estimation.exchange import Estimator, LocalRows, exchange, first_state
 from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs import GRAPHS as FAMILIES
 from gosta.graphs.graph import Graph
 from gosta.protocols import Protocol
 from gosta.simulation.engines import compiled
 from gosta.simulation.runner import Interrupted, Runner
+from gosta.statistics import STATISTICS
 
 WINE: dict[str, Any] = {"data": "wine-quality-red", "statistic": "within-cluster-scatter", "centroids": "class-means"}
 
@@ -211,3 +215,41 @@ def test_resuming_beyond_the_end_keeps_the_ratio_of_reading_times() -> None:
     whole = gosta.simulate("iris", "gini-mean-difference", iterations=60_000, **common)
     assert len(longer.iterations) <= len(whole.iterations) + 1
     np.testing.assert_array_equal(longer.data["stopped"] > 0, whole.data["stopped"] > 0)
+
+
+@pytest.mark.parametrize("name", ["auc", "kendall-tau", "spearman-rho", "mmd"])
+def test_numbers_that_nodes_send_stay_within_the_bounds_that_receivers_check(name: str) -> None:
+    """Also where an edge is used many times in a row, rows are sorted by node, and nodes know few of the others."""
+    rng, statistic, tracking = np.random.default_rng(8), STATISTICS[name], protocols.find("tracking")
+    assert isinstance(tracking, Protocol)
+    x = np.column_stack([np.sort(rng.normal(size=40)), np.where(np.arange(40) < 20, -1.0, 1.0)])
+    level = None if statistic.local else 0.9
+    tables = [LocalRows(Estimand(statistic, part, level=level)) for part in (x[:1], x[1:12], x[12:38], x[38:])]
+    nodes = [Estimator(str(k), tracking, rows, first_state(rows, tracking)) for k, rows in enumerate(tables)]
+    low, high = payload_bounds(tables[0].estimand, tracking).T
+    for _ in range(20):
+        k = int(rng.integers(3))
+        for _ in range(int(rng.geometric(0.03))):
+            exchange(nodes[k], nodes[k + 1], edge_share=0.5)
+            for node in nodes[k : k + 2]:
+                sent = np.array(node.contribution(0.5).payload)
+                assert (low <= sent).all()
+                assert (sent <= high).all()
+
+
+def test_bounds_of_what_nodes_send() -> None:
+    tracking, gosta_async = protocols.find("tracking"), protocols.find("gosta-async")
+    assert isinstance(tracking, Protocol)
+    assert isinstance(gosta_async, Protocol)
+    auc = Estimand(STATISTICS["auc"], np.array([[0.0, 1.0], [1.0, -1.0]]), level=0.9)
+    assert auc.mean_bounds.tolist() == [[0, 2], [0, 2], [0, 4], [0, 4], [0, 4]]
+    assert payload_bounds(auc, gosta_async).tolist() == [[-2, 4], [-2, 4], [-4, 8], [-4, 8], [-4, 8]]
+    tau = Estimand(STATISTICS["kendall-tau"], np.eye(2), level=0.9)
+    assert tau.mean_bounds.tolist()[3:] == [[0, 1], [-1, 1], [-1, 1], [0, 1], [0, 1], [0, 1]]
+    variance = Estimand(STATISTICS["variance"], np.eye(2)[:, :1])
+    assert tracking.for_moments is not None
+    for estimand, protocol in ((variance, tracking), (variance, tracking.for_moments)):
+        assert np.isinf(payload_bounds(estimand, protocol)).all()
+    assert len(payload_bounds(variance, tracking.for_moments)) == 2
+    positive = Estimand(replace(STATISTICS["variance"], mean_ranges=((3.0, 4.0),)), np.eye(2)[:, :1])
+    assert payload_bounds(positive, gosta_async).tolist() == [[-1, 5]]  # zero, where nodes start, and one range more

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gosta.errors import GostaError, InputError
+from gosta.protocols import Protocol
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
@@ -145,6 +146,19 @@ class Estimand:
         return self.width if local is None else len(as_tuple(local((1.0,) * self.width)))
 
     @cached_property
+    def mean_bounds(self) -> Floats:
+        """Lowest and highest possible value of each mean that nodes estimate; infinite where unknown: means × 2."""
+        ranges = self.tracked.mean_ranges or ((-np.inf, np.inf),) * self.mean_count
+        if len(ranges) != self.mean_count:
+            needed = f"one pair of numbers for each of {self.mean_count} means is needed"
+            raise InputError(f"{self.statistic.name}: mean_ranges has {len(ranges)} pairs; {needed}")
+        return np.array(ranges)
+
+    def is_valid_row(self, row: Sequence[float]) -> bool:
+        """Return whether the statistic's `encode` can have made a row: its class exists, for example."""
+        return self.statistic.is_row is None or bool(self.statistic.is_row(row))
+
+    @cached_property
     def row_means(self) -> Floats:
         """Exact mean kernel value of each row with all rows, itself included: n × k."""
         return row_means(row_sums(self.statistic, self.x, self.kernel_options), "V")
@@ -243,6 +257,19 @@ class Estimand:
             total = pairs.sum_of_squares(self.statistic, self.x, self.kernel_options, slopes, centre)
             self._scatters[key] = total / self.n**2
         return self._scatters[key]
+
+
+def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
+    """Return the lowest and highest value of each number that a node sends as its payload: numbers × 2."""
+    if protocol.averages_moments:
+        return np.array([(-np.inf, np.inf)] * (estimand.moments.shape[1] * protocol.payload_size))
+    low, high = estimand.mean_bounds.T
+    is_bounded = np.isfinite(high - low) & np.isfinite(protocol.overshoot)
+    with np.errstate(invalid="ignore"):  # infinite ranges
+        margin = np.where(is_bounded, protocol.overshoot * (high - low), np.inf)
+    # Nodes start from zero.
+    bounds = np.column_stack([np.minimum(low, 0.0) - margin, np.maximum(high, 0.0) + margin])
+    return np.repeat(bounds, protocol.payload_size, axis=0)
 
 
 def fingerprint_or_empty(*parts: Any) -> str:

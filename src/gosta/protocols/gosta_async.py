@@ -25,4 +25,5 @@ SUMMARY = (
     "The pair drawn averages estimates, each folds in own x visitor with weight 1/exchanges, and they swap visitors."
 )
 KEEPS = "an estimate, a count of exchanges, a visitor"
-protocol = Protocol("gosta-async", SUMMARY, KEEPS, State, init, tell, meet, read)
+# A visitor's correction is a difference of two means, so a corrected kernel value is at most one range beyond.
+protocol = Protocol("gosta-async", SUMMARY, KEEPS, State, init, tell, meet, read, overshoot=1.0)

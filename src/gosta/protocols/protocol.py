@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from gosta.errors import InputError
@@ -71,6 +72,7 @@ class Protocol(_Shown):
     read: Function  # state, tick -> the estimate
     visitors: int = 1  # travelling observations that a node holds; an iteration draws an edge for each, at least one
     estimates_row_means: bool = False  # instead of the statistic
+    overshoot: float = inf  # how far a number sent can be beyond the range of the mean, in units of that range
     for_moments: Protocol | None = None  # to use for statistics of plain means, which need no visitors
 
     def __post_init__(self) -> None:

@@ -18,6 +18,9 @@ from gosta.protocols.protocol import Protocol
 PUSH = 0.4  # share of a move owed per exchange of memory; 0.6 diverges on tori after thousands of exchanges
 RAMP = 40.0  # exchanges until the full push: the first estimates are too rough to continue in their direction
 RARE = 4.0  # edges that fire in less than 1/RARE of a node's exchanges are pushed less: their debt would be outdated
+# Twice the largest overshoot in 3,449 simulations of networks of up to 12 nodes: 3.8, where one edge was used hundreds
+# of times in a row; 1.7 where parts of the network took turns, 0.5 on all other schedules.
+OVERSHOOT = 8.0
 SMOOTH = 0.02  # minimal rate of the smoothed mean: in the long run, smoothing costs more than it gains
 
 
@@ -108,4 +111,6 @@ for_moments = Protocol(
 
 SUMMARY = "As gosta-async, but estimates follow the change of each node's own mean, and averaging has momentum."
 KEEPS = "an estimate, its next value, a debt, two means of its own, a count of exchanges, recent visitors, a visitor"
-protocol = Protocol("tracking", SUMMARY, KEEPS, State, init, tell, meet, read, for_moments=for_moments)
+protocol = Protocol(
+    "tracking", SUMMARY, KEEPS, State, init, tell, meet, read, overshoot=OVERSHOOT, for_moments=for_moments
+)

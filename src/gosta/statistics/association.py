@@ -31,7 +31,13 @@ def _tau(m: Means, variant: str = "a") -> float:
     return m[0] if variant == "a" else m[0] / (m[1] * m[2]) ** 0.5
 
 
-@statistic(encode=encode.pair, final=_tau, fast=fast.kendall, bounds=(-1.0, 1.0))
+@statistic(
+    encode=encode.pair,
+    final=_tau,
+    fast=fast.kendall,
+    bounds=(-1.0, 1.0),
+    mean_ranges=((-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)),
+)
 def kendall_tau(x: Observation, y: Observation) -> tuple[float, float, float]:
     """Share of concordant pairs of rows less that of discordant ones (variant a; b corrects for ties)."""
     first, second = sign(x[0] - y[0]), sign(x[1] - y[1])
@@ -44,6 +50,7 @@ def kendall_tau(x: Observation, y: Observation) -> tuple[float, float, float]:
     final=lambda m: m[0] / sqrt(m[1] * m[2]),
     fast=fast.spearman,
     bounds=(-1.0, 1.0),
+    mean_ranges=((-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)),
 )
 def spearman_rho(x: Observation, y: Observation) -> tuple[float, float]:
     """Correlation of the ranks of two columns."""

@@ -61,6 +61,11 @@ class Statistic:
         Further parameters are options. ``local`` and ``final`` are faster if they accept arrays in place of numbers.
     fast
         Function that computes the row sums in O(n log n); it returns None for data it does not handle.
+    mean_ranges
+        Lowest and highest possible value of each mean that nodes estimate: of each kernel value or, where there is a
+        ``local``, of each of its values. Nodes of a network reject numbers beyond. Empty where there are no bounds.
+    is_row
+        Function of an observation that returns whether `encode` can have made it. Nodes of a network reject others.
     """
 
     name: str
@@ -75,6 +80,8 @@ class Statistic:
     total: bool = False  # whether the value is the sum over unordered pairs instead of the mean
     sample_index: int | None = None  # in the observation, of the sign that separates two samples
     bounds: tuple[float, float] = (-np.inf, np.inf)  # of the value in a population: intervals are clipped there
+    mean_ranges: tuple[tuple[float, float], ...] = ()
+    is_row: Callable[[Observation], bool] | None = None
 
     def __call__(self, x: Observation, y: Observation, **options: float) -> Numbers:
         """Return the kernel's value for two observations."""
@@ -163,7 +170,7 @@ def statistic(
         it runs both interpreted and compiled. Parameters after the first two are options.
     name
         Defaults to the function's name, with hyphens.
-    encode, local, moments, final, fast, normalisation, total, sample_index, bounds
+    encode, local, moments, final, fast, normalisation, total, sample_index, bounds, mean_ranges, is_row
         See `Statistic`. By default every column of the data is part of the observation.
 
     Examples

@@ -40,6 +40,7 @@ def gini_mean_difference(x: Observation, y: Observation) -> float:
     fast=fast.gini_index,
     normalisation="V",
     bounds=(0.0, 1.0),
+    is_row=encode.is_not_negative,
 )
 def gini_index(x: Observation, y: Observation) -> tuple[float, float]:
     """Inequality from 0 (all the same) to 1: mean absolute difference over twice the mean."""

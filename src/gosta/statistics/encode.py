@@ -130,6 +130,26 @@ def survival(data: Data) -> Floats:
     return x
 
 
+def is_not_negative(row: Sequence[float]) -> bool:
+    """Return whether `positive_value` can have made a row."""
+    return row[0] >= 0.0
+
+
+def has_sign(row: Sequence[float]) -> bool:
+    """Return whether `scored`, `two_samples` or `scaled_samples` can have made a row."""
+    return row[-1] in (-1.0, 1.0)
+
+
+def has_cluster(row: Sequence[float]) -> bool:
+    """Return whether `clustered` can have made a row."""
+    return row[-1] >= 0.0 and float(row[-1]).is_integer()
+
+
+def has_event(row: Sequence[float]) -> bool:
+    """Return whether `survival` can have made a row."""
+    return row[1] in (0.0, 1.0)
+
+
 def _complete(data: Data, *parts: Floats) -> Floats:
     """Return the parts side by side, without rows that have missing values if these are to be dropped."""
     x = np.column_stack(parts)

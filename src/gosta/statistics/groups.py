@@ -9,7 +9,7 @@ from gosta.statistics.definition import Observation, statistic
 from gosta.statistics.dispersion import distance
 
 
-@statistic(encode=encode.clustered, bounds=(0.0, inf))
+@statistic(encode=encode.clustered, bounds=(0.0, inf), is_row=encode.has_cluster)
 def within_cluster_scatter(x: Observation, y: Observation) -> float:
     """Mean distance of two rows, counted as 0 where they are in different clusters."""
     last = len(x) - 1
@@ -32,13 +32,21 @@ def by_sample(x: Observation, y: Observation, value: float) -> tuple[float, floa
     normalisation="V",
     sample_index=-1,
     bounds=(0.0, inf),
+    mean_ranges=((-inf, inf),) * 3 + ((0.0, 1.0),) * 3,
+    is_row=encode.has_sign,
 )
 def energy_distance(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
     """Twice the mean distance across two samples less the mean distances within: 0 only for equal distributions."""
     return by_sample(x, y, distance(x, y, 0, len(x) - 1))
 
 
-@statistic(encode=encode.scaled_samples, final=lambda m: m[1] / m[4] + m[2] / m[5] - 2 * m[0] / m[3], sample_index=-1)
+@statistic(
+    encode=encode.scaled_samples,
+    final=lambda m: m[1] / m[4] + m[2] / m[5] - 2 * m[0] / m[3],
+    sample_index=-1,
+    mean_ranges=((0.0, 1.0),) * 6,
+    is_row=encode.has_sign,
+)
 def mmd(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
     """Squared maximum mean discrepancy of two samples under a Gaussian kernel."""
     gap = distance(x, y, 0, len(x) - 1)

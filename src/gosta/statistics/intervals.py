@@ -23,7 +23,7 @@ def with_mean_products(statistic: Statistic, width: int) -> Statistic:
     if statistic.local is not None:
         reason = "nodes cannot compute its interval, which depends on more than each row's own mean"
         raise InputError(f"{statistic.name}: {reason}; gosta.exact computes it over rows in one place")
-    pairs = combinations_with_replacement(range(width), 2)
+    pairs = list(combinations_with_replacement(range(width), 2))
     parts = [f"h[{c}]" for c in range(width)] + [f"h[{a}] * h[{b}]" for a, b in pairs]
     local = eval(f"lambda h: ({', '.join(parts)},)")  # written out, as compiled code needs it
     original = statistic.final or (lambda m: m)
@@ -32,7 +32,16 @@ def with_mean_products(statistic: Statistic, width: int) -> Statistic:
         return as_tuple(original(tuple(m[:width]), **options))
 
     final.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
-    return replace(statistic, local=local, moments=None, final=final)
+    ranges = statistic.mean_ranges
+    products = tuple(_product_range(ranges[a], ranges[b], a == b) for a, b in pairs) if ranges else ()
+    return replace(statistic, local=local, moments=None, final=final, mean_ranges=ranges + products)
+
+
+def _product_range(first: tuple[float, float], second: tuple[float, float], is_square: bool) -> tuple[float, float]:
+    if not np.isfinite([first, second]).all():
+        return -np.inf, np.inf
+    corners = [a * b for a in first for b in second]
+    return max(min(corners), 0.0) if is_square else min(corners), max(corners)
 
 
 def standard_errors(means: Floats, slopes: Floats, n: int) -> Floats:

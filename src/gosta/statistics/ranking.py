@@ -12,14 +12,29 @@ def won(x: Observation, y: Observation) -> float:
     return 1.0 * (mine > theirs) + 0.5 * (mine == theirs)
 
 
-@statistic(encode=encode.scored, final=lambda m: m[0] / m[1], fast=fast.auc, sample_index=1, bounds=(0.0, 1.0))
+@statistic(
+    encode=encode.scored,
+    final=lambda m: m[0] / m[1],
+    fast=fast.auc,
+    sample_index=1,
+    bounds=(0.0, 1.0),
+    mean_ranges=((0.0, 2.0), (0.0, 2.0)),
+    is_row=encode.has_sign,
+)
 def auc(x: Observation, y: Observation) -> tuple[float, float]:
     """Probability that a positive row scores higher than a negative one: the area under the ROC curve."""
     different = 1.0 - x[1] * y[1]
     return different * won(x, y), different
 
 
-@statistic(encode=encode.scored, fast=fast.mann_whitney, sample_index=1, total=True)
+@statistic(
+    encode=encode.scored,
+    fast=fast.mann_whitney,
+    sample_index=1,
+    total=True,
+    mean_ranges=((0.0, 1.0),),
+    is_row=encode.has_sign,
+)
 def mann_whitney(x: Observation, y: Observation) -> float:
     """Number of pairs of a positive and a negative row in which the positive one scores higher: the rank-sum U."""
     return 0.5 * (1.0 - x[1] * y[1]) * won(x, y)
@@ -30,7 +45,13 @@ def precedes(x: Observation, y: Observation) -> bool:
     return x[1] > 0.0 and (x[0] < y[0] or (x[0] == y[0] and y[1] == 0.0))
 
 
-@statistic(encode=encode.survival, final=lambda m: m[0] / m[1], bounds=(0.0, 1.0))
+@statistic(
+    encode=encode.survival,
+    final=lambda m: m[0] / m[1],
+    bounds=(0.0, 1.0),
+    mean_ranges=((0.0, 1.0), (0.0, 1.0)),
+    is_row=encode.has_event,
+)
 def concordance_index(x: Observation, y: Observation) -> tuple[float, float]:
     """Probability that of two rows, the one with the earlier event has the higher score: Harrell's C, censored."""
     if precedes(x, y):
