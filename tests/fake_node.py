@@ -1,6 +1,7 @@
 """A process that looks like a node from outside: it has a status page, holds its lock and stops at SIGTERM.
 
-Files in its folder change its behaviour: ``fails`` (it ends at once), ``fails-once``, ``ignores-sigterm``.
+Files in its folder change its behaviour: ``fails`` (it ends at once), ``fails-once``, ``is-wrong`` (it ends
+with code 2), ``ignores-sigterm``.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ def main() -> None:
     if (FOLDER / "fails").exists() or (FOLDER / "fails-once").exists():
         (FOLDER / "fails-once").unlink(missing_ok=True)
         print("gosta: this node cannot run", file=sys.stderr)
+        sys.exit(1)
+    if (FOLDER / "is-wrong").exists():
+        print(json.dumps({"event": "cannot run", "reason": "node.toml is wrong"}), file=sys.stderr)
         sys.exit(2)
     signal.signal(signal.SIGTERM, stop)
     with (FOLDER / "node.lock").open("w") as lock:

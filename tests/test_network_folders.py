@@ -287,16 +287,17 @@ def test_removing_a_node_of_a_ring_needs_no_new_edge(tmp_path: Path, port: int) 
     assert connected(folders.load_network(tmp_path / "net"))
 
 
-def test_a_running_node_is_not_removed(tmp_path: Path, port: int) -> None:
+def test_a_node_that_does_not_stop_is_not_removed(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "STOP_TIMEOUT_SECONDS", 0.1)
     folder = tmp_path / "net"
     create(folder, port)
     assert not lock.is_running(folder / "node-1")
     with (folder / "node-1" / "node.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        file.write("4711\n")
+        file.write("4194305\n")  # no process has this id
         file.flush()
         assert lock.is_running(folder / "node-1")
-        with pytest.raises(NetworkError, match="node-1 is running; stop it first: kill 4711"):
+        with pytest.raises(NetworkError, match="node-1 does not stop; kill it with: kill -9 4194305"):
             folders.remove(folder, "node-1")
     assert not lock.is_running(folder / "node-1")
     assert "node-1" in folders.load_network(folder).nodes

@@ -115,6 +115,19 @@ def test_a_node_that_fails_again_and_again_is_an_error(
     assert (network / "node-1" / "log.jsonl").read_text().count("started") == 5
 
 
+def test_a_node_whose_files_are_wrong_is_not_restarted(network: Path, gosta_: Any) -> None:
+    (network / "node-1" / "is-wrong").touch()
+    views = run_until(network, lambda views: [view.state for view in views] == ["running", "failed", "running"])
+    assert [view.restarts for view in views] == [0, 0, 0]
+    assert shown.table(views).splitlines()[-1] == "node-1 failed: node.toml is wrong"
+    code, out, err = gosta_("network", "up", network, "--until", "1%")
+    log = network / "node-1" / "log.jsonl"
+    assert (code, out, err) == (2, "", f"gosta: node-1 failed: node.toml is wrong (see {log})\n")
+    for name in ("node-0", "node-2"):
+        (network / name / "is-wrong").touch()
+    assert gosta_("network", "up", network)[0] == 2
+
+
 def test_a_node_that_was_stopped_is_not_restarted(network: Path) -> None:
     stopped: list[int] = []
 
@@ -135,12 +148,9 @@ def test_nodes_that_are_added_and_removed_meanwhile(network: Path) -> None:
         if are_running(views) and not done:
             done.append(folders.add(network, network / "node-0" / "data.csv").name)
         elif are_running(views) and names[-1] == "node-3" and len(done) == 1:
-            os.kill(int((network / "node-1" / "node.lock").read_text()), signal.SIGTERM)
-            done.append("stopped")
-        elif len(done) == 2 and [view.state for view in views if view.name == "node-1"] == ["stopped"]:
-            folders.remove(network, "node-1")
+            folders.remove(network, "node-1")  # stops it
             done.append("removed")
-        return len(done) == 3 and names == ["node-0", "node-2", "node-3"] and are_running(views)
+        return len(done) == 2 and names == ["node-0", "node-2", "node-3"] and are_running(views)
 
     run_until(network, condition)
     assert not (network / "node-1").exists()

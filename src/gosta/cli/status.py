@@ -56,7 +56,8 @@ def record(view: View) -> str:
 def table(views: Sequence[View], width: int | None = None) -> str:
     """Return a row for each node, as wide as the terminal by default."""
     rows = terminal.drop_columns([HEADING, *map(_row, views)], DISPENSABLE, width)
-    return terminal.columns(rows, indent=0)
+    failures = [f"{view.name} failed: {view.failure}" for view in views if view.failure]
+    return "\n".join([terminal.columns(rows, indent=0), *failures])
 
 
 def _row(view: View) -> tuple[str, ...]:

@@ -129,8 +129,7 @@ def remove(folder: Path, name: str, delete: bool = False) -> Change:
     _check_known(folder, network, name)
     if len(network.nodes) <= 2:
         raise NetworkError(f"{folder} has {len(network.nodes)} nodes; without {name} the other would have no neighbour")
-    if lock.is_running(folder / name):
-        raise NetworkError(f"{name} is running; stop it first: kill {lock.process_id(folder / name)}")
+    lock.stop_nodes([folder / name])
     kept = tuple(edge for edge in network.edges if name not in edge)
     former = [a if b == name else b for a, b in network.edges if name in (a, b)]
     components = _components([n for n in network.nodes if n != name], kept)

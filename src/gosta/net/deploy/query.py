@@ -30,6 +30,7 @@ class View(NamedTuple):
     state: str
     restarts: int
     status: Status | None  # from the last query that was answered, or from the journal
+    failure: str = ""  # why it cannot run
 
 
 def query_status(config: NodeConfig) -> Status | None:

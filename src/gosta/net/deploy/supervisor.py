@@ -19,6 +19,7 @@ from gosta.net.config import LOG_FILE, NETWORK_FILE, NODE_FILE, NodeConfig, read
 from gosta.net.deploy.folders import load_network
 from gosta.net.deploy.query import QUERY_THREADS, View, all_within, query_status
 from gosta.net.node import lock
+from gosta.net.node.lock import STOP_TIMEOUT_SECONDS
 from gosta.net.node.status import Status
 
 POLL_SECONDS = 0.25  # between checks of the processes
@@ -26,7 +27,7 @@ QUERY_SECONDS = 0.5  # between two status queries to a node
 EARLY_SECONDS = 10.0  # a node that ends sooner ended right after its start
 MAX_EARLY_ENDS = 5  # in a row, after which a restart will not help
 RESTART_SECONDS = 0.25, 10.0  # before a restart: the first time, doubled each time, and at most
-STOP_TIMEOUT_SECONDS = 10.0  # for nodes to stop after SIGTERM
+FAILED_CODE = 2  # exit status of a node whose files are wrong: a restart does not help
 
 Command = Callable[[Path], Sequence[str]]
 
@@ -47,7 +48,8 @@ class NodeProcess:
         self.restarts, self.early_ends = -1, 0
         self.started_at = self.queried_at = self.restart_at = 0.0
         self.config: NodeConfig | None = None
-        self.is_done = False  # it stopped by itself with code 0
+        self.is_done = False  # it was stopped, or it failed
+        self.failure = ""  # why it failed
         self.has_answered = False
         self.status: Status | None = None
         self.query: Future[Status | None] | None = None
@@ -71,14 +73,14 @@ class NodeProcess:
 
     def view(self) -> View:
         if self.process is None:
-            state = "stopped" if self.is_done else "restarting soon"
+            state = "failed" if self.failure else "stopped" if self.is_done else "restarting soon"
         elif self.has_answered and self.status is not None:
             state = self.status.state
         elif self.config is not None and not self.config.node.status_page:
             state = "no status page"
         else:
             state = "starting" if time.monotonic() - self.started_at < EARLY_SECONDS else "no answer"
-        return View(self.name, state, max(self.restarts, 0), self.status)
+        return View(self.name, state, max(self.restarts, 0), self.status, self.failure)
 
     def _last_log_message(self) -> str:
         """Return the reason in the last line of the node's log, or the line itself."""
@@ -103,7 +105,9 @@ class NodeProcess:
 
     def _handle_end(self, now: float, code: int) -> None:
         self.process, self.query, self.has_answered = None, None, False
-        if code == 0:  # another process stopped it
+        if code == FAILED_CODE:
+            self.failure = self._last_log_message()
+        if code in (0, -signal.SIGTERM, FAILED_CODE):  # another process stopped it, or a restart does not help
             self.is_done = True
             return
         self.early_ends = self.early_ends + 1 if now - self.started_at < EARLY_SECONDS else 1
@@ -150,6 +154,9 @@ class Supervisor:
     def is_finished(self, until: float | None) -> bool:
         """Return whether all nodes stopped, or all expect at most this error."""
         nodes = self.nodes.values()
+        failed = [node for node in nodes if node.failure]
+        if failed and (until is not None or len(failed) == len(nodes)):
+            raise NetworkError(f"{failed[0].name} failed: {failed[0].failure} (see {failed[0].folder / LOG_FILE})")
         if all(node.is_done for node in nodes):
             return True
         statuses = [node.status for node in nodes if node.has_answered and node.status is not None]
@@ -179,7 +186,8 @@ def up(
 ) -> list[View]:
     """Run all nodes until Ctrl-C, for some seconds, or until all expect at most the error `until`; return their states.
 
-    Nodes that end are restarted; nodes that are added meanwhile are started too.
+    Nodes that end are restarted, unless they failed because of their files or another process stopped them. Nodes that
+    are added meanwhile are started too.
     """
     lock.check_platform()
     supervisor, start = Supervisor(folder.resolve(), command or node_command), time.monotonic()
@@ -205,17 +213,7 @@ def up(
 def down(folder: Path) -> list[str]:
     """Stop all nodes of a network that run on this machine, and return their names."""
     lock.check_platform()
-    stopped = [name for name in _local_nodes(folder) if lock.is_running(folder / name)]
-    for name in stopped:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(lock.process_id(folder / name), signal.SIGTERM)
-    deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-    while running := [name for name in stopped if lock.is_running(folder / name)]:
-        if time.monotonic() > deadline:
-            pid = lock.process_id(folder / running[0])
-            raise NetworkError(f"{running[0]} does not stop; kill it with: kill -9 {pid}")
-        time.sleep(0.05)
-    return stopped
+    return [stopped.name for stopped in lock.stop_nodes([folder / name for name in _local_nodes(folder)])]
 
 
 @contextlib.contextmanager

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gosta.errors import NetworkError
@@ -17,6 +18,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 ATTEMPTS, RETRY_SECONDS = 10, 0.05  # `is_running` of another process holds the lock for a moment
+STOP_TIMEOUT_SECONDS = 10.0  # for nodes to stop after SIGTERM
 
 
 def check_platform() -> None:
@@ -61,6 +63,21 @@ def is_running(folder: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+def stop_nodes(folders: Sequence[Path]) -> list[Path]:
+    """Send SIGTERM to the nodes in some folders that run, wait until they have stopped, and return their folders."""
+    running = stopped = [folder for folder in folders if is_running(folder)]
+    for folder in running:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process_id(folder), signal.SIGTERM)
+    deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
+    while running := [folder for folder in running if is_running(folder)]:
+        if time.monotonic() > deadline:
+            name, pid = running[0].name, process_id(running[0])
+            raise NetworkError(f"{name} does not stop; kill it with: kill -9 {pid}")
+        time.sleep(RETRY_SECONDS)
+    return stopped
 
 
 def process_id(folder: Path) -> int:
