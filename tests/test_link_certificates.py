@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from transports import NETWORK, RecordingHandler, until, write
+from transports import NETWORK, RecordingHandler, named, until, write
 
 from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
@@ -42,7 +42,7 @@ class Two:
         self.folder, self.a, self.b = folder, RecordingHandler("b"), RecordingHandler("a")
         handlers = zip("ab", (self.a, self.b), lists, strict=True)
         self.nodes = {
-            name: TcpTransport(name, NETWORK, handler, self.write(name, pairs[name]), one)
+            name: TcpTransport(named(handler, name), self.write(name, pairs[name]), one)
             for name, handler, one in handlers
         }
 
@@ -145,8 +145,7 @@ def test_a_new_certificate_of_the_same_key_leaves_links_open(run: Any) -> None:
         files = two.write("a", Pair(PAIRS["a"].key, renewed))
         two.nodes["a"].reload_tls(files, members(PAIRS))
         two.nodes["a"].dial("b", two.nodes["b"].address)
-        await until(lambda: len(two.b.links) == 2)
-        assert len(two.a.links) == 2
+        await until(lambda: len(two.a.links) == len(two.b.links) == 2)
 
     run(body, PAIRS, members(PAIRS), members(PAIRS))
 

@@ -304,7 +304,7 @@ def test_invalid_credentials(tmp_path: Path) -> None:
     ]
     for tls, text in wrong:
         with pytest.raises(InputError, match=text):
-            TcpTransport("a", NETWORK, RecordingHandler(), tls)
+            TcpTransport(RecordingHandler(), tls)
 
 
 def test_a_crash_on_the_memory_transport() -> None:

@@ -14,18 +14,19 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
-from transports import NETWORK, RecordingHandler, TcpTestNetwork, issue, until, write
+from transports import NETWORK, RecordingHandler, TcpTestNetwork, issue, named, until, write
 
 from gosta.net import addresses
 from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
 from gosta.net.limits import MAX_MESSAGE_BYTES
 from gosta.net.transport import tcp, tls
+from gosta.net.transport.base import Greeting
 from gosta.net.transport.connection import MAX_GREETING_BYTES
 from gosta.net.transport.frames import encode_frame
 from gosta.net.transport.tcp import MAX_HANDSHAKES, TcpTransport
 
-GREETING = encode_frame(f"a.{NETWORK}".encode())
+GREETING = encode_frame(Greeting("a", NETWORK).encode())
 YESTERDAY, TOMORROW = (datetime.now(UTC) + timedelta(days=days) for days in (-1, 1))
 
 
@@ -38,8 +39,8 @@ class Setup:
         self.a, self.b = RecordingHandler("b"), RecordingHandler("a")
 
     async def connect(self) -> None:
-        self.network.build("a", self.a)
-        self.network.build("b", self.b)
+        self.network.add("a", self.a)
+        self.network.add("b", self.b)
         await self.network.start()
         self.network.nodes["a"].dial("b", self.address)
         await until(lambda: bool(self.a.links and self.b.links))
@@ -69,7 +70,7 @@ class Setup:
     async def add(self, name: str, handler: RecordingHandler, own: Pair) -> TcpTransport:
         """Add a node with a given certificate."""
         files = write(self.folder / "chosen", self.authority, own)
-        self.network.nodes["chosen"] = TcpTransport(name, NETWORK, handler, files)
+        self.network.nodes["chosen"] = TcpTransport(named(handler, name), files)
         await self.network.nodes["chosen"].start("127.0.0.1:0")
         return self.network.nodes["chosen"]
 
@@ -157,13 +158,13 @@ CLIENTS: dict[str, tuple[Callable[[Setup], ssl.SSLContext | None], bytes, str]] 
     "expired": (lambda setup: setup.context(issue(setup.authority, "a", until=YESTERDAY)), GREETING, "expired"),
     "not a neighbour": (
         lambda setup: setup.context(issue(setup.authority, "c")),
-        encode_frame(f"c.{NETWORK}".encode()),
+        encode_frame(Greeting("c", NETWORK).encode()),
         "not a neighbour",
     ),
     "with another node's name": (lambda setup: setup.context(issue(setup.authority, "c")), GREETING, "not a neighbour"),
     "another network": (
         lambda setup: setup.context(issue(setup.authority, "a", "fedcba9876543210")),
-        encode_frame(b"a.fedcba9876543210"),
+        encode_frame(Greeting("a", "fedcba9876543210").encode()),
         "not a neighbour",
     ),
     "another network, with another node's name": (
@@ -271,7 +272,7 @@ def test_a_dialling_node_learns_that_it_was_rejected(
         dialling.dial("b", setup.address)
         await until(lambda: bool(handler.dial_failures and setup.b.rejections))
         assert setup.b.rejections == [reason]
-        assert "may reject this node's certificate" in handler.dial_failures[0]
+        assert "may reject this certificate" in handler.dial_failures[0]
         assert handler.links == []
         assert len(setup.b.links) == 1
 
@@ -304,7 +305,7 @@ def test_a_frame_of_invalid_length_closes_the_connection(setup: WithSetup, lengt
         received = await send(
             setup.address, context, GREETING + encode_frame(b"first") + length.to_bytes(4, "big") + b"more"
         )
-        assert received == encode_frame(f"b.{NETWORK}".encode()) + encode_frame(b"first")
+        assert received == encode_frame(Greeting("b", NETWORK).encode()) + encode_frame(b"first")
         await until(lambda: bool(setup.b.disconnections))
         assert f"{length} bytes" in setup.b.disconnections[0]
         assert setup.b.messages == [b"first"]
@@ -343,8 +344,8 @@ def test_a_neighbour_that_aborts_the_connection(setup: WithSetup) -> None:
 def test_without_tls_only_neighbours_are_accepted_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp, "HANDSHAKE_TIMEOUT_SECONDS", 0.5)
     wrong = {
-        encode_frame(f"c.{NETWORK}".encode()): "not a neighbour",
-        encode_frame(b"a.fedcba9876543210"): "not a neighbour",
+        encode_frame(Greeting("c", NETWORK).encode()): "not a neighbour",
+        encode_frame(Greeting("a", "fedcba9876543210").encode()): "not a neighbour",
         b"GET / HTTP/1.1\r\n\r\n": "unauthenticated",
         bytes(4): "unauthenticated",
         b"": "unauthenticated",
@@ -353,7 +354,7 @@ def test_without_tls_only_neighbours_are_accepted_too(monkeypatch: pytest.Monkey
     async def run() -> None:
         network = TcpTestNetwork(None)
         handler = RecordingHandler("a")
-        network.build("b", handler)
+        network.add("b", handler)
         await network.start()
         try:
             async with asyncio.timeout(20):
@@ -376,8 +377,8 @@ def test_an_intermediate_authority_is_accepted(tmp_path: Path) -> None:
         network = TcpTestNetwork(tmp_path)
         network.authority = intermediate
         a, b = RecordingHandler("b"), RecordingHandler("a")
-        network.build("a", a)
-        network.build("b", b)
+        network.add("a", a)
+        network.add("b", b)
         await network.start()
         try:
             async with asyncio.timeout(20):
@@ -398,3 +399,26 @@ def test_tls_contexts_are_strict(tmp_path: Path) -> None:
         assert context.verify_mode == ssl.CERT_REQUIRED
         assert context.check_hostname == (context.protocol == ssl.PROTOCOL_TLS_CLIENT)
         assert context.num_tickets == 0 or context.check_hostname
+
+
+@pytest.mark.parametrize(
+    ("other", "setting"),
+    [
+        (Greeting("a", NETWORK, "89abcdef"), "statistic"),
+        (Greeting("a", NETWORK, version=4), "version"),
+        (None, "version"),
+    ],
+)
+def test_ends_that_cannot_exchange_part_after_the_greeting(
+    setup: Callable[[Callable[[Setup], Awaitable[None]]], None], other: Greeting | None, setting: str
+) -> None:
+    """Also with a node of wire version 2, whose greeting is its name."""
+
+    async def body(setup: Setup) -> None:
+        raw = f"a.{NETWORK}".encode() if other is None else other.encode()
+        received = await send(setup.address, setup.context(issue(setup.authority, "a")), encode_frame(raw))
+        assert received == encode_frame(Greeting("b", NETWORK).encode())  # so that it learns why
+        assert setup.b.mismatches == [setting]
+        await setup.check()
+
+    setup(body)

@@ -12,7 +12,7 @@ from virtual_clock import VirtualClock
 
 from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
-from gosta.net.transport.base import REJECTION_REASONS, Handler, Link, Loop, Transport
+from gosta.net.transport.base import REJECTION_REASONS, Greeting, Handler, Link, Loop, Transport
 from gosta.net.transport.faults import FaultyTransport, combine
 from gosta.net.transport.memory import MemoryNetwork
 from gosta.net.transport.tcp import TcpTransport
@@ -26,6 +26,8 @@ class RecordingHandler:
 
     def __init__(self, *neighbours: str) -> None:
         self.neighbours = neighbours
+        self.greeting = Greeting("", NETWORK)
+        self.mismatches: list[str] = []
         self.links: list[Link] = []
         self.messages: list[bytes] = []
         self.disconnections: list[str] = []
@@ -55,10 +57,21 @@ class RecordingHandler:
         assert self.is_neighbour(neighbour)
         self.dial_failures.append(reason)
 
+    def on_mismatch(self, neighbour: str, setting: str, detail: str) -> None:
+        assert self.is_neighbour(neighbour)
+        assert detail
+        self.mismatches.append(setting)
+
     def on_rejected(self, reason: str, detail: str) -> None:
         assert reason in REJECTION_REASONS
         self.rejections.append(reason)
         self.details.append(detail)
+
+
+def named(handler: RecordingHandler, name: str) -> RecordingHandler:
+    """Let a handler greet with a name."""
+    handler.greeting = handler.greeting._replace(name=name)
+    return handler
 
 
 class TestNetwork(ABC):
@@ -69,7 +82,8 @@ class TestNetwork(ABC):
     loop: Loop
     has_faults = False
 
-    def add(self, name: str, handler: Handler) -> Transport:
+    def add(self, name: str, handler: RecordingHandler) -> Transport:
+        named(handler, name)
         if self.has_faults:
             return FaultyTransport(name, handler, self.loop, combine(), lambda inner: self.build(name, inner))
         return self.build(name, handler)
@@ -129,7 +143,7 @@ class TcpTestNetwork(TestNetwork):
         tls = None
         if self.folder and self.authority:
             tls = write(self.folder / name, self.authority, issue(self.authority, name))
-        self.nodes[name] = TcpTransport(name, NETWORK, handler, tls)
+        self.nodes[name] = TcpTransport(handler, tls)
         return self.nodes[name]
 
     def address(self, name: str) -> str:

@@ -214,10 +214,18 @@ class Estimator:
         visitor = self.visitors[slot]
         if visitor.home != self.name or not self.protocol.visitors:
             return visitor
-        return self.rows.visitor(self.name, self._next_position)
+        return self.rows.visitor(self.name, self.next_position)
 
     @property
-    def _next_position(self) -> int:
+    def issued(self) -> Visitor:
+        """The visitor of the node's own rows that left last."""
+        if not self.protocol.visitors:
+            return Visitor(self.name, self.rows.count, (), (), self.rows.mean_diagonal)
+        return self.rows.visitor(self.name, self.position)
+
+    @property
+    def next_position(self) -> int:
+        """The first row of the sample that leaves next."""
         return (self.position + self.rows.sample_size) % self.rows.count
 
     def exchange(self, theirs: Contribution, edge_share: float, tick: float = 0.0, slot: int = 0) -> None:
@@ -235,7 +243,7 @@ class Estimator:
             leaving = self.departing(slot)
             inputs["held"], inputs["weight"] = rows.mean_with(leaving), self._weight(leaving, 0)
         if self.visitors[slot].home == self.name:
-            self.position = self._next_position
+            self.position = self.next_position
         arrived = self.visitors[slot] = theirs.visitor
         self.known_rows += arrived.rows - self.homes.get(arrived.home, (0,))[0]
         self.homes[arrived.home] = arrived.rows, arrived.diagonal

@@ -61,6 +61,10 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     durable: bool = False  # whether the journal survives a loss of power, not only of the process
     epoch_seconds: float = 0.0  # after which a new epoch starts; 0: only when rows, neighbours or settings changed
     tls: bool = True
+    keep_exchanges: int = 100_000  # of the epoch that the journal keeps at least, for verify and replay
+    secure_delete: bool = False  # whether what the journal deletes is overwritten on the disk
+    until: float = 0.0  # relative error at which it initiates no more exchanges, such as 0.01; 0: never
+    max_disclosures: int = 0  # times that each of its rows may be sent to neighbours; 0: no limit
 
 
 class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,10 +1,14 @@
 """Bounds on every number that a node reads from its files or from a neighbour."""
 
+VERSION = 3  # of the wire format
 MAX_MESSAGE_BYTES = 256 * 1024  # enough for a visitor of 8 rows of 3,600 numbers
 MAX_ROW_VALUE = 1e50  # products of kernel values of such rows are still finite
 MAX_ESTIMATE = 1e250  # sums of products of two kernel values of such rows stay below
 MAX_COUNT = 2**53  # integers up to here are exact in a float and in JSON
 MAX_ROWS = 2**40  # at one node
 MAX_NAME_CHARACTERS = 64
-MAX_EPOCHS_AHEAD = 2**32  # a neighbour further ahead is wrong, and following it would leave no epochs to start
+SECONDS_PER_EPOCH = 10.0  # an epoch's number is at most that of such intervals since 1970; no node starts more
 MAX_HOMES = 100_000  # nodes whose visitors one node keeps apart
+MAX_ROWS_FACTOR = 2  # a home may have so many times the rows that it declared in the member list
+MAX_CACHED_SEALS = 10_000  # visitors whose signatures a node need not verify again
+MAX_TOLD_FACTOR = 1e6  # a neighbour may tell means of so many times the largest kernel value that was seen

@@ -49,6 +49,10 @@ class Trust(Protocol):
     def members(self) -> Mapping[str, int]:
         """Rows that each member declared, the node itself included; 0: not declared. Empty: there is no list."""
 
+    @property
+    def digest(self) -> str:
+        """Digest of the members' names and keys."""
+
     def sign(self, data: bytes) -> bytes:
         """Return this node's signature."""
 
@@ -60,6 +64,7 @@ class OpenTrust:
     """Trust in everybody, for nodes without TLS on one machine: no member list, and signatures are empty."""
 
     members: Mapping[str, int] = {}
+    digest = ""
 
     def sign(self, data: bytes) -> bytes:  # noqa: ARG002
         return b""
@@ -103,6 +108,7 @@ class Keyring:
     def __init__(self, key: Ed25519PrivateKey, members: MemberList) -> None:
         self.list, self._key = members, key
         self.members: Mapping[str, int] = {one.name: one.rows for one in members.members}
+        self.digest = hashlib.sha256(repr(sorted(members.keys.items())).encode()).hexdigest()[:16]
 
     def sign(self, data: bytes) -> bytes:
         return self._key.sign(NODE_PURPOSE + data)

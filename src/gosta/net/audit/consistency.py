@@ -8,48 +8,61 @@ from typing import NamedTuple
 
 from gosta.errors import NetworkError
 from gosta.estimation.exchange import Visitor
-from gosta.net.protocol import messages as wire
 from gosta.net.protocol.peer import Peer
-from gosta.net.protocol.records import ExchangeCompleted
+from gosta.net.protocol.records import EpochStarted, ExchangeAccepted, ExchangeCompleted, ExchangeConfirmed, Record
+
+AnyExchange = ExchangeAccepted | ExchangeCompleted
 
 
 class Exchange(NamedTuple):
-    """An exchange with the records of both sides; the initiator may not have received the reply yet."""
+    """An exchange with the records of both sides; the responder may not have received the confirmation yet."""
 
     initiator: str
     responder: str
-    id: int
-    initiator_record: ExchangeCompleted | None
-    responder_record: ExchangeCompleted
+    initiator_record: ExchangeCompleted
+    responder_record: ExchangeAccepted
+    is_confirmed: bool
 
     @property
     def edge_share(self) -> float:
         """The share of exchanges over this edge, at the end where it is smaller."""
-        reply = wire.decode(self.responder_record.reply)
-        assert isinstance(reply, wire.Accept)
-        return min(self.responder_record.theirs.edge_share, reply.contribution.edge_share)
+        return min(self.initiator_record.theirs.edge_share, self.responder_record.theirs.edge_share)
 
 
-def locate_visitors(peers: Mapping[str, Peer]) -> dict[str, Visitor]:
-    """Return the visitor at each node, or in the accepting reply that is in transit to it."""
-    found = {name: peer.estimator.visitors[0] for name, peer in peers.items()}
-    for name, peer in peers.items():
-        reply = reply_in_transit(peers, name)
-        if reply is not None and reply.epoch == peer.epoch:
-            found[name] = reply.contribution.visitor
+def exchanges_in(records: Sequence[Record]) -> list[AnyExchange]:
+    """Return the exchanges that took place according to a node's records."""
+    found: list[AnyExchange] = []
+    accepted: ExchangeAccepted | None = None
+    for record in records:
+        match record:
+            case EpochStarted():
+                found, accepted = [], None
+            case ExchangeAccepted():
+                accepted = record
+            case ExchangeConfirmed() if accepted is not None:
+                found.append(accepted)
+            case ExchangeCompleted():
+                found.append(record)
     return found
 
 
-def reply_in_transit(peers: Mapping[str, Peer], name: str) -> wire.Accept | None:
-    """Return the acceptance of a node's pending offer, if it was sent and has not arrived."""
-    initiator = peers[name]
-    if initiator.pending is None or initiator.pending.to not in peers:
+def locate_visitors(peers: Mapping[str, Peer]) -> dict[str, Visitor]:
+    """Return the visitor at each node, or in the offer that it accepted and that took place."""
+    found = {}
+    for name, peer in peers.items():
+        waiting = unconfirmed(peers, name)
+        found[name] = peer.estimator.visitors[0] if waiting is None else waiting.theirs.visitor
+    return found
+
+
+def unconfirmed(peers: Mapping[str, Peer], name: str) -> ExchangeAccepted | None:
+    """Return the exchange that a node accepted and its partner completed, if the confirmation has not arrived."""
+    accepted = peers[name].accepted
+    if accepted is None or accepted.partner not in peers:
         return None
-    last = peers[initiator.pending.to].replies.get(name)
-    if last is None or (last.incarnation, last.id) != (initiator.incarnation, initiator.pending.id):
-        return None
-    reply = wire.decode(last.message)
-    return reply if isinstance(reply, wire.Accept) else None
+    initiator = peers[accepted.partner]
+    is_completed = initiator.epoch == peers[name].epoch and initiator.completed.get(name) == accepted.id
+    return accepted if is_completed else None
 
 
 def find_lost_or_duplicated(peers: Mapping[str, Peer]) -> list[str]:
@@ -58,32 +71,30 @@ def find_lost_or_duplicated(peers: Mapping[str, Peer]) -> list[str]:
     return sorted(name for name in {*homes, *peers} if homes[name] != 1 or name not in peers)
 
 
-def order_exchanges(records: Mapping[str, Sequence[ExchangeCompleted]], peers: Mapping[str, Peer]) -> list[Exchange]:
+def order_exchanges(records: Mapping[str, Sequence[Record]], peers: Mapping[str, Peer]) -> list[Exchange]:
     """Return an epoch's exchanges in an order that agrees with all journals; raise `NetworkError` if there is none."""
-    remaining = {name: list(reversed(own)) for name, own in records.items()}
+    remaining: dict[str, list[AnyExchange]] = {}
+    for name, own in records.items():
+        waiting = unconfirmed(peers, name)
+        remaining[name] = [*([] if waiting is None else [waiting]), *reversed(exchanges_in(own))]
     ordered: list[Exchange] = []
     candidates = list(remaining)
     while candidates:
         name = candidates.pop()
-        pending = peers[name].pending
-        if remaining[name] and remaining[name][-1].is_initiator:
-            name = remaining[name][-1].partner
-        elif not remaining[name] and pending is not None:
-            name = pending.to
-        if not remaining.get(name) or remaining[name][-1].is_initiator:
+        first = remaining[name][-1] if remaining[name] else None
+        if isinstance(first, ExchangeAccepted):
+            name = first.partner
+            first = remaining[name][-1] if remaining.get(name) else None
+        if not isinstance(first, ExchangeCompleted):
             continue
-        second = remaining[name][-1]
-        initiator = second.partner
-        theirs = remaining.get(initiator, [])
-        if theirs and theirs[-1].is_initiator and (theirs[-1].partner, theirs[-1].id) == (name, second.id):
-            first = theirs.pop()
-        elif not theirs and initiator in peers and reply_in_transit(peers, initiator) is not None:
-            first = None
-        else:
+        second = remaining[first.partner][-1] if remaining.get(first.partner) else None
+        if not isinstance(second, ExchangeAccepted) or (second.partner, second.id) != (name, first.id):
             continue
+        is_confirmed = second is not peers[first.partner].accepted
+        ordered.append(Exchange(name, first.partner, first, second, is_confirmed))
         remaining[name].pop()
-        ordered.append(Exchange(initiator, name, second.id, first, second))
-        candidates += [name, initiator]
+        remaining[first.partner].pop()
+        candidates += [name, first.partner]
     rest = ", ".join(f"{len(own)} of {name}" for name, own in remaining.items() if own)
     if rest:
         raise NetworkError(f"the journals do not match: the other side lacks exchanges, or has another order: {rest}")

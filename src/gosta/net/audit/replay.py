@@ -17,7 +17,7 @@ class Replay(NamedTuple):
 
 
 def replay(journals: Journals) -> Replay:
-    """Compute an epoch's exchanges again and compare final states, except of nodes whose last reply is in transit."""
+    """Compute an epoch's exchanges again and compare final states, except of nodes that wait for a confirmation."""
     nodes: dict[str, Estimator] = {}
     for name, peer in journals.peers.items():
         rows = LocalRows(peer.estimator.rows.estimand)
@@ -26,7 +26,7 @@ def replay(journals: Journals) -> Replay:
     exchanges = journals.exchanges()
     for one in exchanges:
         exchange(nodes[one.initiator], nodes[one.responder], one.edge_share)
-    behind = {one.initiator for one in exchanges if one.initiator_record is None}
+    behind = {one.responder for one in exchanges if not one.is_confirmed}
     compared = {name: node for name, node in nodes.items() if name not in behind}
     peers = journals.peers
     differing = [name for name, node in compared.items() if node.snapshot() != peers[name].estimator.snapshot()]

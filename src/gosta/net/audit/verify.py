@@ -17,7 +17,7 @@ from gosta.net.node import lock
 from gosta.net.node.source import estimand_of, fingerprint
 from gosta.net.node.stopped import load_peer
 from gosta.net.protocol.peer import Peer
-from gosta.net.protocol.records import ExchangeCompleted
+from gosta.net.protocol.records import Record
 from gosta.net.storage.journal import MAX_KEPT_EXCHANGES
 from gosta.runtime.arrays import Floats
 from gosta.views import numbers
@@ -33,7 +33,7 @@ class Journals(NamedTuple):
     task: Task
     folder: Path  # of a node, with the files that the task names
     peers: dict[str, Peer]
-    records: dict[str, list[ExchangeCompleted]]
+    records: dict[str, list[Record]]  # of the last epoch
 
     @property
     def estimand(self) -> Estimand:
@@ -43,7 +43,11 @@ class Journals(NamedTuple):
     @property
     def truncated(self) -> list[str]:
         """Nodes whose journals no longer have all exchanges of the epoch."""
-        return [name for name, own in self.records.items() if len(own) < self.peers[name].estimator.exchanges]
+        return [
+            name
+            for name, own in self.records.items()
+            if len(consistency.exchanges_in(own)) < self.peers[name].estimator.exchanges
+        ]
 
     def exchanges(self) -> list[Exchange]:
         """Return all exchanges of the epoch, in an order that agrees with every journal."""
@@ -92,7 +96,7 @@ def verify(journals: Journals) -> list[Finding]:
 def _check_visitors(journals: Journals) -> Finding:
     peers = journals.peers
     wrong = consistency.find_lost_or_duplicated(peers)
-    in_transit = [name for name in peers if consistency.reply_in_transit(peers, name) is not None]
+    in_transit = [name for name in peers if consistency.unconfirmed(peers, name) is not None]
     evidence = f"{len(peers) - len(wrong)} of {len(peers)}, {len(in_transit)} of them in transit"
     evidence += f"; wrong: {', '.join(wrong)}" * bool(wrong)
     return Finding("every visitor exists exactly once", not wrong, evidence)

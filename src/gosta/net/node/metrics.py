@@ -55,14 +55,12 @@ def _family(kind: Family, name: str, text: str, label: str, samples: Mapping[str
 
 
 def _numbers(now: Status) -> Iterator[Metric]:
-    waiting = now.pending_offer.seconds if now.pending_offer else 0.0
     gauges = {
         "gosta_estimate_low": ("Lower end of the interval", now.low),
         "gosta_estimate_high": ("Upper end of the interval", now.high),
         "gosta_epoch": ("The epoch", now.epoch),
         "gosta_expected_error": ("Relative error of gossip that the node expects", now.expected_error),
         "gosta_max_difference": ("Largest relative difference from a neighbour's estimate", now.max_difference),
-        "gosta_waiting_for_reply_seconds": ("Time since the pending offer was sent; 0: none is pending", waiting),
     }
     for name, (text, value) in gauges.items():
         if value is not None:

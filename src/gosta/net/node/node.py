@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -12,24 +13,29 @@ import msgspec
 
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig
-from gosta.net.node.status import Neighbour, PendingOffer, Status, difference, make_status
+from gosta.net.node.contact import ANSWER_SECONDS, OUTCOME_SECONDS, Contact
+from gosta.net.node.rejections import Rejections
+from gosta.net.node.source import Source
+from gosta.net.node.status import Neighbour, Status, difference, make_status
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.peer import EpochSource, Peer, Step
-from gosta.net.protocol.records import EpochStarted, ExchangeCompleted
+from gosta.net.protocol.budget import Budget
+from gosta.net.protocol.peer import Peer, Step
+from gosta.net.protocol.records import EpochStarted, ExchangeAccepted, ExchangeCompleted, ExchangeConfirmed
 from gosta.net.protocol.report import value_of
 from gosta.net.storage.journal import Journal
-from gosta.net.transport.base import Link, Loop, Transport
+from gosta.net.transport.base import Greeting, Link, Loop, Transport
 
-RESEND_FACTOR = 4.0  # an offer is resent after so many times the usual time of a reply,
-RESEND_SECONDS = 0.05, 0.5  # at least and at most: an offer costs little, waiting much
+HEARTBEAT_SECONDS = 1.0  # between pings to each neighbour
+SILENCE_SECONDS = 10.0  # after which a connection is closed
 DIAL_SECONDS = 0.2, 20.0  # between attempts to connect: the first time, doubled each time, and at most
-DIAL_PRIORITY_SECONDS = 3.0  # of two neighbours, the one whose name comes second waits so long before it dials
-SLOW_REPLY_SECONDS = 1.0  # without a reply, after which the state is "waiting for reply"
-PING_SECONDS = 10.0  # of silence, after which a neighbour is pinged
-SILENCE_TIMEOUT_SECONDS = 3 * PING_SECONDS  # after which a connection is closed
+DIAL_PRIORITY_SECONDS = 1.0  # of two neighbours, the one whose name comes second waits so long before it dials
+REPEAT_SECONDS = 1.0  # after which an acceptance is repeated that was neither confirmed nor aborted
+PROBE_SECONDS = 1.0  # between attempts to write to a disk that failed
+STALLED_SECONDS, STALLED_EXCHANGES = 5.0, 20.0  # without an exchange, or the usual time of so many: "stalled"
 SNAPSHOT_RECORDS = 512  # records between snapshots: a restart applies fewer than these
-LASTING_REASONS = ("network", "statistic", "version", "visitor")  # of rejections that last until a file is corrected
-MAX_LOGGED_REJECTIONS = 100  # of each kind, so that other hosts cannot fill the log
+MAX_REJECTIONS, REJECTION_SECONDS = 20, 3.0  # of a neighbour's messages at once, and one per so many seconds; then
+SUSPENSION_SECONDS = 60.0  # it is suspended for so long
+HONEST_REASONS = ("late", "withdrawn", "duplicate")  # of rejections for which the sender need not be to blame
 
 Log = Callable[..., None]  # log(event, **fields)
 
@@ -42,36 +48,49 @@ def backoff(first: float, longest: float, attempts: int, random: float) -> float
 class Node:
     """One node of a network, and the handler of its transport."""
 
-    def __init__(self, config: NodeConfig, peer: Peer, journal: Journal, loop: Loop, rng: Random, log: Log) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        peer: Peer,
+        journal: Journal,
+        loop: Loop,
+        rng: Random,
+        log: Log,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.config, self.peer, self.journal, self.loop, self.rng, self.log = config, peer, journal, loop, rng, log
+        self.clock = clock  # seconds since 1970
+        self.greeting = Greeting(peer.name, peer.identity.network, peer.identity.fingerprint)
         self.transport: Transport | None = None
-        self.links: dict[str, Link] = {}
+        self.contacts = {name: Contact() for name in config.neighbours}
         self.counters: Counter[str] = Counter()
+        self.rejections = Rejections(log)
         self.disk_error = ""  # why the journal cannot be written
-        self._last_heard: dict[str, float] = {}
-        self._dial_attempts: Counter[str] = Counter()  # since the last connection
-        self._mismatches: dict[str, str] = {}
-        self._resends, self._reply_seconds = 0, 0.05  # of the pending offer; a moving average of reply times
+        self.reload_error = ""  # why changed files are not in use
+        self.is_converged = False  # the expected error is at most `until`
+        self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)
+        self._disclosures: Counter[int] = Counter()  # how often own rows were sent, by the first row of the sample
         self._timers: dict[str, Any] = {}
         self._snapshot_number = journal.last_number
         # A token bucket: exchanges that it may still take part in, and when they were counted.
         self._tokens, self._counted_at = config.node.max_exchanges_per_second, loop.time()
-        self._started_at = self._epoch_at = self._offered_at = loop.time()
+        self._started_at = self._epoch_at = self._exchanged_at = self._accepted_at = loop.time()
 
     def start(self, transport: Transport, boot_id: str = "") -> None:
         """Continue from the journal; start a new epoch if its last records may be missing."""
         self.transport = transport
+        self._count_disclosures()
         if self.journal.may_be_truncated(boot_id):
-            reason = "the machine was rebooted, and the journal is not durable"
-            self._execute(self.peer.start_epoch(reason, after_incarnation=self.peer.incarnation))
+            self._execute(self.peer.start_epoch("the machine was rebooted, and the journal is not durable"))
         if not self.disk_error:
             self.journal.mark_open(boot_id)
-        self._maintain()
+        self._heartbeat()
         for neighbour in self.config.neighbours:
             self._schedule_dial(neighbour)
         self._schedule_next()
 
     def pause(self) -> None:
+        """Initiate no more exchanges."""
         settings = msgspec.structs.replace(self.config.node, exchanges_per_second=0.0)
         self.config = msgspec.structs.replace(self.config, node=settings)
         self._cancel("initiate")
@@ -86,75 +105,109 @@ class Node:
         self._save_snapshot()
         self.journal.close()
 
-    def change(self, config: NodeConfig, source: EpochSource) -> None:
-        """Apply changed settings, rows or neighbours."""
-        removed = set(self.config.neighbours) - set(config.neighbours)
-        added = set(config.neighbours) - set(self.config.neighbours)
+    def change(self, config: NodeConfig, source: Source) -> None:
+        """Apply changed settings, rows, neighbours or members."""
+        removed = set(self.contacts) - set(config.neighbours)
+        added = set(config.neighbours) - set(self.contacts)
         self.config, self.peer.source, self.peer.neighbours = config, source, config.neighbours
+        self.peer.trust = source.trust
         for neighbour in removed:
             self._cancel(f"dial {neighbour}")
-            if neighbour in self.links:
-                self.links[neighbour].close()
+            link = self.contacts.pop(neighbour).link
+            if link is not None:
+                link.close()
         for neighbour in added:
+            self.contacts[neighbour] = Contact()
             self._schedule_dial(neighbour)
-        self._maintain(has_changed=bool(removed or added))
+        was_withdrawn, self.peer.is_withdrawn = self.peer.is_withdrawn, False
+        self._count_disclosures()
+        self._start_epoch_if_due(has_changed=bool(removed or added), is_back=was_withdrawn)
         self._schedule_next()
+
+    def withdraw(self) -> None:
+        """Take the node's rows out of the network: it starts an epoch, and takes part in no exchange."""
+        if not self.peer.is_withdrawn:
+            self.peer.is_withdrawn = True
+            self._execute(self.peer.start_epoch(f"{self.peer.name} withdrew its rows"))
 
     # Callbacks of the transport.
 
     def is_neighbour(self, name: str) -> bool:
-        return name in self.config.neighbours
+        return name in self.contacts
 
     def on_connected(self, link: Link) -> None:
-        self.log("connected", neighbour=link.neighbour)
-        self.links[link.neighbour] = link
-        self._dial_attempts[link.neighbour] = 0
-        self._last_heard[link.neighbour] = self.loop.time()
-        if self.peer.pending is not None and self.peer.pending.to == link.neighbour:
-            self._execute(self.peer.resend_offer())
-
-    def on_message(self, link: Link, message: bytes) -> None:
-        self._last_heard[link.neighbour] = self.loop.time()
-        if self.transport is None:
+        contact = self.contacts.get(link.neighbour)
+        if contact is None or self.disk_error or self.loop.time() < contact.suspended_until:
+            link.close()
             return
-        self.peer.is_overloaded = not self._has_capacity()
+        self.log("connected", neighbour=link.neighbour)
+        contact.link, contact.dial_attempts, contact.mismatch = link, 0, ""
+        contact.connected_at = contact.last_heard = self.loop.time()
+        self._ping(link.neighbour)
+        if self.peer.accepted is not None and self.peer.accepted.partner == link.neighbour:
+            self._execute(self.peer.repeat_accept())
+
+    def on_message(self, link: Link, raw: bytes) -> None:
+        contact = self.contacts.get(link.neighbour)
+        if self.transport is None or contact is None:
+            return
+        contact.last_heard = now = self.loop.time()
+        self.peer.is_busy = not self._has_capacity() or self._is_at_row_limit()
         try:
-            for step in self.peer.receive(link.neighbour, message):
-                _, _, reason = step.event.partition(": ")
-                self._note_mismatch(link.neighbour, reason)
+            message = wire.decode(raw)
+            self._note(contact, message)
+            for step in self.peer.handle(link.neighbour, message, self.clock()):
                 if not self._execute(step):
                     break
         except wire.Rejected as rejected:
-            reason = str(rejected)
-            self.counters[f"rejected: {reason}"] += 1
-            if reason in ("malformed", "version"):
-                self._note_mismatch(link.neighbour, reason)
-                self.log("rejected", neighbour=link.neighbour, reason=reason)
-                link.close()
+            self._reject(link, rejected.reason, rejected.detail, now)
         self._schedule_next()
 
+    def _note(self, contact: Contact, message: wire.AnyMessage) -> None:
+        """Keep what a message tells of the connection."""
+        match message:
+            case wire.Pong():
+                contact.measure(max(0.0, self.loop.time() - message.sent / 1e6))
+            case wire.Ping():
+                contact.epoch, contact.list_serial = message.announcement.epoch, message.list_serial
+            case wire.Accept() | wire.Busy() | wire.Decline():
+                contact.on_answer()
+
+    def _reject(self, link: Link, reason: str, detail: str, now: float) -> None:
+        """Count a message that was rejected; suspend a neighbour that sends many."""
+        self.counters[f"rejected: {reason}"] += 1
+        self.rejections.add(link.neighbour, reason, detail, now)
+        if reason in HONEST_REASONS or self._hostility.take(link.neighbour, now):
+            return
+        self.log("suspended", neighbour=link.neighbour, seconds=SUSPENSION_SECONDS, reason=reason)
+        self.counters["suspensions"] += 1
+        self.contacts[link.neighbour].suspended_until = now + SUSPENSION_SECONDS
+        link.close()
+
     def on_disconnected(self, link: Link, reason: str) -> None:
-        if self.links.get(link.neighbour) is link:
-            del self.links[link.neighbour]
+        contact = self.contacts.get(link.neighbour)
+        if contact is not None and contact.link is link:
+            contact.link = None
             self.log("disconnected", neighbour=link.neighbour, reason=reason)
             self._redial(link.neighbour)
 
     def on_dial_failed(self, neighbour: str, reason: str) -> None:
-        if self._dial_attempts[neighbour] == 1:
-            self.log("dial failed", neighbour=neighbour, reason=reason)
-        self._redial(neighbour)
+        contact = self.contacts.get(neighbour)
+        if contact is not None:
+            if contact.dial_attempts == 1:
+                self.log("dial failed", neighbour=neighbour, reason=reason)
+            self._redial(neighbour)
+
+    def on_mismatch(self, neighbour: str, setting: str, detail: str) -> None:
+        contact = self.contacts.get(neighbour)
+        if contact is not None and contact.mismatch != setting:
+            contact.mismatch = setting
+            self.log("mismatch", neighbour=neighbour, setting=setting, detail=detail)
+        self.counters[f"mismatches: {setting}"] += 1
 
     def on_rejected(self, reason: str, detail: str) -> None:
         self.counters[f"rejected: {reason}"] += 1
-        if self.counters[f"rejected: {reason}"] <= MAX_LOGGED_REJECTIONS:
-            self.log("rejected", reason=reason, detail=detail)
-
-    def _note_mismatch(self, neighbour: str, reason: str) -> None:
-        """Log once that a neighbour's settings differ from this node's: an operator has to correct a file."""
-        if reason in LASTING_REASONS and self._mismatches.get(neighbour) != reason:
-            self._mismatches[neighbour] = reason
-            versions = {"wire_version": wire.VERSION} if reason == "version" else {}
-            self.log("mismatch", neighbour=neighbour, setting=reason, **versions)
+        self.rejections.add("", reason, detail, self.loop.time())
 
     # Timers.
 
@@ -173,22 +226,21 @@ class Node:
             timer.cancel()
 
     def _schedule_next(self) -> None:
-        """Make sure that a timer is set: to resend the pending offer, or else to initiate an exchange."""
-        if self.peer.pending is not None:
+        """Make sure that the right timers are set: those of the exchange under way, or else of the next one."""
+        pending, accepted = self.peer.pending, self.peer.accepted
+        if pending is None:
+            self._cancel("withdraw offer")
+        elif "withdraw offer" not in self._timers:
+            seconds = self.contacts[pending.to].timeout(ANSWER_SECONDS) if pending.to in self.contacts else 0.0
+            self._schedule("withdraw offer", seconds, self._withdraw_offer)
+        if accepted is None:
+            self._cancel("repeat accept")
+        elif "repeat accept" not in self._timers:
+            self._schedule("repeat accept", REPEAT_SECONDS, self._repeat_accept)
+        if pending is not None or accepted is not None:
             self._cancel("initiate")
-            if "resend" not in self._timers:
-                shortest, longest = RESEND_SECONDS
-                first = max(shortest, RESEND_FACTOR * self._reply_seconds)
-                self._schedule("resend", backoff(first, longest, self._resends, self.rng.random()), self._resend)
-        else:
-            if "resend" in self._timers and self._resends == 0:
-                self._reply_seconds += (self.loop.time() - self._offered_at - self._reply_seconds) / 8
-            self._resends = 0
-            self._cancel("resend")
-            rate = self.config.node.exchanges_per_second
-            if "initiate" not in self._timers and rate > 0:
-                shortest = 1.0 if self.disk_error else 0.0 if self.links else 0.05
-                self._schedule("initiate", max(self.rng.expovariate(rate), shortest), self._initiate)
+        elif "initiate" not in self._timers and self.config.node.exchanges_per_second > 0:
+            self._schedule("initiate", self.rng.expovariate(self.config.node.exchanges_per_second), self._initiate)
 
     def _has_capacity(self) -> bool:
         """Refill the token bucket and return whether the node may take part in one more exchange."""
@@ -197,89 +249,177 @@ class Node:
         self._counted_at = now
         return self._tokens >= 1.0
 
+    def _is_at_row_limit(self) -> bool:
+        limit = self.config.node.max_disclosures
+        return limit > 0 and self.peer.shows_own_rows and self._disclosures[self.peer.estimator.next_position] >= limit
+
+    def _count_disclosures(self) -> None:
+        self._disclosures = Counter(self.journal.disclosures(self.peer.source.data_digest))
+
     def _initiate(self) -> None:
-        neighbours = list(self.config.neighbours)
-        if neighbours and self._has_capacity():
-            to = self.rng.choice(neighbours)
-            if to in self.links:
-                self._offered_at = self.loop.time()
-                self._execute(self.peer.offer(to))
+        now, peer = self.loop.time(), self.peer
+        can_initiate = not (self.disk_error or self.is_converged or peer.is_withdrawn or self._is_at_row_limit())
+        if can_initiate and self._has_capacity():
+            available = [
+                name
+                for name, contact in self.contacts.items()
+                if contact.is_alive(now) and contact.epoch == peer.epoch and now >= contact.no_offers_before
+            ]
+            if available:
+                self._execute(peer.offer(self.rng.choice(available), int(self.clock() * 1e6)))
             else:
-                self.counters["neighbour disconnected"] += 1
+                self.counters["no neighbour available"] += 1
         self._schedule_next()
 
-    def _resend(self) -> None:
-        if self.peer.pending is not None and self.peer.pending.to in self.links:
-            self._resends += 1
-            self._execute(self.peer.resend_offer())
+    def _withdraw_offer(self) -> None:
+        pending = self.peer.pending
+        if pending is not None:
+            if pending.to in self.contacts:
+                self.contacts[pending.to].on_no_answer(self.loop.time())
+            self._execute(self.peer.withdraw_offer())
+        self._schedule_next()
+
+    def _repeat_accept(self) -> None:
+        """Ask again whether an accepted exchange took place; abandon it if no answer comes."""
+        accepted, now = self.peer.accepted, self.loop.time()
+        if accepted is not None and not self.disk_error:
+            contact = self.contacts.get(accepted.partner, Contact())
+            if now - self._accepted_at < contact.timeout(OUTCOME_SECONDS):
+                if contact.link is None:
+                    self._dial(accepted.partner)
+                else:
+                    self._execute(self.peer.repeat_accept())
+            else:
+                self.log("exchange abandoned", neighbour=accepted.partner)
+                if contact.is_alive(now) and contact.link is not None and contact.connected_at < self._accepted_at:
+                    self._reject(contact.link, "unconfirmed", "it does not confirm an exchange that it offered", now)
+                self._execute(self.peer.abandon())
         self._schedule_next()
 
     def _schedule_dial(self, neighbour: str, delay: float = 0.0) -> None:
-        priority = 0.0 if self.peer.identity.name < neighbour else DIAL_PRIORITY_SECONDS
+        priority = 0.0 if self.peer.name < neighbour else DIAL_PRIORITY_SECONDS
         self._schedule(f"dial {neighbour}", delay + priority, self._dial, neighbour)
 
     def _dial(self, neighbour: str) -> None:
-        address = self.config.neighbours.get(neighbour)
-        if address and neighbour not in self.links and self.transport is not None:
-            self._dial_attempts[neighbour] += 1
-            try:
-                self.transport.dial(neighbour, address)
-            except InputError as error:
-                self.on_dial_failed(neighbour, str(error))
+        address, contact = self.config.neighbours.get(neighbour), self.contacts.get(neighbour)
+        if not address or contact is None or contact.link is not None or self.transport is None:
+            return
+        if self.disk_error or self.loop.time() < contact.suspended_until:
+            self._redial(neighbour)
+            return
+        contact.dial_attempts += 1
+        try:
+            self.transport.dial(neighbour, address)
+        except InputError as error:
+            self.on_dial_failed(neighbour, str(error))
 
     def _redial(self, neighbour: str) -> None:
-        if neighbour in self.config.neighbours and self.transport is not None:
-            self._schedule_dial(neighbour, backoff(*DIAL_SECONDS, self._dial_attempts[neighbour], self.rng.random()))
+        if neighbour in self.contacts and self.transport is not None:
+            attempts = self.contacts[neighbour].dial_attempts
+            self._schedule_dial(neighbour, backoff(*DIAL_SECONDS, attempts, self.rng.random()))
 
-    def _maintain(self, has_changed: bool = True) -> None:
-        """Start an epoch if one is due; ping silent neighbours and close dead connections."""
-        now, epoch_seconds = self.loop.time(), self.config.node.epoch_seconds
-        if self.peer.epoch == 0:
-            self._execute(self.peer.start_epoch("first start"))
-        elif self.peer.digest != self.peer.source.digest and (has_changed or not epoch_seconds):
-            self._execute(self.peer.start_epoch("rows, neighbours or settings changed"))
-        elif epoch_seconds and now - self._epoch_at >= epoch_seconds:
-            self._execute(self.peer.start_epoch("epoch_seconds have passed"))
-        for neighbour, link in list(self.links.items()):
-            silence = now - self._last_heard[neighbour]
-            if silence > SILENCE_TIMEOUT_SECONDS:
-                link.close()
-            elif silence > PING_SECONDS:
-                self._execute(self.peer.ping(neighbour))
-        self._schedule("maintain", min(PING_SECONDS / 2, epoch_seconds or PING_SECONDS), self._maintain, False)
+    def _heartbeat(self) -> None:
+        """Start an epoch if one is due, ping all neighbours, and close connections that have been silent for long."""
+        self._start_epoch_if_due()
+        now, until = self.loop.time(), self.config.node.until
+        report = self.peer.report() if until else None
+        error = report.expected_error if report is not None and report.epoch == self.peer.epoch else None
+        self.is_converged = error is not None and error <= until
+        for neighbour, contact in list(self.contacts.items()):
+            if contact.link is not None and now - (contact.last_heard or now) > SILENCE_SECONDS:
+                contact.link.close()
+            elif contact.link is not None:
+                self._ping(neighbour)
+        self._schedule("heartbeat", HEARTBEAT_SECONDS, self._heartbeat)
+
+    def _ping(self, neighbour: str) -> None:
+        self._execute(self.peer.ping(neighbour, int(self.loop.time() * 1e6)))
+
+    def _start_epoch_if_due(self, has_changed: bool = False, is_back: bool = False) -> None:
+        peer, epoch_seconds = self.peer, self.config.node.epoch_seconds
+        is_over = bool(epoch_seconds) and self.loop.time() - self._epoch_at >= epoch_seconds
+        if self.disk_error or peer.is_withdrawn:
+            return
+        if peer.epoch == 0:
+            reason = "first start"
+        elif is_back or (peer.digest != peer.source.digest and (has_changed or not epoch_seconds)):
+            reason = "rows, neighbours, members or settings changed"
+        elif is_over:
+            reason = "epoch_seconds have passed"
+        else:
+            return
+        if is_back or peer.may_start_epoch(self.clock()):
+            self._execute(peer.start_epoch(reason))
 
     # Execution of the peer's steps.
 
     def _execute(self, step: Step) -> bool:
         """Write the records of a step, send its messages, apply its records; do nothing if writing fails."""
-        if step.records:
+        if step.records or step.shows is not None:
             try:
-                self.journal.append(step.records)
+                self._write(step)
             except sqlite3.Error as error:
-                if not self.disk_error:
-                    self.log("disk error", reason=str(error))
-                self.disk_error = str(error)
-                self.counters["failed writes"] += 1
+                self._on_disk_error(str(error))
                 return False
-            if self.disk_error:
-                self.log("disk error resolved")
-            self.disk_error = ""
         for to, message in step.messages:
-            if to not in self.links or not self.links[to].send(message):
+            contact = self.contacts.get(to)
+            if contact is None or contact.link is None or not contact.link.send(message):
                 self.counters["failed sends"] += 1
         for record in step.records:
             self.peer.apply(record)
-            if isinstance(record, ExchangeCompleted):
-                self._mismatches.pop(record.partner, None)
+            if isinstance(record, ExchangeCompleted | ExchangeConfirmed):
                 self._tokens -= 1.0
-            if isinstance(record, EpochStarted):
-                self._epoch_at = self.loop.time()
-                self.log("epoch started", epoch=record.epoch, reason=record.reason)
+                self._exchanged_at = self.loop.time()
+            elif isinstance(record, ExchangeAccepted):
+                self._accepted_at = self.loop.time()
+            elif isinstance(record, EpochStarted):
+                self._on_epoch(record)
         if step.event:
             self.counters[step.event] += 1
         if self.journal.last_number - self._snapshot_number >= SNAPSHOT_RECORDS:
             self._save_snapshot()
         return True
+
+    def _write(self, step: Step) -> None:
+        if step.shows is not None:
+            (to, first_row), rows = step.shows, self.peer.estimator.rows
+            self.journal.disclose(self.peer.source.data_digest, to, first_row, rows.sample_size, rows.count)
+            self._disclosures[first_row] += 1
+        if step.records:
+            self.journal.append(step.records)
+
+    def _on_epoch(self, record: EpochStarted) -> None:
+        self._epoch_at = self._exchanged_at = self.loop.time()
+        self.is_converged = False
+        epoch, origin, reason, _ = record.announcement
+        self.log("epoch started", epoch=epoch, origin=origin, reason=reason)
+        for neighbour, contact in self.contacts.items():
+            if contact.link is not None:
+                self._ping(neighbour)
+
+    def _on_disk_error(self, reason: str) -> None:
+        """Close all connections: a node that cannot write cannot keep a promise."""
+        self.counters["failed writes"] += 1
+        if not self.disk_error:
+            self.log("disk error", reason=reason)
+            self._schedule("probe", PROBE_SECONDS, self._probe)
+        self.disk_error, self.peer.pending = reason, None
+        for contact in self.contacts.values():
+            if contact.link is not None:
+                contact.link.close()
+
+    def _probe(self) -> None:
+        try:
+            self.journal.probe()
+        except sqlite3.Error as error:
+            self.disk_error = str(error)
+            self._schedule("probe", PROBE_SECONDS, self._probe)
+            return
+        self.disk_error, self._accepted_at = "", self.loop.time()
+        self.log("disk error resolved")
+        for neighbour in self.contacts:
+            self._dial(neighbour)
+        self._schedule_next()
 
     def _save_snapshot(self) -> None:
         self._snapshot_number = self.journal.last_number
@@ -290,23 +430,54 @@ class Node:
 
     # Status.
 
+    @property
+    def links(self) -> dict[str, Link]:
+        return {name: contact.link for name, contact in self.contacts.items() if contact.link is not None}
+
+    def _state(self) -> str:
+        now, peer, rate = self.loop.time(), self.peer, self.config.node.exchanges_per_second
+        alive = [contact for contact in self.contacts.values() if contact.is_alive(now)]
+        patience = max(STALLED_SECONDS, STALLED_EXCHANGES / rate if rate else 0.0)
+        if self.disk_error:
+            return "disk error"
+        if peer.is_withdrawn:
+            return "withdrawn"
+        if not self.links:
+            return "mismatch" if any(contact.mismatch for contact in self.contacts.values()) else "disconnected"
+        if self._is_at_row_limit():
+            return "row limit reached"
+        if alive and all(contact.epoch != peer.epoch for contact in alive) and now - self._epoch_at > STALLED_SECONDS:
+            return "alone"
+        if self.is_converged:
+            return "converged"
+        return "stalled" if now - self._exchanged_at > patience else "running"
+
     def status(self) -> Status:
         peer, now = self.peer, self.loop.time()
-        pending = None if peer.pending is None else PendingOffer(peer.pending.to, now - self._offered_at)
-        state = "running" if self.links else "disconnected"
-        if self.links and set(self.links) <= set(self._mismatches):
-            state = "mismatch"
-        if pending is not None and pending.seconds > SLOW_REPLY_SECONDS:
-            state = "waiting for reply"
-        if self.disk_error:
-            state = "disk error"
         own = value_of(peer.estimator) if peer.estimator.exchanges else None
 
-        def view(name: str) -> Neighbour:
-            silence = now - self._last_heard[name] if name in self._last_heard else None
-            mismatch, exchanges = self._mismatches.get(name, ""), peer.exchanges.get(name, 0)
-            return Neighbour(name, name in self.links, exchanges, silence, difference(own, peer, name), mismatch)
+        def view(name: str, contact: Contact) -> Neighbour:
+            return Neighbour(
+                name,
+                connected=contact.link is not None,
+                alive=contact.is_alive(now),
+                exchanges=peer.exchanges_with(name),
+                silent_seconds=None if contact.last_heard is None else now - contact.last_heard,
+                round_trip_seconds=contact.round_trip or None,
+                difference=difference(own, peer, name),
+                epoch=contact.epoch,
+                mismatch=contact.mismatch,
+                suspended_seconds=max(0.0, contact.suspended_until - now),
+            )
 
-        neighbours = tuple(map(view, self.config.neighbours))
-        totals = {"counters": dict(sorted(self.counters.items())), "uptime_seconds": now - self._started_at}
-        return make_status(self.config, peer, neighbours, state=state, pending_offer=pending, **totals)
+        return make_status(
+            self.config,
+            peer,
+            tuple(view(name, contact) for name, contact in self.contacts.items()),
+            state=self._state(),
+            rejections=self.rejections.list(now),
+            reload_error=self.reload_error,
+            disk_error=self.disk_error,
+            counters=dict(sorted(self.counters.items())),
+            uptime_seconds=now - self._started_at,
+        )

@@ -25,13 +25,11 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
     yield status.statistic, estimate
     if status.low is not None and status.confidence_level is not None:
         yield f"{numbers.percent(status.confidence_level, 'g')} interval", numbers.interval(status.low, status.high)
-    if status.pending_offer:
-        yield "waiting for reply", f"from {status.pending_offer.to}, {numbers.duration(status.pending_offer.seconds)}"
     if status.expected_error is not None:
         yield "expected error", numbers.error(status.expected_error)
     if status.max_difference is not None:
         yield "largest difference from a neighbour", numbers.error(status.max_difference)
-    yield "nodes seen", f"{status.nodes_seen:,}, with {status.rows_seen:,} rows; {status.rows:,} rows are its own"
+    yield "sites", f"{status.sites_seen:,}, with {status.rows_seen:,} rows; {status.rows:,} rows are its own"
     yield "exchanges", f"{status.exchanges:,} in epoch {status.epoch}"
     yield "protocol", status.protocol
     yield "network", status.network

@@ -26,7 +26,7 @@ from gosta.net.transport.tcp import TcpTransport
 from gosta.net.transport.tls import TlsFiles, load_certificate
 
 POLL_SECONDS = 1.0  # between checks for changed files
-STOP_TIMEOUT_SECONDS = 2.0  # for the reply to a pending offer before the node stops
+STOP_TIMEOUT_SECONDS = 2.0  # for the exchange under way before the node stops
 EXPIRY_WARNING = timedelta(days=30)
 
 
@@ -51,7 +51,7 @@ async def _run(folder: Path) -> None:
         journal = Journal(folder / JOURNAL_FILE, config.node.durable)
         node = Node(config, restore_peer(config, source, journal), journal, loop, random.Random(), log)
         tls = _credentials(folder, log) if config.node.tls else None
-        transport = TcpTransport(config.node.name, config.network.id, node, tls)
+        transport = TcpTransport(node, tls, getattr(source.trust, "list", None))
         await transport.start(config.node.listen)
         address = config.node.status_page
         page = await pages.serve(address, node.status) if address else None
@@ -92,7 +92,7 @@ def _boot_id() -> str:
 
 
 async def _until_signal(node: Node, watcher: FileWatcher) -> None:
-    """Reload changed files until a signal arrives; then wait for the reply to a pending offer."""
+    """Reload changed files until a signal arrives; then wait for the exchange under way."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -103,7 +103,7 @@ async def _until_signal(node: Node, watcher: FileWatcher) -> None:
             watcher.poll()
     node.pause()
     deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-    while node.peer.pending is not None and node.links and time.monotonic() < deadline:
+    while (node.peer.pending or node.peer.accepted) and node.links and time.monotonic() < deadline:
         await asyncio.sleep(0.01)
 
 

@@ -11,6 +11,7 @@ from gosta.estimation.estimand import Estimand
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, Estimator, LocalRows, first_state
 from gosta.estimation.setting import protocol_for
 from gosta.net.config import NodeConfig, Task
+from gosta.net.members import OpenTrust, Trust, read_keyring
 from gosta.net.node.rows import read_rows, resolve_files
 from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
@@ -20,15 +21,18 @@ from gosta.statistics.user_file import load_statistic, split_reference
 class Source:
     """A node's rows and the rule by which it estimates; implements `EpochSource`."""
 
-    def __init__(self, name: str, task: Task, x: Floats, neighbours: Collection[str], folder: Path) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, task: Task, x: Floats, neighbours: Collection[str], folder: Path, trust: Trust
+    ) -> None:
+        self.name, self.trust = name, trust
         self.estimand = estimand_of(task, x, folder)
         has_interval = task.confidence_level is not None
         protocol = protocol_for(task.protocol, self.estimand.statistic, has_interval, has_tables=True)
         assert isinstance(protocol, Protocol)
         self.protocol = protocol
         self.fingerprint = fingerprint(task, folder)
-        self.digest = _digest(x.tobytes(), self.fingerprint, *sorted(neighbours))
+        self.data_digest = _digest(x.tobytes())
+        self.digest = _digest(x.tobytes(), self.fingerprint, *sorted(neighbours), trust.digest)
         self._rows = LocalRows(self.estimand)  # evaluates the kernel once, before a record is written
 
     def estimator(self) -> Estimator:
@@ -58,7 +62,9 @@ def fingerprint(task: Task, folder: Path) -> str:
 
 def read_source(config: NodeConfig, folder: Path) -> Source:
     x = read_rows(config.network, folder / config.node.data, folder)
-    return Source(config.node.name, config.network, x, config.neighbours, folder)
+    name, task = config.node.name, config.network
+    trust = read_keyring(folder, name, task.id) if config.node.tls else OpenTrust()
+    return Source(name, task, x, config.neighbours, folder, trust)
 
 
 def _digest(*parts: bytes | str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from gosta.net.config import NodeConfig
+from gosta.net.node.rejections import Rejection
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.report import value_of
 
@@ -16,16 +17,15 @@ class Neighbour(msgspec.Struct, frozen=True):
     """A neighbour as seen by the node."""
 
     name: str
-    connected: bool
     exchanges: int  # with this node, in this epoch
-    silent_seconds: float | None  # since its last message; None: none so far
-    difference: float | None  # relative distance of its last estimate from the node's own
+    connected: bool = False
+    alive: bool = False  # heard from within the last two seconds
+    silent_seconds: float | None = None  # since its last message; None: none so far
+    round_trip_seconds: float | None = None
+    difference: float | None = None  # relative distance of its last estimate from the node's own
+    epoch: int = 0  # that it announced last
     mismatch: str = ""  # the setting, such as "statistic", in which the two differ, so that they do not exchange
-
-
-class PendingOffer(msgspec.Struct, frozen=True):
-    to: str
-    seconds: float  # since it was sent first
+    suspended_seconds: float = 0.0  # for which it is still suspended, after too many messages that were rejected
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -35,12 +35,17 @@ class Status(msgspec.Struct, frozen=True):
     network: str
     statistic: str
     protocol: str
-    state: str  # "running", "disconnected", "mismatch", "waiting for reply", "disk error", "stopped"
+    state: str  # "running", "converged", "stalled", "alone", "disconnected", ...: see docs/network.md
     epoch: int
+    epoch_origin: str  # the node that started it
+    epoch_reason: str
     exchanges: int  # in this epoch
     rows: int  # its own
-    rows_seen: int  # held by the nodes whose visitors it has seen, its own included
-    nodes_seen: int
+    rows_seen: int  # held by the sites whose rows count in the estimate
+    rows_declared: int  # by all members; 0: not all have declared
+    sites_seen: int  # whose rows count in the estimate
+    sites: int  # members of the network; 0: there is no member list
+    missing: tuple[str, ...]  # members whose rows do not count in the estimate
     estimate: tuple[float, ...] | None
     low: float | None  # ends of the confidence interval
     high: float | None
@@ -48,25 +53,34 @@ class Status(msgspec.Struct, frozen=True):
     expected_error: float | None  # relative error of gossip that the node expects
     estimate_epoch: int  # an earlier epoch's estimate is reported until this epoch's is better
     max_difference: float | None  # the largest `difference` of a neighbour
-    pending_offer: PendingOffer | None
     neighbours: tuple[Neighbour, ...]
-    counters: dict[str, int] = {}  # events since the node started: "offers", "busy", "rejected: REASON", ...
+    rejections: tuple[Rejection, ...] = ()  # since the node started, the latest first
+    reload_error: str = ""  # why changed files are not in use
+    disk_error: str = ""  # why the journal cannot be written
+    counters: dict[str, int] = {}  # events since the node started: "offers", "rejected: REASON", ...
     uptime_seconds: float | None = None  # None: read from the journal of a stopped node
 
 
 def make_status(config: NodeConfig, peer: Peer, neighbours: tuple[Neighbour, ...], **fields: Any) -> Status:
     """Return a status with all fields that follow from a peer filled in."""
-    report, estimator, task = peer.report(), peer.estimator, config.network
+    report, estimator, task, members = peer.report(), peer.estimator, config.network, peer.trust.members
+    current = len(estimator.homes), estimator.known_rows, tuple(name for name in members if name not in estimator.homes)
+    sites_seen, rows_seen, missing = (report.sites, report.rows, report.missing) if report else current
     return Status(
         node=peer.identity.name,
         network=task.id,
         statistic=task.statistic,
         protocol=task.protocol,
         epoch=peer.epoch,
+        epoch_origin=peer.announcement.origin,
+        epoch_reason=peer.announcement.reason,
         exchanges=estimator.exchanges,
         rows=estimator.rows.count,
-        rows_seen=estimator.known_rows,
-        nodes_seen=len(estimator.homes),
+        rows_seen=rows_seen,
+        rows_declared=sum(members.values()) if all(members.values()) else 0,
+        sites_seen=sites_seen,
+        sites=len(members),
+        missing=missing,
         estimate=report.value if report else None,
         low=report.low if report else None,
         high=report.high if report else None,

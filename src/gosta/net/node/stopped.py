@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from gosta.errors import NetworkError
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.node import lock
 from gosta.net.node.source import Source, read_source
-from gosta.net.node.status import Neighbour, PendingOffer, Status, make_status
+from gosta.net.node.status import Neighbour, Status, make_status
 from gosta.net.protocol.peer import Identity, Peer
 from gosta.net.storage.journal import Journal
 
 
 def restore_peer(config: NodeConfig, source: Source, journal: Journal) -> Peer:
-    incarnation = journal.incarnation(config.node.name, time.time_ns() // 1000)
-    identity = Identity(config.node.name, config.network.id, source.fingerprint, incarnation)
-    peer = Peer(identity, source, config.neighbours, config.network.confidence_level)
+    journal.check_owner(config.node.name)
+    identity = Identity(config.node.name, config.network.id, source.fingerprint)
+    peer = Peer(identity, source, config.neighbours, source.trust, config.network.confidence_level)
     peer.restore(*journal.load())
     return peer
 
@@ -37,6 +36,5 @@ def status_from_journal(folder: Path) -> Status:
         raise NetworkError(f"{folder}: the node is running but does not answer, or has no status_page in node.toml")
     config, _, peer, journal = load_peer(folder)
     journal.close()
-    neighbours = tuple(Neighbour(name, False, peer.exchanges.get(name, 0), None, None) for name in config.neighbours)
-    pending = None if peer.pending is None else PendingOffer(peer.pending.to, 0.0)
-    return make_status(config, peer, neighbours, state="stopped", pending_offer=pending)
+    neighbours = tuple(Neighbour(name, exchanges=peer.exchanges_with(name)) for name in config.neighbours)
+    return make_status(config, peer, neighbours, state="stopped")

@@ -2,52 +2,97 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from math import isfinite
-from typing import Annotated
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from gosta.estimation.exchange import Contribution
+from gosta.estimation.exchange import Contribution, Visitor
 from gosta.net.limits import MAX_COUNT, MAX_ESTIMATE, MAX_NAME_CHARACTERS, MAX_ROW_VALUE, MAX_ROWS
 
-VERSION = 2  # of the wire format
 DECODE_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
-REASONS = ("malformed", "version", "network", "statistic", "epoch", "stale", "visitor")
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+Signature = Annotated[bytes, msgspec.Meta(max_length=64)]  # Ed25519; empty without TLS
+Digest = Annotated[bytes, msgspec.Meta(max_length=16)]
+
+# Reasons for which a message is rejected. The sender of a message that is "late" or "withdrawn" is honest, and so may
+# be one that passes on a "duplicate".
+REASONS: Final = tuple(
+    "malformed late withdrawn epoch member rows values visitor signature duplicate counts receipt".split()
+)
 
 
 class Rejected(Exception):  # noqa: N818 - not an error of this program
     """A message that cannot be used, for one of REASONS."""
 
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.detail = reason, detail
+
+
+class Seal(NamedTuple):
+    """The proof that a visitor is from its home, and the number of its trip, by which duplicates are found."""
+
+    trip: Count
+    signature: Signature
+
+
+class Announcement(NamedTuple):
+    """The start of an epoch, signed by the node that started it."""
+
+    epoch: Count
+    origin: Name
+    reason: Text
+    signature: Signature
+
+
+class Receipt(NamedTuple):
+    """A node's signature over everything that it and its neighbour sent each other in the exchanges of an epoch."""
+
+    epoch: Count
+    exchanges: Count
+    digest: Digest
+    signature: Signature
+
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
-    """The fields at the beginning of every message, after its kind."""
-
-    version: Count
-    network: Text
-    fingerprint: Text  # of what is computed and how: see `gosta.net.node.source.fingerprint`
-    epoch: Count
-    incarnation: Count  # creation time of the sender's journal in microseconds; a node that lost it gets a greater one
+    """Base class of all messages."""
 
 
 class Offer(Message, frozen=True, tag="offer"):
-    """Offers an exchange; the sender takes part in no other until it is answered."""
+    """Offers an exchange; the sender may withdraw it at any time until it is accepted."""
 
+    epoch: Count
     id: Count
     contribution: Contribution
+    seal: Seal
 
 
 class Accept(Message, frozen=True, tag="accept"):
-    """Accepts an offer: the exchange has taken place at the sender."""
+    """Accepts an offer: the sender takes part in no other exchange until it is confirmed or aborted."""
+
+    epoch: Count
+    id: Count
+    contribution: Contribution
+    seal: Seal
+
+
+class Confirm(Message, frozen=True, tag="confirm"):
+    """Answers `accept`: the exchange has taken place at the sender."""
 
     id: Count
-    contribution: Contribution  # of the sender, before the exchange
+
+
+class Abort(Message, frozen=True, tag="abort"):
+    """Withdraws an offer, or answers an `accept` that came too late: the exchange will never take place."""
+
+    id: Count
 
 
 class Busy(Message, frozen=True, tag="busy"):
-    """Rejects an offer because the sender waits for a reply itself, or is overloaded."""
+    """Rejects an offer because the sender is in another exchange, or overloaded."""
 
     id: Count
 
@@ -57,37 +102,41 @@ class Decline(Message, frozen=True, tag="decline"):
 
     id: Count
     reason: Text
-    known_incarnation: Count = 0  # the greatest incarnation of the receiver that the sender has seen
 
 
 class Ping(Message, frozen=True, tag="ping"):
-    """Checks that a silent neighbour is alive."""
+    """A heartbeat: the sender's epoch, and its receipt for the exchanges with the receiver."""
+
+    sent: Count  # microseconds of the sender's clock
+    announcement: Announcement
+    receipt: Receipt | None = None
+    list_serial: Count = 0  # of the member list that the sender has accepted
 
 
 class Pong(Message, frozen=True, tag="pong"):
-    """Answers a ping."""
+    """Answers a ping at once, for the round trip time."""
+
+    sent: Count  # of the ping
 
 
-class _Head(msgspec.Struct, array_like=True):
-    kind: str
-    version: int
+class Members(Message, frozen=True, tag="members"):
+    """A signed member list, for a neighbour that has an older one."""
+
+    content: bytes
 
 
-AnyMessage = Offer | Accept | Busy | Decline | Ping | Pong
+AnyMessage = Offer | Accept | Confirm | Abort | Busy | Decline | Ping | Pong | Members
 encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(AnyMessage)
-_head_decoder = msgspec.msgpack.Decoder(_Head)
 
 
 def decode(raw: bytes) -> AnyMessage:
-    """Decode a message; raise `Rejected` if it is malformed, or of a version with other fields."""
-    version = VERSION
-    with suppress(*DECODE_ERRORS):
+    """Decode a message; raise `Rejected` if it is malformed."""
+    try:
         message: AnyMessage = _decoder.decode(raw)
-        return message
-    with suppress(*DECODE_ERRORS):
-        version = _head_decoder.decode(raw).version
-    raise Rejected("malformed" if version == VERSION else "version")
+    except DECODE_ERRORS as error:
+        raise Rejected("malformed", str(error)[:200]) from None
+    return message
 
 
 def is_valid(theirs: Contribution, payload_length: int, columns: int, sample: int, values: int) -> bool:
@@ -111,3 +160,16 @@ def is_valid(theirs: Contribution, payload_length: int, columns: int, sample: in
 
 def _within(numbers: list[float], bound: float) -> bool:
     return all(map(isfinite, numbers)) and max(map(abs, numbers), default=0.0) <= bound
+
+
+def signed_visitor(network: str, epoch: int, visitor: Visitor) -> bytes:
+    """Return the bytes that a visitor's home signs."""
+    return encode(("gosta visitor", network, epoch, visitor))
+
+
+def signed_announcement(network: str, epoch: int, origin: str, reason: str) -> bytes:
+    return encode(("gosta epoch", network, epoch, origin, reason))
+
+
+def signed_receipt(network: str, signer: str, neighbour: str, receipt: Receipt) -> bytes:
+    return encode(("gosta receipt", network, signer, neighbour, receipt[:3]))

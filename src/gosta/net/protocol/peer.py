@@ -1,43 +1,68 @@
 """The state machine of one node: messages in, records and messages out; no socket, no clock, no randomness.
 
 **Exactly-once exchanges.** An exchange swaps two visitors; applied on one side only, it would lose one visitor and
-duplicate the other, and the estimate would be wrong for good. Therefore a node writes its offer to the journal before
-it sends it, and takes part in no other exchange until the offer is answered; it may resend the offer, also after a
-crash. The receiver writes one final reply to the journal, together with the exchange if it accepts, before it sends the
-reply; the same offer gets the same reply again. So both sides complete the exchange or neither does, wherever either
-crashes and whatever messages are lost, repeated or late.
+duplicate the other. So it takes three messages:
 
-**Epochs.** A node that learns of a later epoch starts it: its visitor is at home and its estimate empty. A new epoch
-starts when nodes join or leave and when rows change. It also starts when a node lost its journal, which its neighbours
-detect: the incarnation of the new journal is greater than that of the node they exchanged with, or the two count
-different numbers of exchanges with each other.
+- The initiator sends an *offer*. Nothing is written: it may withdraw the offer at any time, and a restart does.
+- The receiver writes the offer to its journal and *accepts* it. From then on it takes part in nothing else until it
+  knows whether the exchange took place; it may repeat the acceptance, also after a crash.
+- The initiator writes the exchange to its journal and *confirms* it, or *aborts* it if the offer was withdrawn. Asked
+  again, it gives the same answer.
 
-The state follows from the records alone: `apply` is the only method that changes it, also after a restart.
+So both sides complete the exchange or neither does, wherever either crashes and whatever messages are lost, repeated or
+late. Only the receiver ever waits, and only for the initiator, which has sent the offer a round trip ago. If no answer
+comes, it abandons the exchange: should the initiator have completed it, the two count different numbers of exchanges
+with each other, and the next time that they try to exchange, this is found and a new epoch starts.
+
+**Epochs.** In a new epoch every visitor is at home and every estimate empty. One starts when nodes join or leave, when
+rows change, and when a node lost its journal or its last records, which its neighbours detect by their counts. The node
+that starts an epoch announces it with its signature; nodes that learn of it follow. No node may start epochs often, and
+no number may be ahead of the time, so that no node can be led to a number from which there is no way back.
+
+**Trust.** A visitor is signed by its home, an announcement by its origin, all contributions over an edge by both ends
+(a receipt). Whatever a neighbour sends is rejected unless it is within the bounds of the statistic, of the member list
+and of the signatures; what is within them can be false, but lasts no longer than the epoch.
+
+The state follows from the records alone: `apply` is the only method that changes it, also after a restart. Offers,
+which nobody has to remember, are the exception.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
+from math import inf
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from gosta.errors import GostaError
-from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, NodeSnapshot
-from gosta.net.limits import MAX_EPOCHS_AHEAD, MAX_HOMES
+from gosta.estimation.estimand import payload_bounds
+from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, NodeSnapshot, Visitor
+from gosta.net.limits import MAX_CACHED_SEALS, MAX_HOMES, MAX_ROWS_FACTOR, MAX_TOLD_FACTOR, SECONDS_PER_EPOCH
+from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.records import EpochStarted, ExchangeCompleted, OfferRejected, OfferSent, OfferWithdrawn, Record
+from gosta.net.protocol.budget import Budget
+from gosta.net.protocol.messages import Announcement, Receipt, Rejected, Seal
+from gosta.net.protocol.records import (
+    EpochStarted,
+    ExchangeAborted,
+    ExchangeAccepted,
+    ExchangeCompleted,
+    ExchangeConfirmed,
+    ReceiptReceived,
+    Record,
+)
 from gosta.net.protocol.report import Readings, Report, make_report
+
+NO_EPOCH = Announcement(0, "-", "not started", b"")
+MAX_EPOCHS_AT_ONCE = 8  # that one node may start, or one neighbour may cause; then one per SECONDS_PER_EPOCH
 
 
 class Identity(NamedTuple):
-    """The fields by which a node identifies itself in every message."""
-
     name: str
     network: str
     fingerprint: str  # of what is computed and how
-    incarnation: int
 
 
 class Step(NamedTuple):
@@ -46,6 +71,7 @@ class Step(NamedTuple):
     records: tuple[Record, ...] = ()
     messages: tuple[tuple[str, bytes], ...] = ()  # receiver, encoded message
     event: str = ""  # name of the counter to increment
+    shows: tuple[str, int] | None = None  # neighbour to which own rows are sent, and the first of these rows
 
 
 class EpochSource(Protocol):
@@ -53,32 +79,51 @@ class EpochSource(Protocol):
 
     @property
     def digest(self) -> str:
-        """Digest of the rows, neighbours and settings with which a new epoch would start."""
+        """Digest of the rows, neighbours, members and settings with which a new epoch would start."""
+
+    @property
+    def data_digest(self) -> str:
+        """Digest of the rows alone."""
 
     def estimator(self) -> Estimator:
         """Return the node's state at the start of an epoch."""
 
 
-class Reply(NamedTuple):
-    """The last reply to a neighbour's offer."""
+class Transcript(NamedTuple):
+    """The exchanges with a neighbour in this epoch: how many, and a digest of all contributions."""
 
-    incarnation: int  # of the neighbour
-    id: int  # of the offer
-    digest: bytes  # of the contribution that was offered
-    message: bytes
+    exchanges: int
+    digest: bytes
+
+    def extended(self, id: int, initiator: Contribution, responder: Contribution) -> Transcript:
+        content = _encode((self.digest, id, initiator, responder))
+        return Transcript(self.exchanges + 1, hashlib.blake2b(content, digest_size=16).digest())
+
+
+EMPTY = Transcript(0, b"")
+
+
+class Offered(NamedTuple):
+    """An offer that waits for an answer."""
+
+    id: int
+    to: str
+    contribution: Contribution
+    seal: Seal
 
 
 class Snapshot(msgspec.Struct, array_like=True):
     """The state of a peer, so that a restart need not apply all records."""
 
-    epoch: int
+    announcement: Announcement
     digest: str
-    incarnation: int
-    next_id: int
-    pending: OfferSent | None
-    replies: dict[str, Reply]
-    incarnations: dict[str, int]
-    exchanges: dict[str, int]
+    accepted: ExchangeAccepted | None
+    completed: dict[str, int]
+    confirmed: dict[str, int]
+    transcripts: dict[str, Transcript]
+    receipts: dict[str, Receipt]
+    seal: Seal | None
+    trips: dict[str, int]
     previous_report: Report | None
     current_report: Report | None
     times: tuple[int, ...]
@@ -94,249 +139,391 @@ class Peer:
     """The protocol state of one node."""
 
     def __init__(
-        self, identity: Identity, source: EpochSource, neighbours: Collection[str], level: float | None = None
+        self,
+        identity: Identity,
+        source: EpochSource,
+        neighbours: Collection[str],
+        trust: Trust,
+        level: float | None = None,
     ) -> None:
         self.identity, self.source, self.neighbours, self.level = identity, source, neighbours, level
-        self.epoch, self.digest = 0, ""  # the current epoch, and the digest of its rows, neighbours and settings
-        self.incarnation = identity.incarnation  # greater after the journal was lost or rolled back
-        self.next_id = 1  # of an offer
-        self.pending: OfferSent | None = None  # the offer that waits for a reply
-        self.is_overloaded = False  # set by the node: offers are answered with `busy`
-        self.replies: dict[str, Reply] = {}  # the last one to each neighbour
+        self.name, self.trust = identity.name, trust
+        self.announcement, self.digest = NO_EPOCH, ""  # of the epoch; its rows, neighbours and settings
+        self.pending: Offered | None = None  # an offer that waits for an answer
+        self.is_busy = False  # set by the node: offers are answered with `busy`
+        self.is_withdrawn = False  # set by the node: the site took its rows back
         self.previous_report: Report | None = None  # the best one of earlier epochs
+        self._last_id = 0
+        self._starts = Budget(MAX_EPOCHS_AT_ONCE, SECONDS_PER_EPOCH)  # by origin
+        self._causes = Budget(2, 6 * SECONDS_PER_EPOCH)  # by neighbour that makes this node start an epoch
         self._reset()
 
     def _reset(self) -> None:
         self.estimator, self.readings, self.pending = self.source.estimator(), Readings(), None
-        self._payload_length = len(self.estimator.contribution(1.0).payload)
-        self.incarnations: dict[str, int] = {}  # of the neighbours with which it exchanged in this epoch,
-        self.exchanges: dict[str, int] = {}  # the number of these exchanges,
-        self.payloads: dict[str, tuple[float, ...]] = {}  # and the last payloads
+        self._bounds: list[list[float]] = payload_bounds(self.estimator.rows.estimand, self.estimator.protocol).tolist()
+        self.accepted: ExchangeAccepted | None = None  # waits for the initiator's answer
+        self.completed: dict[str, int] = {}  # ids of the last exchange with each partner that this node initiated,
+        self.confirmed: dict[str, int] = {}  # and of the last one that the partner initiated
+        self.transcripts: dict[str, Transcript] = {}  # by neighbour
+        self._before: dict[str, Transcript] = {}  # the transcripts before the last exchange
+        self.receipts: dict[str, Receipt] = {}  # the last one of each neighbour
+        self.seal: Seal | None = None  # of the visitor that the node holds; None: its own is at home
+        self.trips: dict[str, int] = {}  # the last trip of each home's visitor that this node knows of
+        self.payloads: dict[str, tuple[float, ...]] = {}  # the last one of each neighbour
+        self._seals: dict[int, bytes] = {}  # signatures of own visitors by position, which repeat,
+        self._verified: dict[bytes, Visitor] = {}  # and visitors of others by signature, which return
+        self._receipted: dict[str, Transcript] = {}  # transcripts for which a receipt was sent
+        self._largest = 0.0  # absolute kernel value so far
+
+    @property
+    def epoch(self) -> int:
+        return self.announcement.epoch
+
+    def exchanges_with(self, neighbour: str) -> int:
+        return self.transcripts.get(neighbour, EMPTY).exchanges
 
     def apply(self, record: Record) -> None:
         """Change the state by a record that is in the journal."""
         match record:
             case EpochStarted():
-                self.epoch, self.digest, self.previous_report = record.epoch, record.digest, record.report
-                self.incarnation = max(self.incarnation, record.incarnation)
+                self.announcement, self.digest = record.announcement, record.digest
+                self.previous_report = record.report
                 self._reset()
-            case OfferSent():
-                self.pending, self.next_id = record, record.id + 1
-            case OfferWithdrawn():
-                self.pending = None
-            case OfferRejected():
-                self.replies[record.partner] = Reply(record.incarnation, record.id, record.digest, record.reply)
+            case ExchangeAccepted():
+                self.accepted = record
+            case ExchangeConfirmed():
+                assert self.accepted is not None
+                accepted, self.accepted = self.accepted, None
+                self.confirmed[accepted.partner] = accepted.id
+                self._exchange(accepted, accepted.theirs, self._contribution(accepted.partner))
+            case ExchangeAborted():
+                self.accepted = None
             case ExchangeCompleted():
-                self._apply_exchange(record)
+                self.pending = None
+                self.completed[record.partner] = record.id
+                self._exchange(record, self._contribution(record.partner), record.theirs)
+            case ReceiptReceived():
+                self.receipts[record.partner] = record.receipt
 
-    def _apply_exchange(self, record: ExchangeCompleted) -> None:
-        if record.is_initiator:
-            self.pending = None
-        else:
-            self.replies[record.partner] = _reply_in(record)
-        self.estimator.exchange(record.theirs, self.edge_share(record.partner))
-        self.incarnations[record.partner] = record.incarnation
-        self.exchanges[record.partner] = self.exchanges.get(record.partner, 0) + 1
-        self.payloads[record.partner] = record.theirs.payload
+    def _exchange(
+        self, record: ExchangeAccepted | ExchangeCompleted, initiator: Contribution, responder: Contribution
+    ) -> None:
+        partner, theirs, seal = record.partner, record.theirs, record.seal
+        if self.seal is None:
+            self.trips[self.name] = self.trips.get(self.name, 0) + 1
+        self.estimator.exchange(theirs, self.edge_share(partner))
+        home = theirs.visitor.home
+        self.seal = None if home == self.name else seal
+        self.trips[home] = max(self.trips.get(home, 0), seal.trip)
+        self._before[partner] = self.transcripts.get(partner, EMPTY)
+        self.transcripts[partner] = self._before[partner].extended(record.id, initiator, responder)
+        self.payloads[partner] = theirs.payload
         self.readings.record(self.estimator)
 
     def edge_share(self, neighbour: str) -> float:
         """Return the share of this node's exchanges that are with a neighbour, estimated from those so far."""
-        return (self.exchanges.get(neighbour, 0) + 1) / (self.estimator.exchanges + max(1, len(self.neighbours)))
+        return (self.exchanges_with(neighbour) + 1) / (self.estimator.exchanges + max(1, len(self.neighbours)))
 
     def report(self) -> Report | None:
         """Return the report of this epoch, or of an earlier one as long as that is better."""
-        current = make_report(self.estimator, self.readings, self.epoch, self.level, self.identity.fingerprint)
+        members = self.trust.members
+        missing = tuple(name for name in members if name not in self.estimator.homes)
+        current = make_report(self.estimator, self.readings, self.epoch, self.level, self.identity.fingerprint, missing)
         previous = self.previous_report
         if previous is not None and previous.fingerprint != self.identity.fingerprint:
             previous = None  # it is of another statistic
         return current if current is not None and current.is_better_than(previous) else previous
 
-    def start_epoch(self, reason: str, epoch: int | None = None, after_incarnation: int = 0) -> Step:
-        """Start an epoch, by default the next one; optionally with an incarnation greater than a given one."""
-        epoch = self.epoch + 1 if epoch is None else epoch
-        incarnation = max(self.incarnation, after_incarnation + 1 if after_incarnation else 0)
-        record = EpochStarted(epoch, self.source.digest, reason, incarnation, self.report())
-        return Step((record,), (), "epochs")
+    # Epochs.
 
-    def offer(self, to: str) -> Step:
-        """Offer a neighbour an exchange; no other offer may be pending."""
-        record = OfferSent(self.next_id, to)
-        return Step((record,), ((to, self._encode_offer(record)),), "offers")
+    def may_start_epoch(self, now: float) -> bool:
+        """Return whether this node may start an epoch now: others would not follow if it did so too often."""
+        return self._starts.take(self.name, now)
 
-    def resend_offer(self) -> Step:
+    def start_epoch(self, reason: str) -> Step:
+        """Start the next epoch."""
+        return self._enter(self._announce(self.epoch + 1, reason))
+
+    def _announce(self, epoch: int, reason: str) -> Announcement:
+        signature = self.trust.sign(wire.signed_announcement(self.identity.network, epoch, self.name, reason))
+        return Announcement(epoch, self.name, reason, signature)
+
+    def _enter(self, announcement: Announcement) -> Step:
+        return Step((EpochStarted(announcement, self.source.digest, self.report()),), (), "epochs")
+
+    def _restart(self, neighbour: str, reason: str, detail: str, now: float) -> Iterator[Step]:
+        """Start an epoch because of what a neighbour sent; reject that if it happens too often."""
+        if not self._causes.take(neighbour, now):
+            raise Rejected(reason, detail)
+        yield self.start_epoch(detail)
+
+    def _follow(self, announcement: Announcement, now: float) -> Iterator[Step]:
+        """Follow a neighbour to a later epoch."""
+        epoch, origin, reason, signature = announcement
+        if epoch <= self.epoch:
+            return
+        if epoch > now / SECONDS_PER_EPOCH:
+            raise Rejected("epoch", f"epoch {epoch} is ahead of the time")
+        content = wire.signed_announcement(self.identity.network, epoch, origin, reason)
+        if not self.trust.verify(origin, content, signature):
+            raise Rejected("signature", f"epoch {epoch} is not signed by {origin}, or {origin} is not a member")
+        if not self._starts.take(origin, now):
+            raise Rejected("epoch", f"{origin} starts epochs too often")
+        yield self._enter(announcement)
+
+    # Heartbeats.
+
+    def ping(self, neighbour: str, sent: int, list_serial: int = 0) -> Step:
+        """Return a heartbeat, with a receipt if there were exchanges since the last one."""
+        receipt, transcript = None, self.transcripts.get(neighbour, EMPTY)
+        if transcript.exchanges and self._receipted.get(neighbour) != transcript:
+            self._receipted[neighbour] = transcript
+            receipt = Receipt(self.epoch, *transcript, b"")
+            content = wire.signed_receipt(self.identity.network, self.name, neighbour, receipt)
+            receipt = receipt._replace(signature=self.trust.sign(content))
+        return Step((), ((neighbour, wire.encode(wire.Ping(sent, self.announcement, receipt, list_serial))),))
+
+    def _handle_ping(self, sender: str, ping: wire.Ping, now: float) -> Iterator[Step]:
+        yield Step((), ((sender, wire.encode(wire.Pong(ping.sent))),))
+        yield from self._follow(ping.announcement, now)
+        receipt = ping.receipt
+        if receipt is None or receipt.epoch != self.epoch or self.receipts.get(sender) == receipt:
+            return
+        for own in (self.transcripts.get(sender, EMPTY), self._before.get(sender, EMPTY)):
+            if own.exchanges == receipt.exchanges:
+                if own.digest != receipt.digest:
+                    yield from self._restart(sender, "receipt", f"{sender} has other exchanges with {self.name}", now)
+                    return
+                content = wire.signed_receipt(self.identity.network, sender, self.name, receipt)
+                if not self.trust.verify(sender, content, receipt.signature):
+                    raise Rejected("signature", "its receipt is not signed by it")
+                yield Step((ReceiptReceived(sender, receipt),), (), "receipts")
+                return
+
+    # Exchanges.
+
+    def offer(self, to: str, id: int) -> Step:
+        """Offer a neighbour an exchange; ids increase, also over restarts."""
+        self._last_id = id = max(id, self._last_id + 1)
+        self.pending = Offered(id, to, self._contribution(to), self._departing_seal())
+        message = wire.encode(wire.Offer(self.epoch, id, self.pending.contribution, self.pending.seal))
+        return Step((), ((to, message),), "offers", self._shown(to))
+
+    def withdraw_offer(self) -> Step:
+        """Withdraw the pending offer, since no answer came."""
         assert self.pending is not None
-        return Step((), ((self.pending.to, self._encode_offer(self.pending)),), "offers resent")
+        pending, self.pending = self.pending, None
+        return Step((), ((pending.to, wire.encode(wire.Abort(pending.id))),), "offers without an answer")
 
-    def _encode_offer(self, record: OfferSent) -> bytes:
-        return wire.encode(wire.Offer(*self._head(), record.id, self._contribution(record.to)))
+    def repeat_accept(self) -> Step:
+        """Send the acceptance again that was not confirmed."""
+        assert self.accepted is not None
+        message = self._encode_accept(self.accepted.partner, self.accepted.id)
+        return Step((), ((self.accepted.partner, message),), "acceptances repeated")
+
+    def abandon(self) -> Step:
+        """Give up an accepted exchange, since its initiator does not answer."""
+        assert self.accepted is not None
+        return Step((ExchangeAborted(self.accepted.id, "abandoned"),), (), "exchanges abandoned")
+
+    def _encode_accept(self, to: str, id: int) -> bytes:
+        return wire.encode(wire.Accept(self.epoch, id, self._contribution(to), self._departing_seal()))
 
     def _contribution(self, neighbour: str) -> Contribution:
-        exchanges = self.exchanges.get(neighbour, 0)
+        exchanges = self.exchanges_with(neighbour)
         return self.estimator.contribution(self.edge_share(neighbour), edge_exchanges=exchanges)
 
-    def _head(self) -> tuple[int, str, str, int, int]:
-        return wire.VERSION, self.identity.network, self.identity.fingerprint, self.epoch, self.incarnation
+    def _departing_seal(self) -> Seal:
+        """Return the seal of the visitor that leaves in the next exchange; sign it if it is at home."""
+        if self.seal is not None:
+            return self.seal
+        position = self.estimator.next_position
+        if position not in self._seals:
+            content = wire.signed_visitor(self.identity.network, self.epoch, self.estimator.departing())
+            self._seals[position] = self.trust.sign(content)
+        return Seal(self.trips.get(self.name, 0) + 1, self._seals[position])
 
-    def ping(self, neighbour: str) -> Step:
-        return Step((), ((neighbour, wire.encode(wire.Ping(*self._head()))),))
+    @property
+    def shows_own_rows(self) -> bool:
+        """Whether own rows leave in the next exchange."""
+        return self.seal is None and self.estimator.protocol.visitors > 0
 
-    def receive(self, sender: str, raw: bytes) -> Iterator[Step]:
+    def _shown(self, to: str) -> tuple[str, int] | None:
+        return (to, self.estimator.next_position) if self.shows_own_rows else None
+
+    def handle(self, sender: str, message: wire.AnyMessage, now: float) -> Iterator[Step]:
         """Yield the steps that a message leads to; each is to be carried out before the next one is requested.
 
-        Raises `messages.Rejected` for a message that cannot be used; the state is unchanged then.
+        `now` is the time in seconds since 1970. Raises `Rejected` for a message that cannot be used.
         """
-        message = wire.decode(raw)
-        mismatch = self._find_mismatch(message)
         match message:
             case wire.Offer():
-                yield from self._handle_offer(sender, message, mismatch)
-            case wire.Accept() | wire.Busy() | wire.Decline():
-                yield from self._handle_reply(sender, message, mismatch)
-            case _ if mismatch is not None or message.incarnation < self.incarnations.get(sender, 0):
-                raise wire.Rejected(mismatch or "stale")
-            case wire.Ping() | wire.Pong():
-                yield from self._follow_epoch(sender, message)
-                if isinstance(message, wire.Ping):
-                    yield Step((), ((sender, wire.encode(wire.Pong(*self._head()))),))
+                yield from self._handle_offer(sender, message)
+            case wire.Accept():
+                yield from self._handle_accept(sender, message, now)
+            case wire.Confirm() | wire.Abort():
+                yield from self._handle_outcome(sender, message)
+            case wire.Busy() | wire.Decline():
+                yield from self._handle_refusal(sender, message, now)
+            case wire.Ping():
+                yield from self._handle_ping(sender, message, now)
 
-    def _follow_epoch(self, sender: str, message: wire.AnyMessage) -> Iterator[Step]:
-        if message.epoch > self.epoch:
-            yield self.start_epoch(f"{sender} is in epoch {message.epoch}", message.epoch)
-        if message.incarnation > self.incarnations.get(sender, message.incarnation):
-            yield self.start_epoch(f"{sender} has a new journal")
-        if message.epoch == self.epoch and self._counts_differ(sender, message):
-            yield self.start_epoch(f"{sender} counts other exchanges with this node than this node does")
-
-    def _counts_differ(self, sender: str, message: wire.AnyMessage) -> bool:
-        # While this node waits for a reply, the sender of an offer may count one that this node does not know of yet.
-        if isinstance(message, wire.Accept) or (isinstance(message, wire.Offer) and self.pending is None):
-            return message.contribution.edge_exchanges != self.exchanges.get(sender, 0)
-        return False
-
-    def _find_mismatch(self, message: wire.AnyMessage) -> str | None:
-        """Return the field in which sender and receiver differ, so that they cannot exchange."""
-        if message.version != wire.VERSION:
-            return "version"
-        if message.network != self.identity.network:
-            return "network"
-        if message.fingerprint != self.identity.fingerprint:
-            return "statistic"
-        return "epoch" if message.epoch > self.epoch + MAX_EPOCHS_AHEAD else None
-
-    def _handle_offer(self, sender: str, offer: wire.Offer, mismatch: str | None) -> Iterator[Step]:
-        last, number = self.replies.get(sender), (offer.incarnation, offer.id)
-        if last is not None and number == (last.incarnation, last.id) and _digest(offer.contribution) == last.digest:
-            yield Step((), ((sender, last.message),), "replies resent")
+    def _handle_offer(self, sender: str, offer: wire.Offer) -> Iterator[Step]:
+        accepted, pending = self.accepted, self.pending
+        if accepted is not None and (accepted.partner, accepted.id) == (sender, offer.id):
+            yield self.repeat_accept()
             return
-        if last is not None and number <= (last.incarnation, last.id):
-            yield self._decline(sender, offer, "stale")  # it is late, or the sender's journal lost its last records
+        if self.confirmed.get(sender) == offer.id:
+            raise Rejected("late")
+        if pending is not None and pending.to == sender and self.name < sender:
+            return  # of two simultaneous offers, that of the lower name counts
+        if accepted is not None or (pending is not None and pending.to != sender) or self.is_busy:
+            yield Step((), ((sender, wire.encode(wire.Busy(offer.id))),), "offers answered with busy")
             return
-        if mismatch is not None or not self._is_valid(offer):
-            yield self._decline(sender, offer, mismatch or "visitor")
+        try:
+            self._check_offer(sender, offer)
+        except Rejected as rejected:
+            yield Step((), ((sender, wire.encode(wire.Decline(offer.id, rejected.reason))),))
+            raise
+        self.pending = None
+        record = ExchangeAccepted(sender, offer.id, offer.contribution, offer.seal)
+        yield Step((record,), ((sender, self._encode_accept(sender, offer.id)),), "", self._shown(sender))
+
+    def _check_offer(self, sender: str, offer: wire.Offer) -> None:
+        if self.is_withdrawn:
+            raise Rejected("withdrawn")
+        if offer.epoch != self.epoch:
+            raise Rejected("late", f"the offer is of epoch {offer.epoch}, this node is in epoch {self.epoch}")
+        self._check(sender, offer.contribution, offer.seal)
+
+    def _handle_accept(self, sender: str, accept: wire.Accept, now: float) -> Iterator[Step]:
+        pending = self.pending
+        if pending is None or (pending.to, pending.id) != (sender, accept.id):
+            is_completed = self.completed.get(sender) == accept.id
+            answer = wire.Confirm(accept.id) if is_completed else wire.Abort(accept.id)
+            yield Step((), ((sender, wire.encode(answer)),), "answers repeated")
             return
-        yield from self._follow_epoch(sender, offer)
-        if offer.epoch < self.epoch:
-            yield self._decline(sender, offer, "epoch")
-        elif self.pending is not None or self.is_overloaded:
-            reply = wire.encode(wire.Busy(*self._head(), offer.id))
-            rejected = OfferRejected(sender, offer.incarnation, offer.id, _digest(offer.contribution), reply)
-            yield Step((rejected,), ((sender, reply),), "busy")
+        theirs, known = accept.contribution, self.exchanges_with(sender)
+        try:
+            if accept.epoch != self.epoch:
+                raise Rejected("late", f"the acceptance is of epoch {accept.epoch}, this node is in {self.epoch}")
+            if theirs.edge_exchanges != known:
+                raise Rejected("counts", f"{sender} counts other exchanges with {self.name} than {self.name} does")
+            self._check(sender, theirs, accept.seal)
+        except Rejected as rejected:
+            self.pending = None
+            yield Step((), ((sender, wire.encode(wire.Abort(accept.id))),))
+            if rejected.reason not in ("counts", "duplicate"):
+                raise
+            yield from self._restart(sender, rejected.reason, rejected.detail, now)
+            return
+        record = ExchangeCompleted(sender, accept.id, theirs, accept.seal)
+        yield Step((record,), ((sender, wire.encode(wire.Confirm(accept.id))),), "exchanges initiated")
+
+    def _handle_outcome(self, sender: str, message: wire.Confirm | wire.Abort) -> Iterator[Step]:
+        accepted = self.accepted
+        if accepted is None or (accepted.partner, accepted.id) != (sender, message.id):
+            return
+        if isinstance(message, wire.Confirm):
+            yield Step((ExchangeConfirmed(message.id),), (), "exchanges accepted")
         else:
-            reply = wire.encode(wire.Accept(*self._head(), offer.id, self._contribution(sender)))
-            completed = ExchangeCompleted(sender, offer.incarnation, offer.id, False, offer.contribution, reply)
-            yield Step((completed,), ((sender, reply),), "exchanges accepted")
+            yield Step((ExchangeAborted(message.id, "withdrawn"),), (), "exchanges aborted")
 
-    def _decline(self, sender: str, offer: wire.Offer, reason: str) -> Step:
-        """Reject an offer for a reason that lasts: it needs no record, since the offer would be rejected again."""
-        last = self.replies.get(sender)
-        known = max(self.incarnations.get(sender, 0), 0 if last is None else last.incarnation)
-        reply = wire.encode(wire.Decline(*self._head(), offer.id, reason, known))
-        return Step((), ((sender, reply),), f"rejected: {reason}")
-
-    def _handle_reply(
-        self, sender: str, message: wire.Accept | wire.Busy | wire.Decline, mismatch: str | None
-    ) -> Iterator[Step]:
-        pending, known = self.pending, self.incarnations.get(sender, message.incarnation)
-        if pending is None or (sender, message.id) != (pending.to, pending.id) or message.incarnation < known:
-            raise wire.Rejected(mismatch or "stale")
-        reason = message.reason if isinstance(message, wire.Decline) else ""
-        if isinstance(message, wire.Accept):
-            if mismatch is not None or message.epoch != self.epoch or not self._is_valid(message):
-                raise wire.Rejected(mismatch or ("stale" if message.epoch != self.epoch else "visitor"))
-        elif mismatch is not None:  # the rejection counts, also from a node that computes something else
-            yield self._withdraw(reason)
+    def _handle_refusal(self, sender: str, message: wire.Busy | wire.Decline, now: float) -> Iterator[Step]:
+        if self.pending is None or (self.pending.to, self.pending.id) != (sender, message.id):
             return
-        elif isinstance(message, wire.Decline) and reason == "stale":
-            why = "this node's journal lost its last records, or two processes run the node"
-            newest = max(self.incarnation, message.known_incarnation)
-            yield self.start_epoch(why, max(self.epoch, message.epoch) + 1, after_incarnation=newest)
-            return
-        yield from self._follow_epoch(sender, message)
-        if self.pending is not pending:
-            return
-        if isinstance(message, wire.Accept):
-            completed = ExchangeCompleted(sender, message.incarnation, pending.id, True, message.contribution, b"")
-            yield Step((completed,), (), "exchanges initiated")
-        else:
-            yield self._withdraw(reason)
+        self.pending = None
+        reason = message.reason if isinstance(message, wire.Decline) else "busy"
+        yield Step((), (), f"offers declined: {reason if reason in (*wire.REASONS, 'busy') else 'unknown'}")
+        if reason == "duplicate":
+            yield from self._restart(sender, "duplicate", f"{sender} found the visitor at {self.name} twice", now)
 
-    def _withdraw(self, reason: str) -> Step:
-        assert self.pending is not None
-        event = f"declined: {reason}" if reason in wire.REASONS else "offers rejected"
-        return Step((OfferWithdrawn(self.pending.id),), (), event)
+    # Checks of what a neighbour sends.
 
-    def _is_valid(self, message: wire.Offer | wire.Accept) -> bool:
-        # The lengths and numbers must be valid, the visitor's home as known from earlier visits, and the kernel must be
-        # able to evaluate the visitor.
-        estimator, rows, visitor = self.estimator, self.estimator.rows, message.contribution.visitor
+    def _check(self, sender: str, theirs: Contribution, seal: Seal) -> None:
+        """Raise `Rejected` unless a contribution is within the bounds of statistic, member list and signatures."""
+        estimator, rows, visitor = self.estimator, self.estimator.rows, theirs.visitor
         has_visitors = estimator.protocol.visitors > 0
         columns, sample = (rows.estimand.x.shape[1], MAX_SAMPLE_ROWS) if has_visitors else (0, 0)
-        if not wire.is_valid(message.contribution, self._payload_length, columns, sample, rows.width):
-            return False
-        home = visitor.rows, visitor.diagonal
-        is_known = estimator.homes.get(visitor.home, home) == home and len(estimator.homes) <= MAX_HOMES
-        if message.epoch == self.epoch and not is_known:
-            return False
-        try:
-            if visitor.sample:
-                rows.kernel_means(visitor.sample)  # cached for the exchange
-        except GostaError:
-            return False
-        return True
+        if not wire.is_valid(theirs, len(self._bounds), columns, sample, rows.width):
+            raise Rejected("malformed", "lengths or numbers of the contribution are out of bounds")
+        self._check_home(sender, theirs.rows)
+        self._check_home(visitor.home, visitor.rows)
+        if estimator.homes.get(visitor.home, (visitor.rows, visitor.diagonal)) != (visitor.rows, visitor.diagonal):
+            raise Rejected("rows", f"the visitor of {visitor.home} has other rows than its earlier ones")
+        if len(estimator.homes) > MAX_HOMES:
+            raise Rejected("member", f"more than {MAX_HOMES:,} homes")
+        self._check_seal(visitor, seal)
+        self._check_values(theirs)
+
+    def _check_home(self, name: str, rows: int) -> None:
+        members = self.trust.members
+        if members and name not in members:
+            raise Rejected("member", f"{name} is not a member")
+        declared = members.get(name, 0)
+        if declared and rows > MAX_ROWS_FACTOR * declared:
+            raise Rejected("rows", f"{name} claims {rows:,} rows and has declared {declared:,}")
+
+    def _check_seal(self, visitor: Visitor, seal: Seal) -> None:
+        home, last = visitor.home, self.trips.get(visitor.home, 0)
+        is_held = self.estimator.visitors[0].home == home
+        if home == self.name:
+            if is_held or seal.trip != last or visitor != self.estimator.issued:
+                raise Rejected("duplicate", f"a visitor of {home} came back that it has not sent, or a second time")
+            return
+        if is_held or seal.trip < last:
+            raise Rejected("duplicate", f"a second visitor of {home} exists")
+        if self._verified.get(seal.signature) == visitor:
+            return
+        content = wire.signed_visitor(self.identity.network, self.epoch, visitor)
+        if not self.trust.verify(home, content, seal.signature):
+            raise Rejected("signature", f"a visitor of {home} is not signed by it")
+        if len(self._verified) >= MAX_CACHED_SEALS:
+            self._verified.clear()
+        self._verified[seal.signature] = visitor
+
+    def _check_values(self, theirs: Contribution) -> None:
+        """Raise `Rejected` for rows that the kernel does not take, and for means that the statistic cannot have."""
+        rows, sample = self.estimator.rows, theirs.visitor.sample
+        if not all(map(rows.estimand.is_valid_row, sample)):
+            raise Rejected("visitor", f"a row of {theirs.visitor.home} has a class that does not exist")
+        if sample:
+            try:
+                found = rows.kernel_means(sample)  # cached for the exchange
+            except GostaError as error:
+                raise Rejected("visitor", str(error)) from None
+            self._largest = max(self._largest, float(abs(found).max()))
+        widest = MAX_TOLD_FACTOR * max(self._largest, self._largest**2) if sample else inf
+        for told, (low, high) in zip(theirs.payload, self._bounds, strict=True):
+            if not max(low, -widest) <= told <= min(high, widest):
+                raise Rejected("values", f"it tells a mean of {told:.3g}, which the statistic cannot have")
 
     def snapshot(self) -> bytes:
-        head = self.epoch, self.digest, self.incarnation, self.next_id, self.pending
-        neighbours = self.replies, self.incarnations, self.exchanges
+        head = self.announcement, self.digest, self.accepted, self.completed, self.confirmed
+        edges = self.transcripts, self.receipts, self.seal, self.trips
         reports = self.previous_report, self.report()
         readings = tuple(self.readings.times), tuple(self.readings.values)
-        return _encode(Snapshot(*head, *neighbours, *reports, *readings, self.estimator.snapshot()))
+        return _encode(Snapshot(*head, *edges, *reports, *readings, self.estimator.snapshot()))
 
     def restore(self, snapshot: bytes | None, records: Sequence[Record]) -> None:
-        """Restore the state from a snapshot and the records after it, except for what concerns other rows."""
+        """Restore the state from a snapshot and the records after it; exchanges with other rows are left out."""
         if snapshot is not None:
             self._load(_decode_snapshot(snapshot))
         for record in records:
-            if not isinstance(record, ExchangeCompleted) or self.digest == self.source.digest:
+            if isinstance(record, EpochStarted) or self.digest == self.source.digest:
                 self.apply(record)
-            elif not record.is_initiator:
-                self.replies[record.partner] = _reply_in(record)
 
     def _load(self, saved: Snapshot) -> None:
-        self.epoch, self.digest, self.next_id = saved.epoch, saved.digest, saved.next_id
-        self.incarnation = max(self.incarnation, saved.incarnation)
-        self.replies, self.previous_report, self.pending = saved.replies, saved.previous_report, saved.pending
+        self.announcement, self.digest, self.previous_report = saved.announcement, saved.digest, saved.previous_report
         if self.digest != self.source.digest:
             self.previous_report = saved.current_report
             return
-        self.incarnations, self.exchanges = saved.incarnations, saved.exchanges
+        self.accepted, self.completed, self.confirmed = saved.accepted, saved.completed, saved.confirmed
+        self.transcripts, self.receipts, self.seal, self.trips = (
+            saved.transcripts,
+            saved.receipts,
+            saved.seal,
+            saved.trips,
+        )
         self.readings = Readings(saved.times, saved.values)
         self.estimator.restore(saved.estimator)
-
-
-def _digest(contribution: Contribution) -> bytes:
-    return hashlib.blake2b(_encode(contribution), digest_size=8).digest()
-
-
-def _reply_in(record: ExchangeCompleted) -> Reply:
-    return Reply(record.incarnation, record.id, _digest(record.theirs), record.reply)

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from gosta.estimation.exchange import Contribution
+from gosta.net.protocol.messages import Announcement, Receipt, Seal
 from gosta.net.protocol.report import Report
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -19,48 +20,50 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
 class EpochStarted(Record, frozen=True, tag="epoch-started"):
     """The node started an epoch: its visitor is at home and its estimate empty."""
 
-    epoch: Count
+    announcement: Announcement
     digest: str  # of the rows, neighbours and settings of the epoch
-    reason: str
-    incarnation: Count  # of the node, from now on
     report: Report | None  # the best one until then
 
 
-class OfferSent(Record, frozen=True, tag="offer-sent"):
-    """The node offers an exchange, and takes part in no other until it is answered."""
+class ExchangeAccepted(Record, frozen=True, tag="exchange-accepted"):
+    """The node accepted an offer, and takes part in nothing else until it is confirmed or aborted."""
+
+    partner: str
+    id: Count  # of the offer
+    theirs: Contribution  # of the partner, before the exchange
+    seal: Seal  # of the partner's visitor
+
+
+class ExchangeConfirmed(Record, frozen=True, tag="exchange-confirmed"):
+    """The accepted exchange took place."""
 
     id: Count
-    to: str
 
 
-class OfferWithdrawn(Record, frozen=True, tag="offer-withdrawn"):
-    """The pending offer was answered with `busy` or `decline`."""
+class ExchangeAborted(Record, frozen=True, tag="exchange-aborted"):
+    """The accepted exchange will not take place: its initiator withdrew it, or did not answer."""
 
     id: Count
+    reason: str
 
 
 class ExchangeCompleted(Record, frozen=True, tag="exchange-completed"):
-    """The node took part in an exchange."""
+    """The exchange that the node offered was accepted and took place."""
 
     partner: str
-    incarnation: Count  # of the initiator
-    id: Count  # of the offer
-    is_initiator: bool
-    theirs: Contribution  # of the partner, before the exchange
-    reply: bytes  # the message with which the offer was accepted; empty at the initiator
-
-
-class OfferRejected(Record, frozen=True, tag="offer-rejected"):
-    """An offer was answered with `busy`; the same offer gets the same reply again."""
-
-    partner: str
-    incarnation: Count
     id: Count
-    digest: bytes  # of the contribution that was offered
-    reply: bytes
+    theirs: Contribution
+    seal: Seal
 
 
-AnyRecord = EpochStarted | OfferSent | OfferWithdrawn | ExchangeCompleted | OfferRejected
+class ReceiptReceived(Record, frozen=True, tag="receipt-received"):
+    """A neighbour's signature over the exchanges with it."""
+
+    partner: str
+    receipt: Receipt
+
+
+AnyRecord = EpochStarted | ExchangeAccepted | ExchangeConfirmed | ExchangeAborted | ExchangeCompleted | ReceiptReceived
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(AnyRecord).decode
 
@@ -68,7 +71,7 @@ decode = msgspec.msgpack.Decoder(AnyRecord).decode
 def tag_of(record: Record | type[Record]) -> str:
     """Return the name of a record's type, as in its encoding.
 
-    >>> tag_of(OfferWithdrawn(7)), encode(OfferWithdrawn(7))
-    ('offer-withdrawn', b'\\x92\\xafoffer-withdrawn\\x07')
+    >>> tag_of(ExchangeConfirmed(7)), encode(ExchangeConfirmed(7))
+    ('exchange-confirmed', b'\\x92\\xb2exchange-confirmed\\x07')
     """
     return str(record.__struct_config__.tag)

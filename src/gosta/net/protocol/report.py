@@ -22,6 +22,9 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     high: float | None
     expected_error: float | None  # relative, of gossip; None: too few readings so far
     fingerprint: str  # of the statistic and protocol
+    sites: int  # whose rows count
+    rows: int  # at these sites together
+    missing: tuple[str, ...]  # members whose rows do not count
 
     def is_better_than(self, previous: Report | None) -> bool:
         """Return whether to report this instead of an earlier epoch's report."""
@@ -67,7 +70,12 @@ def value_of(estimator: Estimator, estimates: tuple[float, ...] | None = None) -
 
 
 def make_report(
-    estimator: Estimator, readings: Readings, epoch: int, level: float | None, fingerprint: str
+    estimator: Estimator,
+    readings: Readings,
+    epoch: int,
+    level: float | None,
+    fingerprint: str,
+    missing: tuple[str, ...] = (),
 ) -> Report | None:
     """Return a node's report; None if it has no estimate yet."""
     value = value_of(estimator) if estimator.exchanges else None
@@ -76,7 +84,8 @@ def make_report(
     low = high = None
     if level is not None and estimator.known_rows > 2:
         function = estimator.value_function
-        error = float(function.standard_errors(np.array([estimator.estimates()]))[0])
-        if np.isfinite(error):
-            low, high = map(float, interval_bounds(function.statistic, value[0], error, level))
-    return Report(epoch, value, low, high, readings.expected_error(), fingerprint)
+        deviation = float(function.standard_errors(np.array([estimator.estimates()]))[0])
+        if np.isfinite(deviation):
+            low, high = map(float, interval_bounds(function.statistic, value[0], deviation, level))
+    error, counted = readings.expected_error(), (len(estimator.homes), estimator.known_rows)
+    return Report(epoch, value, low, high, error, fingerprint, *counted, missing)

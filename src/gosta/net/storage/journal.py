@@ -15,19 +15,18 @@ import msgspec
 
 from gosta.errors import NetworkError
 from gosta.net.protocol import records
-from gosta.net.protocol.records import EpochStarted, ExchangeCompleted, Record, tag_of
+from gosta.net.protocol.records import EpochStarted, Record, tag_of
 
 MAX_KEPT_EXCHANGES = 100_000  # for verify and replay, some 60 MB; older ones are deleted
-FORMAT = 2  # of the SQLite tables and records
+FORMAT = 3  # of the SQLite tables and records
 LOCK_TIMEOUT_SECONDS = 1.0
 
 SCHEMA = """
 CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);
 CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, body BLOB NOT NULL);
-CREATE TABLE node (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, incarnation INTEGER NOT NULL,
-    boot_id TEXT NOT NULL);
+CREATE TABLE node (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, boot_id TEXT NOT NULL);
 """
-STARTED, COMPLETED = tag_of(EpochStarted), tag_of(ExchangeCompleted)
+STARTED = tag_of(EpochStarted)
 LAST_START = f"SELECT max(number) FROM records WHERE kind = '{STARTED}'"
 
 
@@ -69,14 +68,23 @@ class Journal:
             hint = "free space on its disk, or repair the disk; the journal itself is not damaged by that"
         return NetworkError(f"journal {self.path} cannot be used: {error}; {hint}")
 
-    def incarnation(self, name: str, now: int) -> int:
-        """Return when this journal was created, in microseconds; raise `NetworkError` if it is another node's."""
-        owner = self._db.execute("SELECT name, incarnation FROM node").fetchone()
+    def check_owner(self, name: str) -> None:
+        """Make this the journal of a node; raise `NetworkError` if it is another node's."""
+        owner = self._db.execute("SELECT name FROM node").fetchone()
         if owner is not None and owner[0] != name:
             raise NetworkError(f"journal {self.path} is that of {owner[0]}, not of {name}; use another folder")
         if owner is None and not self._read_only:
-            self._db.execute("INSERT INTO node VALUES (1, ?, ?, '')", (name, now))
-        return now if owner is None else int(owner[1])
+            self._db.execute("INSERT INTO node VALUES (1, ?, '')", (name,))
+
+    def disclose(self, data: str, to: str, first_row: int, rows: int, of: int) -> None:
+        pass
+
+    def disclosures(self, data: str) -> dict[int, int]:
+        return {}
+
+    def probe(self) -> None:
+        """Try to write; raise `sqlite3.Error` if that fails."""
+        self._db.execute("UPDATE node SET boot_id = boot_id")
 
     def may_be_truncated(self, boot_id: str) -> bool:
         """Return whether records may be missing: not durable, not closed, and the machine has booted since."""
@@ -100,9 +108,7 @@ class Journal:
         last = self.last_number
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (last, snapshot))
-            self._db.execute("DELETE FROM records WHERE number <= ? AND kind NOT IN (?, ?)", (last, COMPLETED, STARTED))
-            old = f"number < ({LAST_START}) OR (kind = ? AND number <= ?)"
-            self._db.execute(f"DELETE FROM records WHERE {old}", (COMPLETED, last - MAX_KEPT_EXCHANGES))
+            self._db.execute(f"DELETE FROM records WHERE number < ({LAST_START})")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -124,11 +130,10 @@ class Journal:
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from error
 
-    def load_epoch(self) -> tuple[EpochStarted | None, list[ExchangeCompleted]]:
-        """Return the start of the last epoch, and its exchanges as far as they are kept."""
+    def load_epoch(self) -> tuple[EpochStarted | None, list[Record]]:
+        """Return the start of the last epoch, and its records as far as they are kept."""
         started = self._select(f"number = ({LAST_START})")
-        completed = self._select(f"number > coalesce(({LAST_START}), 0) AND kind = '{COMPLETED}'")
-        return (started[0] if started else None), completed  # type: ignore[return-value]
+        return (started[0] if started else None), self._select(f"number > coalesce(({LAST_START}), 0)")  # type: ignore[return-value]
 
     def _select(self, where: str, *values: int) -> list[Record]:
         rows = self._db.execute(f"SELECT body FROM records WHERE {where} ORDER BY number", values)

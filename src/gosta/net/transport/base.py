@@ -6,13 +6,54 @@ connection; nodes rely on nothing more.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+
+from gosta.net.limits import VERSION
 
 # Reasons for which a connection is rejected: no certificate, or not TLS; a certificate of another authority; one
 # outside its dates; a key that is not the one in the member list; a node that is not a neighbour; any other failure of
 # the handshake; a frame of invalid length.
 REJECTION_REASONS: Final = ("unauthenticated", "authority", "expired", "key", "not a neighbour", "handshake", "frame")
+
+
+class Greeting(NamedTuple):
+    """What each end of a connection says of itself before anything else.
+
+    >>> greeting = Greeting("node-3", "0123456789abcdef", "89abcdef01234567")
+    >>> greeting.encode()
+    b'gosta 3 node-3.0123456789abcdef 89abcdef01234567'
+    >>> Greeting.decode(greeting.encode()) == greeting
+    True
+    """
+
+    name: str
+    network: str
+    fingerprint: str = ""  # of what is computed
+    version: int = VERSION  # of the wire format
+
+    def encode(self) -> bytes:
+        return f"gosta {self.version} {self.name}.{self.network} {self.fingerprint}".encode("ascii")
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Greeting:
+        """Decode a greeting; those of versions 1 and 2 are a name and a network only."""
+        text = raw.decode("ascii", "replace")
+        found = re.fullmatch(r"(?:gosta ([0-9]{1,4}) )?([^ .]+)\.([^ .]+)(?: ([0-9a-f]{0,64})( .*)?)?", text)
+        if found is None:
+            return cls(text, "", "", 0)
+        version, name, network, fingerprint, _ = found.groups()
+        return cls(name, network, fingerprint or "", int(version or 2))
+
+    def mismatch(self, other: Greeting) -> tuple[str, str] | None:
+        """Return the setting in which two nodes differ, and how, if they cannot exchange."""
+        if self.version != other.version:
+            return "version", f"it speaks version {other.version} of the protocol, this node version {self.version}"
+        if self.fingerprint != other.fingerprint:
+            theirs, mine = other.fingerprint, self.fingerprint
+            return "statistic", f"it computes {theirs}, this node {mine}: [network] in node.toml differs"
+        return None
 
 
 class Loop(Protocol):
@@ -42,6 +83,10 @@ class Link(Protocol):
 class Handler(Protocol):
     """Callbacks of a transport."""
 
+    @property
+    def greeting(self) -> Greeting:
+        """What the node says of itself."""
+
     def is_neighbour(self, name: str) -> bool:
         """Return whether to accept connections of this node."""
 
@@ -56,6 +101,9 @@ class Handler(Protocol):
 
     def on_dial_failed(self, neighbour: str, reason: str) -> None:
         """Handle a `dial` that did not lead to a connection."""
+
+    def on_mismatch(self, neighbour: str, setting: str, detail: str) -> None:
+        """Handle a neighbour that cannot exchange with this node; there is no connection to it."""
 
     def on_rejected(self, reason: str, detail: str) -> None:
         """Handle the rejection of a connection, for one of REJECTION_REASONS."""

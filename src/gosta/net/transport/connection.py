@@ -10,7 +10,7 @@ from gosta.net.transport.base import Handler
 from gosta.net.transport.frames import FrameError, FrameReader, encode_frame
 from gosta.net.transport.tls import describe_error
 
-MAX_GREETING_BYTES = 128  # the first frame: a node's name and its network's id, 63 + 1 + 16 bytes
+MAX_GREETING_BYTES = 256  # the first frame: version, name, network, fingerprint; room for later versions
 MAX_WRITE_BUFFER_BYTES = 64 * 1024  # above this, `send` returns False
 CLOSE_TIMEOUT_SECONDS = 1.0  # for buffered bytes to be sent after `close`
 

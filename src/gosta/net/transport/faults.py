@@ -71,7 +71,8 @@ class FaultyTransport:
     ) -> None:
         self.name, self.loop, self.fault, self._handler = name, loop, fault, handler
         self.is_neighbour, self.on_rejected = handler.is_neighbour, handler.on_rejected
-        self.on_dial_failed = handler.on_dial_failed
+        self.on_dial_failed, self.on_mismatch = handler.on_dial_failed, handler.on_mismatch
+        self.greeting = handler.greeting
         self._links: dict[Link, FaultyLink] = {}
         self.inner = build(self)
         self.close = self.inner.close

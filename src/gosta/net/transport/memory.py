@@ -60,6 +60,10 @@ class MemoryTransport:
         elif not other.handler.is_neighbour(self.name):
             other.handler.on_rejected("not a neighbour", repr(self.name))
             self.handler.on_dial_failed(neighbour, "connection closed by the other end")
+        elif (found := self.handler.greeting.mismatch(other.handler.greeting)) is not None:
+            for end, partner in ((self, neighbour), (other, self.name)):
+                end.handler.on_mismatch(partner, *found)
+            self.handler.on_dial_failed(neighbour, found[1])
         else:
             mine, theirs = MemoryLink(self, neighbour), MemoryLink(other, self.name)
             mine.other, theirs.other = theirs, mine

@@ -1,9 +1,10 @@
 """The transport of real networks: messages over TCP with mutual TLS.
 
-After the TLS handshake the first frame in either direction is a greeting: the sender's name and network, which its
-certificate must contain; the certificate's key must be the one in the member list. The accepting end greets only after
-it has accepted the greeting of the dialling end, which thereby learns whether it was accepted: in TLS 1.3 alone it
-would learn of a rejection later, from a broken connection.
+After the TLS handshake the first frame in either direction is a greeting: the wire version, the sender's name and
+network, which its certificate must contain, and what it computes; the certificate's key must be the one in the member
+list. The accepting end greets only after it has accepted the name of the dialling end, which thereby learns whether it
+was accepted: in TLS 1.3 alone it would learn of a rejection later, from a broken connection. Ends that differ in
+version or statistic part after the greeting.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gosta.errors import InputError, shorten
 from gosta.net import addresses
 from gosta.net.addresses import certificate_name
 from gosta.net.members import MemberList
-from gosta.net.transport.base import Handler
+from gosta.net.transport.base import Greeting, Handler
 from gosta.net.transport.connection import Connection
 from gosta.net.transport.tls import RejectedError, TlsFiles, check_peer, describe_error, make_context, rejection_of
 
@@ -32,12 +33,10 @@ KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USE
 class TcpTransport:
     """The connections of one node; without TLS on the loopback interface only."""
 
-    def __init__(
-        self, name: str, network: str, handler: Handler, tls: TlsFiles | None, members: MemberList | None = None
-    ) -> None:
+    def __init__(self, handler: Handler, tls: TlsFiles | None, members: MemberList | None = None) -> None:
         self.address = ""  # where it listens, after `start`
-        self._greeting = certificate_name(name, network)
-        self._network, self._handler, self._has_tls, self._is_closed = network, handler, tls is not None, False
+        self._network, self._handler = handler.greeting.network, handler
+        self._has_tls, self._is_closed = tls is not None, False
         self._members = members
         self._server_context = make_context(tls, ssl.PROTOCOL_TLS_SERVER) if tls else None
         self._client_context = make_context(tls, ssl.PROTOCOL_TLS_CLIENT) if tls else None
@@ -129,9 +128,9 @@ class TcpTransport:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
                 await loop.connect_accepted_socket(lambda: fresh, client, ssl=self._server_context)
                 connection = fresh
-                name = await self._identify(connection)
-            connection.send(self._greeting.encode())
-            self._establish(connection, name)
+                greeting = await self._identify(connection)
+            connection.send(self._handler.greeting.encode())
+            self._establish(connection, greeting)
         except TimeoutError:
             why = "handshake" if self._has_tls and connection is not None else "unauthenticated"
             self._handler.on_rejected(why, f"{place}: no greeting within {HANDSHAKE_TIMEOUT_SECONDS:g} s")
@@ -148,11 +147,12 @@ class TcpTransport:
                 tls, server = self._client_context, expected if self._has_tls else None
                 await loop.create_connection(lambda: fresh, host, port, ssl=tls, server_hostname=server)
                 connection = fresh
-                connection.send(self._greeting.encode())
-                name = await self._identify(connection)
-            if name != neighbour:
-                raise RejectedError("not a neighbour", f"the node there is {name}")
-            self._establish(connection, name)
+                connection.send(self._handler.greeting.encode())
+                greeting = await self._identify(connection)
+            if greeting.name != neighbour:
+                raise RejectedError("not a neighbour", f"the node there is {greeting.name}")
+            if not self._establish(connection, greeting):
+                self._handler.on_dial_failed(neighbour, "mismatch")
         except TimeoutError:
             self._handler.on_dial_failed(neighbour, f"no answer within {HANDSHAKE_TIMEOUT_SECONDS:.0f} s")
         except (OSError, ValueError) as error:  # ValueError: an invalid host name
@@ -160,28 +160,35 @@ class TcpTransport:
         finally:
             self._abort_unless_established(connection)
 
-    async def _identify(self, connection: Connection) -> str:
-        """Return the name of the neighbour at the other end, from its greeting and its certificate."""
-        greeting = (await connection.greeting).decode("ascii", "replace")
-        if not greeting:
-            closed = "closed before the greeting: the other end may reject this node's certificate or name"
+    async def _identify(self, connection: Connection) -> Greeting:
+        """Return the greeting of the neighbour at the other end, after comparing it with its certificate."""
+        raw = await connection.greeting
+        if not raw:
+            closed = "closed before the greeting: the other end may reject this certificate, or run another version"
             raise RejectedError("handshake" if self._has_tls else "unauthenticated", connection.close_reason or closed)
         certificate = connection.transport.get_extra_info("peercert") or {}
         certified = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
-        if self._has_tls and greeting not in certified:
-            raise RejectedError("not a neighbour", f"{greeting!r} has a certificate for {shorten(sorted(certified))!r}")
-        name = greeting.removesuffix(f".{self._network}")
-        if name == greeting or not self._handler.is_neighbour(name):
-            raise RejectedError("not a neighbour", repr(greeting))
+        greeting = Greeting.decode(raw)
+        claimed = f"{greeting.name}.{greeting.network}"
+        if self._has_tls and claimed not in certified:
+            raise RejectedError("not a neighbour", f"{claimed!r} has a certificate for {shorten(sorted(certified))!r}")
+        if greeting.network != self._network or not self._handler.is_neighbour(greeting.name):
+            raise RejectedError("not a neighbour", repr(claimed))
         if self._has_tls:
-            self._check_certificate(connection, name)
-        return name
+            self._check_certificate(connection, greeting.name)
+        return greeting
 
     def _check_certificate(self, connection: Connection, name: str) -> None:
         tls = connection.transport.get_extra_info("ssl_object")
         check_peer(tls.getpeercert(True) or b"", name, self._members)
 
-    def _establish(self, connection: Connection, name: str) -> None:
+    def _establish(self, connection: Connection, greeting: Greeting) -> bool:
+        """Make a connection a link, and return True, unless the two ends cannot exchange."""
+        name, mismatch = greeting.name, self._handler.greeting.mismatch(greeting)
+        if mismatch is not None:
+            connection.close()  # after the greeting is sent, so that the other end learns why
+            self._handler.on_mismatch(name, *mismatch)
+            return False
         if connection.transport.is_closing():
             raise ConnectionResetError
         raw_socket = connection.transport.get_extra_info("socket")
@@ -196,7 +203,8 @@ class TcpTransport:
         self._connections[connection] = None
         connection.lost.add_done_callback(lambda _: self._connections.pop(connection))
         connection.establish(name, self._handler)
+        return True
 
     def _abort_unless_established(self, connection: Connection | None) -> None:
-        if connection and connection not in self._connections:
+        if connection and connection not in self._connections and not connection.transport.is_closing():
             connection.transport.abort()

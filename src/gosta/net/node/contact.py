@@ -1,0 +1,49 @@
+"""What a node knows of the connection to one neighbour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gosta.net.transport.base import Link
+
+ALIVE_SECONDS = 2.0  # since its last message, plus two round trips: until then, a neighbour is offered exchanges
+ANSWER_SECONDS = 1.0, 4.0  # an offer is withdrawn after so long, or so many round trips if that is longer
+OUTCOME_SECONDS = 2.5, 8.0  # an accepted exchange is abandoned after so long, or so many round trips
+MAX_PAUSE_SECONDS = 30.0  # without offers to a neighbour that did not answer the last ones
+
+
+@dataclass
+class Contact:
+    link: Link | None = None
+    connected_at: float = 0.0
+    last_heard: float | None = None
+    round_trip: float = 0.0  # seconds, a moving average
+    dial_attempts: int = 0  # since the last connection
+    mismatch: str = ""  # the setting in which the two differ, so that they do not connect
+    epoch: int = 0  # that it announced last
+    list_serial: int = 0  # of its member list
+    unanswered: int = 0  # offers in a row
+    no_offers_before: float = 0.0
+    suspended_until: float = 0.0  # after too many messages that were rejected
+
+    def is_alive(self, now: float) -> bool:
+        """Return whether the neighbour is connected and was heard from just now."""
+        if self.link is None or self.last_heard is None:
+            return False
+        return now - self.last_heard <= ALIVE_SECONDS + 2.0 * self.round_trip
+
+    def measure(self, seconds: float) -> None:
+        """Add a measured round trip to the average."""
+        self.round_trip = seconds if not self.round_trip else self.round_trip + (seconds - self.round_trip) / 8
+
+    def timeout(self, limits: tuple[float, float]) -> float:
+        seconds, round_trips = limits
+        return max(seconds, round_trips * self.round_trip)
+
+    def on_answer(self) -> None:
+        self.unanswered, self.no_offers_before = 0, 0.0
+
+    def on_no_answer(self, now: float) -> None:
+        """Pause offers to this neighbour, twice as long each time."""
+        self.no_offers_before = now + min(MAX_PAUSE_SECONDS, 2.0**self.unanswered)
+        self.unanswered = min(self.unanswered + 1, 10)

@@ -1,0 +1,40 @@
+"""What a node rejected: counted by sender and reason, logged once a minute at most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+LOG_SECONDS = 60.0  # between two log lines about the same sender and reason
+MAX_KINDS = 1000  # pairs of sender and reason
+
+
+class Rejection(msgspec.Struct):
+    neighbour: str  # empty: a stranger, who could not be authenticated
+    reason: str
+    count: int
+    detail: str  # of the last one
+    seconds: float  # since then
+    logged_at: float = -LOG_SECONDS
+
+
+class Rejections:
+    def __init__(self, log: Callable[..., None]) -> None:
+        self._log = log
+        self._kinds: dict[tuple[str, str], Rejection] = {}
+
+    def add(self, neighbour: str, reason: str, detail: str, now: float) -> None:
+        if (neighbour, reason) not in self._kinds and len(self._kinds) >= MAX_KINDS:
+            return
+        one = self._kinds.setdefault((neighbour, reason), Rejection(neighbour, reason, 0, detail, now))
+        one.count, one.detail, one.seconds = one.count + 1, detail, now
+        if now - one.logged_at >= LOG_SECONDS:
+            one.logged_at = now
+            sender = {"neighbour": neighbour} if neighbour else {}
+            self._log("rejected", **sender, reason=reason, detail=detail, count=one.count)
+
+    def list(self, now: float) -> tuple[Rejection, ...]:
+        """Return all rejections so far, the latest first."""
+        found = [msgspec.structs.replace(one, seconds=now - one.seconds) for one in self._kinds.values()]
+        return tuple(sorted(found, key=lambda one: one.seconds))
