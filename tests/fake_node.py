@@ -33,8 +33,13 @@ def status() -> dict[str, Any]:
         "epoch": 1,
         "exchanges": 1234 + NUMBER,
         "rows": 7,
-        "rows_seen": 70,
-        "nodes_seen": 3,
+        "epoch_origin": "node-0",
+        "epoch_reason": "first start",
+        "rows_seen": 21,
+        "rows_declared": 21,
+        "sites_seen": 3,
+        "sites": 3,
+        "missing": [],
         "estimate": [0.5 + NUMBER / 1000],
         "low": 0.4,
         "high": 0.625,
@@ -42,10 +47,21 @@ def status() -> dict[str, Any]:
         "expected_error": 0.0125 if time.monotonic() - STARTED < 0.3 else 0.00125,
         "estimate_epoch": 1,
         "max_difference": 0.0025,
-        "pending_offer": {"to": "node-1", "seconds": 2.5} if NUMBER == 0 else None,
         "neighbours": [
-            {"name": name, "connected": True, "exchanges": 55, "silent_seconds": 0.25, "difference": 0.0025}
+            {
+                "name": name,
+                "connected": True,
+                "alive": True,
+                "exchanges": 55,
+                "silent_seconds": 0.25,
+                "round_trip_seconds": 0.0015,
+                "difference": 0.0025,
+                "epoch": 1,
+            }
             for name in CONFIG["neighbours"]
+        ],
+        "rejections": [
+            {"neighbour": "node-1", "reason": "values", "count": 4, "detail": "it tells \x1b[2J", "seconds": 7.0}
         ],
         "counters": {"offers": 99, "rejected: unauthenticated": 3},
         "uptime_seconds": time.monotonic() - STARTED,

@@ -119,7 +119,7 @@ def test_a_node_whose_files_are_wrong_is_not_restarted(network: Path, gosta_: An
     (network / "node-1" / "is-wrong").touch()
     views = run_until(network, lambda views: [view.state for view in views] == ["running", "failed", "running"])
     assert [view.restarts for view in views] == [0, 0, 0]
-    assert shown.table(views).splitlines()[-1] == "node-1 failed: node.toml is wrong"
+    assert shown.table(views).splitlines()[-1] == "node-1: node.toml is wrong"
     code, out, err = gosta_("network", "up", network, "--until", "1%")
     log = network / "node-1" / "log.jsonl"
     assert (code, out, err) == (2, "", f"gosta: node-1 failed: node.toml is wrong (see {log})\n")
@@ -199,10 +199,10 @@ def test_output_as_json_and_as_text(network: Path, gosta_: Any) -> None:
     code, out, err = gosta_("network", "up", network, "--until", "0.2%")
     assert (code, err) == (0, "")
     assert out.splitlines()[0].split() == [
-        *("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "difference")
+        *("node", "state", "rows", "sites", "exchanges", "epoch", "estimate", "interval", "error", "difference")
     ]
-    assert "node-1  running  7     1,235      1      0.501     0.4 to 0.625  0.125 %  0.25 %" in out
-    assert "mean estimate 0.501, nodes differ from it by at most 0.2 %" in out
+    assert "node-1  running  7     3 of 3  1,235      1      0.501     0.4 to 0.625  0.125 %  0.25 %" in out
+    assert "mean estimate 0.501 over 3 of 3 sites, 21 of 21 rows, nodes differ from it by at most 0.2 %" in out
     assert "all agree within 1 %" in out
     assert f"gosta network verify {network}" in out
 
@@ -241,7 +241,7 @@ def test_ctrl_c_on_a_terminal_stops_all(network: Path) -> None:
 def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def from_journal(folder: Path) -> Status:
         assert folder.name == "node-2"
-        return msgspec.structs.replace(found, node="node-2", state="stopped", uptime_seconds=None, pending_offer=None)
+        return msgspec.structs.replace(found, node="node-2", state="stopped", uptime_seconds=None)
 
     monkeypatch.setattr("gosta.net.deploy.query.status_from_journal", from_journal)
     files = [read_node(network / f"node-{k}" / "node.toml") for k in range(2)]
@@ -266,9 +266,11 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
         assert f"  network                              {found.network}\n  running for                          " in out
         assert "  kendall-tau                          0.5\n" in out
         assert "  95 % interval                        0.4 to 0.625\n" in out
-        assert "  waiting for reply                    from node-1, 2.5 s\n" in out
-        assert "  node-2     connected  55         0.2 s       0.25 %\n" in out
-        assert "  rejected: unauthenticated  3\n" in out
+        assert "  over the rows of                     3 of 3 sites, 21 of 21 rows\n" in out
+        assert "  epoch                                1, started by node-0: first start\n" in out
+        assert "  node-2     connected  55         0.2 s       1.5 ms      0.25 %\n" in out
+        assert "  node-1         values  4      7.0 s ago  it tells ?[2J\n" in out
+        assert "  offers  99" in out
         assert json.loads(gosta_("status", network / "node-1", "--json")[1])["exchanges"] == 1235
         code, out, _ = gosta_("status", network)
         assert code == 0
@@ -312,6 +314,7 @@ def test_expected_errors_and_spread(network: Path) -> None:
     assert not all_within([one, two, three], 0.001)
     assert not all_within([one, msgspec.structs.replace(two, expected_error=None)], 0.002)
     assert not all_within([one, msgspec.structs.replace(two, epoch=2)], 0.002)
+    assert not all_within([one, msgspec.structs.replace(two, missing=("node-2",))], 0.002)
     assert spread([one, msgspec.structs.replace(two, estimate=None)]) is None
     mean, farthest = spread([one, msgspec.structs.replace(two, estimate=(1.5,))]) or ((), 0.0)
     assert (mean, farthest) == ((1.0,), 0.5)
@@ -352,5 +355,30 @@ def test_down_stops_nodes_whichever_process_started_them(network: Path, gosta_: 
 def test_narrow_terminals_show_the_main_columns() -> None:
     views = [View(f"node-{k}", "running", 0, None) for k in range(3)]
     assert tuple(shown.table(views, 200).splitlines()[0].split()) == shown.HEADING
-    assert shown.table(views, 50).splitlines()[0].split() == ["node", "state", "exchanges", "estimate", "interval"]
+    assert shown.table(views, 50).splitlines()[0].split() == ["node", "state", "sites", "exchanges", "estimate"]
     assert shown.table(views, 10).splitlines()[0].split() == ["node", "state", "exchanges", "estimate"]
+
+
+def test_the_summary_says_what_is_wrong(network: Path) -> None:
+    change = msgspec.structs.replace
+    views = supervisor.up(network, lambda *_: None, until=0.002, command=fake_node)
+    one, two, three = (view.status for view in views if view.status is not None)
+    assert shown.summary(views).endswith(": all agree within 1 %")
+
+    def summary(*statuses: Status) -> str:
+        return shown.summary([View(status.node, status.state, 0, status) for status in statuses])
+
+    partial = change(two, missing=("node-2",), sites_seen=2, rows_seen=14)
+    assert summary(one, partial, three) == (
+        "mean estimate 0.501 over 2 of 3 sites, 14 of 21 rows; missing: node-2, nodes differ from it by at most 0.2 %: "
+        "sites are missing in the estimates of node-1"
+    )
+    assert summary(one, change(two, epoch=4), three).endswith(": nodes are in different epochs, 1 to 4")
+    assert summary(one, two, change(three, estimate_epoch=0)).endswith(": their estimates are of different epochs")
+    assert summary(change(one, state="alone"), change(two, state="stalled"), change(three, state="stalled")).endswith(
+        ": alone: node-0; stalled: node-1, node-2"
+    )
+    assert summary(one, change(two, estimate=(0.6,)), three).endswith(": they do not all agree within 1 % yet")
+    assert summary(one, two, change(three, state="converged")).endswith(": all agree within 1 %")
+    failed = [*views[:2], View("node-2", "failed", 0, None, "no data")]
+    assert shown.summary(failed) == "2 of 3 nodes have an estimate: failed: node-2"

@@ -7,6 +7,7 @@ import http.client
 import re
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,20 +17,28 @@ from prometheus_client.parser import text_string_to_metric_families
 from gosta.errors import InputError
 from gosta.net import addresses
 from gosta.net.node import pages
-from gosta.net.node.page import page
-from gosta.net.node.status import Neighbour, PendingOffer, Status
+from gosta.net.node.page import neighbours, page
+from gosta.net.node.rejections import Rejection
+from gosta.net.node.status import STATES, Neighbour, Status
+from gosta.net.protocol import messages as wire
+from gosta.net.transport.base import REJECTION_REASONS
 
 RUNNING = Status(
     node="node-3",
     network="0123456789abcdef",
     statistic="auc",
     protocol="tracking",
-    state="waiting for reply",
+    state="stalled",
     epoch=2,
+    epoch_origin="node-9",
+    epoch_reason="rows <changed>",
     exchanges=1234,
     rows=10,
-    rows_seen=500,
-    nodes_seen=50,
+    rows_seen=1203,
+    rows_declared=1416,
+    sites_seen=4,
+    sites=5,
+    missing=("node-4",),
     estimate=(0.75, 2.0),
     low=0.7,
     high=0.8,
@@ -37,12 +46,16 @@ RUNNING = Status(
     expected_error=0.001,
     estimate_epoch=1,
     max_difference=0.002,
-    pending_offer=PendingOffer("node-7", 1.5),
     neighbours=(
-        Neighbour("node-7", True, 600, 0.5, 0.002),
-        Neighbour("<b>node-8</b>", False, 0, None, None),
+        Neighbour("node-7", 600, True, True, 0.5, 0.0123, 0.002, epoch=2),
+        Neighbour("<b>node-8</b>", 0),
     ),
-    counters={"offers": 700, "busy": 3, "rejected: unauthenticated": 2, "rejected: not a neighbour": 1},
+    rejections=(
+        Rejection("node-7", "values", 3, "it tells <i>1e200</i>", 4.0),
+        Rejection("", "unauthenticated", 2, "no certificate", 100.0),
+    ),
+    reload_error="data.csv is empty",
+    counters={"offers": 700, "offers declined: busy": 3, "rejected: unauthenticated": 2, "rejected: values": 3},
     uptime_seconds=4000.0,
 )
 NEW = msgspec.structs.replace(
@@ -53,7 +66,11 @@ NEW = msgspec.structs.replace(
     high=None,
     expected_error=None,
     max_difference=None,
-    pending_offer=None,
+    sites=0,
+    rows_declared=0,
+    missing=(),
+    rejections=(),
+    reload_error="",
     counters={},
 )
 
@@ -113,15 +130,23 @@ def test_metrics() -> None:
         ("gosta_exchanges_total", ()): 1234,
         ("gosta_expected_error", ()): 0.001,
         ("gosta_max_difference", ()): 0.002,
-        ("gosta_waiting_for_reply_seconds", ()): 1.5,
+        ("gosta_state", ("stalled",)): 1,
+        ("gosta_members", ()): 5,
+        ("gosta_members_missing", ()): 1,
+        ("gosta_rows_known", ()): 1203,
+        ("gosta_rows_declared", ()): 1416,
+        ("gosta_reload_failed", ()): 1,
+        ("gosta_neighbour_alive", ("node-7",)): 1,
+        ("gosta_neighbour_alive", ("<b>node-8</b>",)): 0,
+        ("gosta_neighbour_round_trip_seconds", ("node-7",)): 0.0123,
         ("gosta_neighbour_connected", ("node-7",)): 1,
         ("gosta_neighbour_connected", ("<b>node-8</b>",)): 0,
         ("gosta_neighbour_exchanges_total", ("node-7",)): 600,
         ("gosta_neighbour_exchanges_total", ("<b>node-8</b>",)): 0,
         ("gosta_events_total", ("offers",)): 700,
-        ("gosta_events_total", ("busy",)): 3,
+        ("gosta_events_total", ("offers declined: busy",)): 3,
         ("gosta_rejected_total", ("unauthenticated",)): 2,
-        ("gosta_rejected_total", ("not a neighbour",)): 1,
+        ("gosta_rejected_total", ("values",)): 3,
     }
     assert {name: value for name, value in found.items() if name[0].startswith("gosta")} == wanted
     assert found["process_resident_memory_bytes", ()] > 0
@@ -129,8 +154,8 @@ def test_metrics() -> None:
 
 def test_unknown_values_have_no_metric() -> None:
     names = {name for name, _ in samples(NEW)}
-    assert not names & {"gosta_estimate", "gosta_estimate_low", "gosta_expected_error", "gosta_max_difference"}
-    assert {"gosta_up", "gosta_waiting_for_reply_seconds"} <= names
+    assert not names & {"gosta_estimate", "gosta_estimate_low", "gosta_expected_error", "gosta_members"}
+    assert {"gosta_up", "gosta_state", "gosta_rows_known"} <= names
     assert samples(msgspec.structs.replace(NEW, state="stopped"))["gosta_up", (NEW.network, "node-3", "auc")] == 0
 
 
@@ -144,13 +169,45 @@ def test_html_page() -> None:
         "0.75, 2 (of epoch 1)",
         "0.7 to 0.8",
         "95 % interval",
-        "from node-7, 1.5 s",
+        "4 of 5 sites, 1,203 of 1,416 rows; missing: node-4",
+        "2, started by node-9: rows &lt;changed&gt;",
+        "data.csv is empty",
+        "12 ms",
+        "it tells &lt;i&gt;1e200&lt;/i&gt;",
+        "a stranger",
+        "1 min 40 s ago",
         "1 h 6 min",
-        "offers",
+        "offers declined: busy",
+        "&lt;b&gt;node-8&lt;/b&gt;",
     ):
         assert shown in text, shown
-    assert "&lt;b&gt;node-8&lt;/b&gt;" in text
+    assert f'<tr title="{STATES["stalled"]}">' in body.decode()
+    assert "rejected: " not in text
+    assert "4 sites, 1,203 rows " in re.sub(r"<[^>]*>", " ", page(NEW))
     assert "none yet" in page(NEW)
+
+
+def test_states_of_neighbours() -> None:
+    one = RUNNING.neighbours[0]
+    change = msgspec.structs.replace
+    states = {
+        "connected": one,
+        "silent": change(one, alive=False),
+        "not connected": change(one, connected=False, alive=False),
+        "in epoch 7": change(one, epoch=7),
+        "statistic mismatch": change(one, mismatch="statistic", connected=False),
+        "suspended for 30.0 s": change(one, suspended_seconds=30.0, connected=False),
+    }
+    shown = neighbours(change(RUNNING, neighbours=tuple(states.values())))
+    assert [row[1] for row in shown[1:]] == list(states)
+
+
+def test_documentation_explains_states_and_rejections() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "network.md").read_text()
+    assert [state for state, meaning in STATES.items() if f"\n| {state} | {meaning} |\n" not in text] == []
+    explained = [line.split("|")[1] for line in text.splitlines() if line.startswith("| ")]
+    reasons = {reason.strip() for cell in explained for reason in cell.split(",")}
+    assert {*wire.REASONS, *REJECTION_REASONS} - reasons == set()
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gosta.cli import options
-from gosta.errors import InputError
+from gosta.errors import InputError, shorten
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
     from gosta.net.deploy.query import View
     from gosta.net.node.status import Status
 
-HEADING = ("node", "state", "rows", "exchanges", "epoch", "estimate", "interval", "error", "difference")
-DISPENSABLE = ("rows", "epoch", "difference", "error", "interval")  # columns left out first on a narrow terminal
+HEADING = ("node", "state", "rows", "sites", "exchanges", "epoch", "estimate", "interval", "error", "difference")
+DISPENSABLE = ("rows", "epoch", "difference", "error", "interval", "sites")  # left out first on a narrow terminal
 EXPLANATION = (
-    "estimate, interval: of the data of all nodes, as known to the node; exchanges: in this epoch",
+    "estimate, interval: over the rows of so many sites; exchanges: in this epoch",
     "error: relative error that the node expects; difference: largest one from a neighbour's estimate",
 )
 AGREEMENT = 0.01  # nodes agree if no estimate is farther from their mean, relative to it
@@ -56,8 +56,8 @@ def record(view: View) -> str:
 def table(views: Sequence[View], width: int | None = None) -> str:
     """Return a row for each node, as wide as the terminal by default."""
     rows = terminal.drop_columns([HEADING, *map(_row, views)], DISPENSABLE, width)
-    failures = [f"{view.name} failed: {view.failure}" for view in views if view.failure]
-    return "\n".join([terminal.columns(rows, indent=0), *failures])
+    reasons = [f"{view.name}: {view.reason}" for view in views if view.reason]
+    return "\n".join([terminal.columns(rows, indent=0), *map(terminal.printable, reasons)])
 
 
 def _row(view: View) -> tuple[str, ...]:
@@ -70,6 +70,7 @@ def _row(view: View) -> tuple[str, ...]:
         view.name,
         state,
         f"{status.rows:,}",
+        f"{status.sites_seen:,}" + f" of {status.sites:,}" * (status.sites > 0),
         f"{status.exchanges:,}",
         str(status.epoch),
         numbers.number(status.estimate, 5) + old,
@@ -80,24 +81,38 @@ def _row(view: View) -> tuple[str, ...]:
 
 
 def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
-    """Return in one line what the nodes have in common."""
+    """Return in one line what the nodes have in common, or what is wrong."""
     from gosta.net.deploy.query import spread
+    from gosta.net.node.page import coverage
 
     statuses = [view.status for view in views if view.status is not None]
     found = spread(statuses) if len(statuses) == len(views) else None
     after = "" if elapsed_seconds is None else f" after {elapsed_seconds:.0f} s"
+    wrong = "; ".join(_problems(views, statuses))
     if found is None:
         have = sum(status.estimate is not None for status in statuses)
-        return f"{have} of {len(views)} nodes have an estimate{after}"
+        return f"{have} of {len(views)} nodes have an estimate{after}" + f": {wrong}" * bool(wrong)
     mean, difference = found
     agree = "all agree within 1 %" if difference <= AGREEMENT else "they do not all agree within 1 % yet"
-    if len({status.estimate_epoch for status in statuses}) > 1:
-        agree += ", but their estimates are of different epochs"
-    for state in ("disconnected", "mismatch", "waiting for reply", "disk error"):
-        count = sum(view.state == state for view in views)
-        agree += f"; {count} of them {state}" * (count > 0)
-    differ = numbers.error(difference)
-    return f"mean estimate {numbers.number(mean, 5)}, nodes differ from it by at most {differ}{after}: {agree}"
+    least = coverage(min(statuses, key=lambda status: status.sites_seen))
+    differ = f"nodes differ from it by at most {numbers.error(difference)}{after}"
+    return f"mean estimate {numbers.number(mean, 5)} over {least}, {differ}: {wrong or agree}"
+
+
+def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str]:
+    """Yield why the estimates are not yet one value over all sites."""
+    from gosta.net.node.page import GOOD_STATES
+
+    partial = [status.node for status in statuses if status.missing]
+    if partial:
+        yield f"sites are missing in the estimates of {shorten(partial)}"
+    epochs = sorted({status.epoch for status in statuses})
+    if len(epochs) > 1:
+        yield f"nodes are in different epochs, {epochs[0]} to {epochs[-1]}"
+    if len({status.estimate_epoch for status in statuses if status.estimate is not None}) > 1:
+        yield "their estimates are of different epochs"
+    for state in sorted({view.state for view in views if view.state not in GOOD_STATES}):
+        yield f"{state}: {shorten([view.name for view in views if view.state == state])}"
 
 
 def _text(status: Status) -> str:
@@ -106,6 +121,7 @@ def _text(status: Status) -> str:
     parts = [
         terminal.definitions(page.summary(status)),
         terminal.columns(page.neighbours(status)),
+        terminal.columns(page.rejections(status)) if status.rejections else "",
         terminal.definitions(page.events(status)),
     ]
     return f"{status.node}\n" + "\n\n".join(filter(None, parts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 PAGE = """<!doctype html>
@@ -16,7 +16,7 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem aut
 table {{ border-collapse: collapse; width: 100%; margin-bottom: 2rem }}
 td, th {{ text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #8884; font-weight: normal }}
 th {{ color: #777 }}
-td {{ font-variant-numeric: tabular-nums }}
+td {{ font-variant-numeric: tabular-nums; overflow-wrap: anywhere }}
 </style>
 <h1>{title}</h1>
 {body}</html>
@@ -29,8 +29,12 @@ def page(title: str, body: str, refresh_seconds: int | None = None) -> str:
     return PAGE.format(refresh=refresh, title=escape(title), body=body)
 
 
-def table(rows: Iterable[Sequence[str]], heading: bool = False, caption: str = "") -> str:
+def table(
+    rows: Iterable[Sequence[str]], heading: bool = False, caption: str = "", titles: Mapping[str, str] | None = None
+) -> str:
     """Return a table whose first column, and first row if it is a heading, are header cells.
+
+    `titles` are texts that browsers show when the pointer is over a row, by its first cell.
 
     >>> table([("state", "a < b")], caption="node-1")
     '<table>\\n<caption>node-1</caption>\\n<tr><th>state</th><td>a &lt; b</td></tr>\\n</table>\\n'
@@ -39,5 +43,7 @@ def table(rows: Iterable[Sequence[str]], heading: bool = False, caption: str = "
     for number, (first, *others) in enumerate(rows):
         tag = "th" if heading and number == 0 else "td"
         cells = "".join(f"<{tag}>{escape(text)}</{tag}>" for text in others)
-        lines.append(f"<tr><th>{escape(first)}</th>{cells}</tr>")
+        title = (titles or {}).get(first, "")
+        start = f'<tr title="{escape(title)}">' if title else "<tr>"
+        lines.append(f"{start}<th>{escape(first)}</th>{cells}</tr>")
     return "\n".join(["<table>", *lines, "</table>\n"])

@@ -12,6 +12,8 @@
 ('1,234,567', '1 run', '4 runs', '1.00e+13', 'more than 9e15')
 >>> duration(1.52), duration(75), duration(3960), duration(None)
 ('1.5 s', '1 min 15 s', '1 h 6 min', '-')
+>>> milliseconds(0.00123), milliseconds(0.3), milliseconds(None)
+('1.2 ms', '300 ms', '-')
 """
 
 from __future__ import annotations
@@ -63,3 +65,8 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Format a short time span."""
+    return NONE if seconds is None else f"{1000 * seconds:.{1 if seconds < 0.01 else 0}f} ms"

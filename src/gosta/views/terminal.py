@@ -18,6 +18,7 @@ def columns(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: 
       n      error
       1,000    5 %
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = column_widths(rows)
     lines = []
     for row in rows:
@@ -41,7 +42,7 @@ def definitions(entries: Iterable[tuple[str, str]], indent: int = 2, wrap: bool 
       nodes         1,000
       spectral gap  0.5
     """
-    entries = list(entries)
+    entries = [(printable(name), printable(text)) for name, text in entries]
     margin = max((len(name) for name, _ in entries), default=0) + 2
     width = max(MIN_WIDTH, min(MAX_WIDTH, shutil.get_terminal_size().columns) - margin - indent)
     lines = []
@@ -50,6 +51,15 @@ def definitions(entries: Iterable[tuple[str, str]], indent: int = 2, wrap: bool 
         names = [name, *[""] * (len(parts) - 1)]
         lines += [" " * indent + head.ljust(margin) + part for head, part in zip(names, parts, strict=True)]
     return "\n".join(lines)
+
+
+def printable(text: str) -> str:
+    r"""Return a text without control characters, with which somebody else's text could take over the terminal.
+
+    >>> printable("node-1\x1b[2J")
+    'node-1?[2J'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def drop_columns(rows: Sequence[Sequence[str]], dispensable: Iterable[str], width: int | None) -> list[list[str]]:

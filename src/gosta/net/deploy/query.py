@@ -16,6 +16,7 @@ from gosta.errors import GostaError, InputError
 from gosta.net.addresses import parse
 from gosta.net.config import NODE_FILE, NodeConfig, read_node
 from gosta.net.deploy.folders import load_network
+from gosta.net.node import lock
 from gosta.net.node.status import Status
 from gosta.net.node.stopped import status_from_journal
 
@@ -30,7 +31,7 @@ class View(NamedTuple):
     state: str
     restarts: int
     status: Status | None  # from the last query that was answered, or from the journal
-    failure: str = ""  # why it cannot run
+    reason: str = ""  # why it does not run, or cannot be asked
 
 
 def query_status(config: NodeConfig) -> Status | None:
@@ -69,8 +70,10 @@ def _try_query(folder: Path) -> Status | None:
 def _view(folder: Path, status: Status | None) -> View:
     try:
         status = status or status_from_journal(folder)
-    except GostaError:
-        return View(folder.name, "no answer" if folder.is_dir() else "not on this machine", 0, None)
+    except GostaError as error:
+        if not folder.is_dir():
+            return View(folder.name, "not on this machine", 0, None)
+        return View(folder.name, "no answer" if lock.is_running(folder) else "stopped", 0, None, str(error))
     return View(folder.name, status.state, 0, status)
 
 
@@ -85,7 +88,7 @@ def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None
 
 
 def all_within(statuses: Sequence[Status], error: float) -> bool:
-    """Return whether every node has an estimate of the latest epoch with at most this expected error."""
+    """Return whether all nodes have an estimate over all sites, of the latest epoch, with at most this expected error."""
     epoch = max((status.epoch for status in statuses), default=0)
-    errors = [status.expected_error for status in statuses if status.estimate_epoch == epoch]
+    errors = [one.expected_error for one in statuses if one.estimate_epoch == epoch and not one.missing]
     return len(errors) == len(statuses) and all(expected is not None and expected <= error for expected in errors)

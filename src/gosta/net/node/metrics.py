@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from gosta.net.node.page import REJECTED
 from gosta.net.node.status import Status
-
-REJECTED = "rejected: "  # prefix of counters that have a metric of their own
 
 
 class StatusCollector(Collector):
@@ -27,21 +26,32 @@ class StatusCollector(Collector):
         up = GaugeMetricFamily("gosta_up", "1 unless the node has stopped", labels=["node", "network", "statistic"])
         up.add_metric([now.node, now.network, now.statistic], float(now.state != "stopped"))
         yield up
+        yield _family(GaugeMetricFamily, "gosta_state", "1 for the state that the node is in", "state", {now.state: 1})
         parts = {str(part): value for part, value in enumerate(now.estimate or ())}
         yield _family(GaugeMetricFamily, "gosta_estimate", "The estimate, number by number", "part", parts)
         yield from _numbers(now)
-        connected = {neighbour.name: neighbour.connected for neighbour in now.neighbours}
-        yield _family(GaugeMetricFamily, "gosta_neighbour_connected", "1 while connected", "neighbour", connected)
-        exchanges, text = (
-            {neighbour.name: neighbour.exchanges for neighbour in now.neighbours},
-            "Exchanges in this epoch",
-        )
-        yield _family(CounterMetricFamily, "gosta_neighbour_exchanges", text, "neighbour", exchanges)
+        yield from _neighbours(now)
         rejected = {k.removeprefix(REJECTED): v for k, v in now.counters.items() if k.startswith(REJECTED)}
         events = {name: count for name, count in now.counters.items() if not name.startswith(REJECTED)}
         yield _family(CounterMetricFamily, "gosta_events", "Events since the node started", "event", events)
         text = "Connections and messages rejected since the node started"
         yield _family(CounterMetricFamily, "gosta_rejected", text, "reason", rejected)
+
+
+def _neighbours(now: Status) -> Iterator[Metric]:
+    gauges: dict[str, tuple[str, dict[str, float | None]]] = {
+        "gosta_neighbour_connected": ("1 while connected", {one.name: one.connected for one in now.neighbours}),
+        "gosta_neighbour_alive": ("1 while its heartbeats arrive", {one.name: one.alive for one in now.neighbours}),
+        "gosta_neighbour_round_trip_seconds": (
+            "Time from a heartbeat to its answer",
+            {one.name: one.round_trip_seconds for one in now.neighbours},
+        ),
+    }
+    for name, (text, values) in gauges.items():
+        known = {neighbour: value for neighbour, value in values.items() if value is not None}
+        yield _family(GaugeMetricFamily, name, text, "neighbour", known)
+    exchanges, text = {one.name: one.exchanges for one in now.neighbours}, "Exchanges in this epoch"
+    yield _family(CounterMetricFamily, "gosta_neighbour_exchanges", text, "neighbour", exchanges)
 
 
 Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
@@ -61,6 +71,17 @@ def _numbers(now: Status) -> Iterator[Metric]:
         "gosta_epoch": ("The epoch", now.epoch),
         "gosta_expected_error": ("Relative error of gossip that the node expects", now.expected_error),
         "gosta_max_difference": ("Largest relative difference from a neighbour's estimate", now.max_difference),
+        "gosta_members": ("Sites in the member list", now.sites or None),
+        "gosta_members_missing": (
+            "Sites whose rows do not count in the estimate",
+            len(now.missing) if now.sites else None,
+        ),
+        "gosta_rows_known": ("Rows that the estimate is over", now.rows_seen),
+        "gosta_rows_declared": ("Rows that all sites have declared", now.rows_declared or None),
+        "gosta_reload_failed": (
+            "1 while changed files are not in use because of an error",
+            float(bool(now.reload_error)),
+        ),
     }
     for name, (text, value) in gauges.items():
         if value is not None:

@@ -4,48 +4,99 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gosta.net.node.status import Status
+from gosta.errors import shorten
+from gosta.net.node.status import STATES, Neighbour, Status
 from gosta.views import html, numbers
 
 REFRESH_SECONDS = 2
+MAX_NAMES = 12  # of missing sites that are listed
+MAX_REJECTIONS = 50  # kinds that are listed
+GOOD_STATES = ("running", "converged")
+REJECTED = "rejected: "  # prefix of counters that have a table and a metric of their own
 
 
 def page(status: Status) -> str:
-    """Return the status page: the estimate and its accuracy, then neighbours, then counts of events."""
-    tables = html.table(summary(status)) + html.table(neighbours(status), heading=True) + html.table(events(status))
-    return html.page(status.node, tables, REFRESH_SECONDS)
+    """Return the status page: the estimate and its accuracy, then neighbours, rejections and counts of events."""
+    tables = [
+        html.table(summary(status), titles={"state": STATES.get(status.state, "")}),
+        html.table(neighbours(status), heading=True),
+        html.table(rejections(status), heading=True) if status.rejections else "",
+        html.table(events(status)),
+    ]
+    return html.page(status.node, "".join(tables), REFRESH_SECONDS)
 
 
 def summary(status: Status) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of a status, except neighbours and events."""
+    """Yield the names and values of a status, except neighbours, rejections and events."""
     yield "state", status.state
+    if status.state not in GOOD_STATES and status.state in STATES:
+        yield "that means", STATES[status.state]
+    if status.disk_error:
+        yield "disk error", status.disk_error
+    if status.reload_error:
+        yield "changed files are not in use", status.reload_error
     estimate = "none yet" if status.estimate is None else numbers.number(status.estimate)
     if status.estimate is not None and status.estimate_epoch != status.epoch:
         estimate += f" (of epoch {status.estimate_epoch})"
     yield status.statistic, estimate
     if status.low is not None and status.confidence_level is not None:
         yield f"{numbers.percent(status.confidence_level, 'g')} interval", numbers.interval(status.low, status.high)
+    yield "over the rows of", coverage(status)
     if status.expected_error is not None:
         yield "expected error", numbers.error(status.expected_error)
     if status.max_difference is not None:
         yield "largest difference from a neighbour", numbers.error(status.max_difference)
-    yield "sites", f"{status.sites_seen:,}, with {status.rows_seen:,} rows; {status.rows:,} rows are its own"
+    yield "own rows", f"{status.rows:,}"
     yield "exchanges", f"{status.exchanges:,} in epoch {status.epoch}"
+    yield "epoch", f"{status.epoch}, started by {status.epoch_origin}: {status.epoch_reason}"
     yield "protocol", status.protocol
     yield "network", status.network
     if status.uptime_seconds is not None:
         yield "running for", numbers.duration(status.uptime_seconds)
 
 
+def coverage(status: Status) -> str:
+    """Return how many sites and rows the estimate is over, and who is missing."""
+    sites, rows = f"{status.sites_seen:,}", f"{status.rows_seen:,}"
+    sites += f" of {numbers.count(status.sites, 'site')}" if status.sites else " sites"
+    rows += f" of {numbers.count(status.rows_declared, 'row')}" if status.rows_declared else " rows"
+    missing = f"; missing: {shorten(status.missing, MAX_NAMES)}" if status.missing else ""
+    return f"{sites}, {rows}{missing}"
+
+
 def neighbours(status: Status) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("neighbour", "state", "exchanges", "last heard", "difference")]
+    """Return a table of the neighbours, with a heading."""
+    rows: list[tuple[str, ...]] = [("neighbour", "state", "exchanges", "last heard", "round trip", "difference")]
     for one in status.neighbours:
-        state = ("connected" if one.connected else "not connected") + f", {one.mismatch} mismatch" * bool(one.mismatch)
-        silence, difference = numbers.duration(one.silent_seconds), numbers.error(one.difference)
-        rows.append((one.name, state, f"{one.exchanges:,}", silence, difference))
+        silence, trip = numbers.duration(one.silent_seconds), numbers.milliseconds(one.round_trip_seconds)
+        rows.append(
+            (one.name, _state(one, status.epoch), f"{one.exchanges:,}", silence, trip, numbers.error(one.difference))
+        )
+    return rows
+
+
+def _state(one: Neighbour, epoch: int) -> str:
+    if one.suspended_seconds:
+        return f"suspended for {numbers.duration(one.suspended_seconds)}"
+    if one.mismatch:
+        return f"{one.mismatch} mismatch"
+    if not one.connected:
+        return "not connected"
+    if not one.alive:
+        return "silent"
+    return "connected" if one.epoch in (0, epoch) else f"in epoch {one.epoch}"
+
+
+def rejections(status: Status) -> list[tuple[str, ...]]:
+    """Return a table of what was rejected, with a heading; the latest first."""
+    rows: list[tuple[str, ...]] = [("rejected from", "reason", "times", "last", "the last one")]
+    for one in status.rejections[:MAX_REJECTIONS]:
+        ago = f"{numbers.duration(one.seconds)} ago"
+        rows.append((one.neighbour or "a stranger", one.reason, f"{one.count:,}", ago, one.detail))
     return rows
 
 
 def events(status: Status) -> list[tuple[str, str]]:
-    """Return the names and counts of events since the node started."""
-    return [(name, f"{count:,}") for name, count in sorted(status.counters.items())]
+    """Return the names and counts of events since the node started, except rejections."""
+    counters = sorted(status.counters.items())
+    return [(name, f"{count:,}") for name, count in counters if not name.startswith(REJECTED)]

@@ -12,6 +12,32 @@ from gosta.net.node.rejections import Rejection
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.report import value_of
 
+# What each state of a node means. The last ones are those that `gosta status` and `gosta network up` see from outside.
+STATES = {
+    "running": "It exchanges with neighbours.",
+    "converged": "Its expected error is at most until in its node.toml: it offers no exchange, and accepts those of "
+    "others.",
+    "stalled": "It is connected, but has had no exchange for five seconds, or the usual time of twenty exchanges: "
+    "neighbours are silent or busy, or one side rejects what the other sends.",
+    "alone": "All neighbours that answer are in another epoch, and one side does not follow the other; the rejections, "
+    "here and there, have the reason.",
+    "disconnected": "No neighbour is connected; the log has the reason.",
+    "mismatch": "No neighbour is connected, and at least one computes something else, is of another network or runs "
+    "another version; the list of neighbours names the setting that differs.",
+    "row limit reached": "Its own rows were sent as often as max_disclosures in its node.toml allows: it takes part "
+    "in no exchange.",
+    "disk error": "Its journal cannot be written. It closed its connections, so that nobody waits for it, and "
+    "retries every second; nothing is lost.",
+    "withdrawn": "Its data file was deleted: its rows are no longer in the estimate, and it takes part in no exchange.",
+    "stopped": "It does not run; what is shown is from its journal.",
+    "starting": "Its process was started and does not answer yet.",
+    "no answer": "Its process runs, but its status page does not answer.",
+    "restarting soon": "Its process ended, and will be started again.",
+    "failed": "Its process ended with exit code 2: its files have to be corrected before it is started again.",
+    "no status page": "It runs, and status_page in its node.toml is empty.",
+    "not on this machine": "Its folder is somewhere else.",
+}
+
 
 class Neighbour(msgspec.Struct, frozen=True):
     """A neighbour as seen by the node."""
