@@ -19,8 +19,9 @@ Digest = Annotated[bytes, msgspec.Meta(max_length=16)]
 
 # Reasons for which a message is rejected. The sender of a message that is "late" or "withdrawn" is honest, and so may
 # be one that passes on a "duplicate".
-REASONS: Final = tuple(
-    "malformed late withdrawn epoch member rows values visitor signature duplicate counts receipt".split()
+REASONS: Final = (
+    *("malformed", "late", "withdrawn", "epoch", "member", "rows", "values", "visitor"),
+    *("signature", "duplicate", "counts", "receipt"),
 )
 
 

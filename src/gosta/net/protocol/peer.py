@@ -377,7 +377,7 @@ class Peer:
             raise Rejected("late")
         if pending is not None and pending.to == sender and self.name < sender:
             return  # of two simultaneous offers, that of the lower name counts
-        if accepted is not None or (pending is not None and pending.to != sender) or self.is_busy:
+        if accepted is not None or self.is_busy:
             yield Step((), ((sender, wire.encode(wire.Busy(offer.id))),), "offers answered with busy")
             return
         try:
@@ -385,9 +385,12 @@ class Peer:
         except Rejected as rejected:
             yield Step((), ((sender, wire.encode(wire.Decline(offer.id, rejected.reason))),))
             raise
-        self.pending = None
+        messages = [(sender, self._encode_accept(sender, offer.id))]
+        if pending is not None:  # an offer that came is better than one of its own that may be answered with `busy`
+            messages.append((pending.to, wire.encode(wire.Abort(pending.id))))
+            self.pending = None
         record = ExchangeAccepted(sender, offer.id, offer.contribution, offer.seal)
-        yield Step((record,), ((sender, self._encode_accept(sender, offer.id)),), "", self._shown(sender))
+        yield Step((record,), tuple(messages), "", self._shown(sender))
 
     def _check_offer(self, sender: str, offer: wire.Offer) -> None:
         if self.is_withdrawn:
