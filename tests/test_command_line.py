@@ -15,7 +15,7 @@ import pytest
 from terminal import read_rest, read_until
 
 import gosta
-from gosta.cli.main import COMMANDS, NETWORK, main
+from gosta.cli.main import COMMANDS, NETWORK, NODE, main
 from gosta.statistics import STATISTICS
 
 
@@ -138,7 +138,8 @@ def test_lists_of_names(run) -> None:  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(
     "command",
     [[command.__name__] for section in COMMANDS.values() for command in section]
-    + [["network", command.__name__] for command in NETWORK],
+    + [["network", command.__name__.replace("_", "-")] for command in NETWORK]
+    + [["node", command.__name__] for command in NODE],
     ids=" ".join,
 )
 def test_every_command_has_a_help_text(run, command: list[str]) -> None:  # type: ignore[no-untyped-def]

@@ -80,7 +80,8 @@ def test_init_writes_rows_bit_for_bit(gosta_: Any, tmp_path: Path, port: int) ->
 def test_keys_are_readable_by_their_owner_only(tmp_path: Path, port: int) -> None:
     create(tmp_path / "net", port)
     keys = sorted((tmp_path / "net").rglob("key.pem"))
-    assert len(keys) == 6
+    assert len(keys) == 6  # with the authority's
+    keys.append(tmp_path / "net" / "authority" / "coordinator-key.pem")
     assert {stat.S_IMODE(key.stat().st_mode) for key in keys} == {0o600}
     assert not list((tmp_path / "net").glob("node-*/authority"))
 
@@ -156,14 +157,14 @@ def test_ports_in_use_are_rejected(tmp_path: Path, port: int) -> None:
 
 
 def test_ctrl_c_leaves_no_files(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    issue, calls = certificates.issue, iter(range(9))
+    certify, calls = certificates.certify, iter(range(9))
 
     def interrupted(*arguments: Any) -> Any:
         if next(calls) == 3:
             os.kill(os.getpid(), signal.SIGINT)
-        return issue(*arguments)
+        return certify(*arguments)
 
-    monkeypatch.setattr(certificates, "issue", interrupted)
+    monkeypatch.setattr(certificates, "certify", interrupted)
     with pytest.raises(KeyboardInterrupt):
         create(tmp_path / "net", port)
     assert list(tmp_path.iterdir()) == []

@@ -28,8 +28,12 @@ gosta sweep study.toml --backend ray --scheduler auto
 gosta reproduce
 gosta reproduce figure3a --runs 10
 gosta reproduce figure2 figure4 --data breast-cancer --out stand-in
-gosta node my-network/node-3/
-gosta node /srv/gosta 2>> node.jsonl
+gosta node run my-network/node-3/
+gosta node run /srv/gosta 2>> node.jsonl
+gosta node request invitation.json site-a/ --name site-a --listen 0.0.0.0:7400 --address a.example:7400 --data rows.csv
+gosta node request invitation.json site-a/ --new-key
+gosta node join bundle.json site-a/
+gosta node accept site-a/
 gosta status my-network/node-3
 gosta status my-network/
 gosta status my-network/ --json
@@ -37,6 +41,7 @@ gosta replay my-network/
 gosta network init my-network/ --data breast-cancer
 gosta network init my-network/ --data patients.csv --statistic auc --score risk --label died --nodes 20 --deal even
 gosta network init my-network/ --statistic auc --score risk --label diagnosis --classes benign,malignant --nodes 5
+gosta network init my-network/ --statistic auc --score risk --label died --classes 0,1 --enrol --passphrase
 gosta network up my-network/
 gosta network up my-network/ --until 1%
 gosta network up my-network/ --for 60 --json
@@ -48,6 +53,10 @@ gosta network remove my-network/ node-3
 gosta network remove my-network/ node-3 --delete
 gosta network certify my-network/
 gosta network certify my-network/ node-3
+gosta network sign my-network/ site-a.json site-b.json site-c.json
+gosta network sign my-network/ site-a.json --certificate site-a.pem
+gosta network sign my-network/
+gosta network rotate-authority my-network/
 """
 STUDY = r"""[bold]A study[/bold] is a file of lists; every combination is a job:
 data = ["breast-cancer", "wine"]

@@ -6,11 +6,12 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
-from gosta.cli import audit, exact, graph, lists, network, nodes, reproduce, run, status, sweep, theory
+from gosta.cli import audit, enrolment, exact, graph, lists, network, nodes, reproduce, run, status, sweep, theory
 from gosta.cli.commands import make_command
 from gosta.cli.examples import epilog
 from gosta.errors import GostaError
@@ -19,10 +20,12 @@ Commands = list[Callable[..., None]]
 # Sections of the help, each with its commands.
 COMMANDS: dict[str, Commands] = {
     "Compute and simulate": [run.run, exact.exact, graph.graph, theory.theory, sweep.sweep, reproduce.reproduce],
-    "Real networks": [nodes.node, status.status, audit.replay],
+    "Real networks": [status.status, audit.replay],
     "Names that commands take": [lists.statistics, lists.protocols, lists.datasets],
 }
+NODE: Commands = [nodes.run, enrolment.request, enrolment.join, enrolment.accept]
 NETWORK: Commands = [network.init, nodes.up, nodes.down, audit.verify, network.add, network.remove, network.certify]
+NETWORK += [network.sign, network.rotate_authority]
 
 
 def _print_version(wanted: bool) -> None:
@@ -40,11 +43,24 @@ def _options(version: Version = False) -> None:
     pass
 
 
+class NodeGroup(typer.core.TyperGroup):
+    """Commands of one node; ``gosta node FOLDER`` stands for ``gosta node run FOLDER``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        is_folder = bool(args) and not args[0].startswith("-") and args[0] not in self.commands
+        return super().parse_args(ctx, ["run", *args] if is_folder else args)
+
+
+def _group(name: str, commands: Commands, cls: type[typer.core.TyperGroup] = typer.core.TyperGroup) -> typer.Typer:
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", cls=cls)
+    for function in commands:
+        command = function.__name__.replace("_", "-")
+        group.command(command, epilog=epilog(f"gosta {name} {command}"))(make_command(function))
+    return group
+
+
 @functools.cache
 def _app() -> typer.Typer:
-    networks = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
-    for function in NETWORK:
-        networks.command(epilog=epilog(f"gosta network {function.__name__}"))(make_command(function))
     app = typer.Typer(
         name="gosta",
         help="Pairwise statistics (AUC, Gini, Kendall's tau, ...) of data that cannot be collected in one place.",
@@ -60,7 +76,14 @@ def _app() -> typer.Typer:
         for function in commands:
             app.command(epilog=epilog(f"gosta {function.__name__}"), rich_help_panel=section)(make_command(function))
     app.add_typer(
-        networks,
+        _group("node", NODE, NodeGroup),
+        name="node",
+        help="Run one node of a network: gosta node FOLDER; enrol a site.",
+        epilog="Begin with: gosta node my-network/node-3/",
+        rich_help_panel="Real networks",
+    )
+    app.add_typer(
+        _group("network", NETWORK),
         name="network",
         help="Create a network of real nodes, run it on this machine, change it.",
         epilog="Begin with: gosta network init my-network/ --data breast-cancer",

@@ -1,7 +1,8 @@
-"""``gosta network init``, ``add``, ``remove`` and ``certify``: create a network of real nodes and change it."""
+"""``gosta network init``, ``add``, ``remove``, ``certify``, ``sign``...: create a network of nodes and change it."""
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +17,15 @@ from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
     from gosta.net.config import NetworkConfig
+    from gosta.net.deploy.authority import Passphrase
+    from gosta.net.deploy.bundles import Request
     from gosta.net.deploy.folders import Change
     from gosta.net.deploy.plan import Goal, Plan
 
+PassphraseFile = Annotated[
+    Path | None,
+    "File with the passphrase of the authority's key; by default GOSTA_PASSPHRASE, or the terminal is asked.",
+]
 Rate = Annotated[float, "Exchanges that a node starts per second."]
 
 
@@ -68,6 +75,14 @@ class Addresses:
     port: Annotated[int, "First port; each node uses two, for neighbours and status."] = 7400
     exchanges_per_second: Rate = 10.0
     authority: Annotated[Path | None, "A folder with cert.pem and key.pem of your own certificate authority."] = None
+    passphrase: Annotated[bool, "Encrypt the authority's key with a passphrase."] = False
+    passphrase_file: PassphraseFile = None
+
+    def secret(self) -> Passphrase | None:
+        """Return the passphrase if keys are to be encrypted, or may be encrypted already."""
+        from gosta.net.deploy.authority import Passphrase
+
+        return Passphrase(self.passphrase_file) if self.passphrase or self.passphrase_file else None
 
 
 def init(
@@ -81,10 +96,13 @@ def init(
         "A name from 'gosta datasets', or a file whose rows are distributed to the nodes. Without it, each "
         "site provides a file of its own.",
     ] = None,
+    enrol: Annotated[bool, "Make no nodes, but an invitation: each site makes its key itself and enrols."] = False,
 ) -> None:
     """Create the folders of a network: settings, keys and certificates of each node, and its data if given."""
     from gosta.net.deploy import folders, plan
 
+    if enrol and (data is not None or placement.nodes is not None or addresses.host is not None):
+        raise InputError("enrol is without --data, --nodes and --host: each site brings its data and its address")
     nodes, seed = placement.nodes, placement.seed
     graph = placement.graph or ("complete" if nodes is not None and nodes < 6 else "watts-strogatz")
     if data is None:
@@ -101,9 +119,29 @@ def init(
             raise InputError("classes is for sites' own files; with --data, the classes are those in the data")
         chosen = rows.select(rows.load(data))
         made = plan.for_data(task.goal(), chosen, graph, nodes, placement.deal, placement.by, seed)
+    if enrol:
+        _invite(folder, dataclasses.replace(made, graph=placement.graph or ""), addresses)
+        return
     hosts = addresses.host or ["127.0.0.1"]
-    network = folders.create(folder, made, hosts, addresses.port, addresses.exchanges_per_second, addresses.authority)
+    rate, ca, secret = addresses.exchanges_per_second, addresses.authority, addresses.secret()
+    network = folders.create(folder, made, hosts, addresses.port, rate, ca, secret)
     print("\n".join(_made(folder, made, network)))
+
+
+def _invite(folder: Path, made: Plan, addresses: Addresses) -> None:
+    from gosta.net.deploy import bundles, enrolment
+
+    invitation = enrolment.invite(folder, made, addresses.authority, addresses.secret())
+    place, file = shlex.quote(str(folder)), folder / bundles.INVITATION_FILE
+    print(f"{folder}: a network without sites yet, for {made.task.statistic} by {made.task.protocol}")
+    entries = [
+        ("invitation", f"{file}, for all sites; it holds no secret"),
+        ("fingerprint", f"{bundles.fingerprint(invitation)}, which sites compare with theirs"),
+        ("keys", f"{folder / 'authority'} signs certificates and the member list: keep it safe"),
+    ]
+    print(terminal.definitions(entries))
+    print("next, each site: gosta node request invitation.json FOLDER --name NAME --listen HOST:PORT --data FILE")
+    print(f"then, with the request.json of each: gosta network sign {place} REQUEST...")
 
 
 def _made(folder: Path, plan: Plan, network: NetworkConfig) -> Iterator[str]:
@@ -147,15 +185,18 @@ def add(
     host: Annotated[str, "Host of the node."] = "127.0.0.1",
     port: Annotated[int | None, "Its port, of two in a row; by default the next free ones."] = None,
     exchanges_per_second: Rate = 10.0,
+    passphrase_file: PassphraseFile = None,
 ) -> None:
     """Add a node to a network; running nodes reload their settings."""
     from gosta.net.deploy import folders
+    from gosta.net.deploy.authority import Passphrase
 
     names = [name.strip() for name in (neighbours or "").split(",") if name.strip()]
-    change = folders.add(folder, data, names, host, port, exchanges_per_second)
+    change = folders.add(folder, data, names, host, port, exchanges_per_second, Passphrase(passphrase_file))
     joined = ", ".join(other for other, _ in change.new_edges)
     print(f"{folder / change.name}: a new node, with neighbours {joined}")
     _print_remote_changes(folder, change)
+    _print_bundles(folder)
     start = f"gosta node {folder / change.name}"
     later = f"put its rows there as data.csv, then: {start}"
     print("next:", later if data is None else f"{start}; a running 'gosta network up {folder}' starts it automatically")
@@ -165,15 +206,18 @@ def remove(
     folder: options.NetworkFolder,
     name: Annotated[str, typer.Argument(help="The node.")],
     delete: Annotated[bool, "Delete its folder; otherwise it is renamed."] = False,
+    passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Remove a node from a network; the others, also while running, start a new epoch without its rows."""
+    """Remove a node from a network and revoke its key; the others, also while running, go on without its rows."""
     from gosta.net.deploy import folders
+    from gosta.net.deploy.authority import Passphrase
 
-    change = folders.remove(folder, name, delete)
+    change = folders.remove(folder, name, delete, Passphrase(passphrase_file))
     print(f"{folder}: removed {name}, {len(folders.load_network(folder).nodes)} nodes are left")
     for a, b in change.new_edges:
         print(f"  {a} and {b} are neighbours now, to keep the network connected")
     _print_remote_changes(folder, change)
+    _print_bundles(folder)
     if not delete and (folder / f"{name}.removed").is_dir():
         print(f"  its folder was renamed to {folder / name}.removed")
 
@@ -181,18 +225,91 @@ def remove(
 def certify(
     folder: options.NetworkFolder,
     names: Annotated[list[str] | None, typer.Argument(help="The nodes; by default all.")] = None,
+    passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Create new keys and certificates for nodes, before the old ones expire; then restart these nodes."""
+    """Create new keys and certificates for nodes whose folders are here; running nodes reload them."""
     from gosta.net.deploy import folders
+    from gosta.net.deploy.authority import Passphrase
 
-    made = folders.certify(folder, names or [])
-    print(f"{folder}: new keys and certificates for {shorten(made, 12) or 'no node'}; restart these nodes")
+    made = folders.certify(folder, names or [], Passphrase(passphrase_file))
+    print(f"{folder}: new keys and certificates for {shorten(made, 12) or 'no node'}; running nodes reload them")
+    _print_bundles(folder)
+
+
+def sign(
+    folder: options.NetworkFolder,
+    requests: Annotated[list[Path] | None, typer.Argument(help="request.json of sites; none: only renew.")] = None,
+    certificate: Annotated[
+        list[Path] | None, "A certificate (PEM) that an authority elsewhere issued for a request.csr."
+    ] = None,
+    yes: Annotated[bool, "Do not ask whether the fingerprints are right."] = False,
+    passphrase_file: PassphraseFile = None,
+) -> None:
+    """Make sites members: issue certificates for their keys, sign the member list, write a bundle for each site."""
+    from gosta.net.deploy import enrolment
+    from gosta.net.deploy.authority import Passphrase
+
+    found = enrolment.read_requests(folder, requests or [])
+    if found:
+        _show_requests(folder, found)
+        options.confirm("Did each site read out the same fingerprint?", yes)
+    enrolled = enrolment.sign(folder, found, certificate or [], Passphrase(passphrase_file))
+    count = len(enrolled.members.members)
+    print(f"{folder}: member list {enrolled.members.serial}, {count} member{'s' * (count > 1)}")
+    _print_bundles(folder)
+
+
+def _show_requests(folder: Path, found: list[Request]) -> None:
+    from gosta.net.deploy import bundles, certificates
+    from gosta.net.deploy.folders import load_network
+    from gosta.net.members import MEMBERS_FILE, read_list
+
+    listed = read_list(folder / MEMBERS_FILE).list.keys if (folder / MEMBERS_FILE).exists() else {}
+    nodes, rows = load_network(folder).nodes, []
+    for one in found:
+        key = certificates.check_request(one.request.encode(), one.network, one.name)
+        news = ["new key"] * (listed.get(one.name) != key) + ["new address"] * (nodes.get(one.name) != one.address)
+        change = "new site" if one.name not in nodes else ", ".join(news) or "renewed"
+        rows.append([one.name, change, one.address, str(one.rows or "-"), bundles.fingerprint(one)])
+    print(terminal.columns([["site", "", "address", "rows", "fingerprint"], *rows]))
+
+
+def rotate_authority(
+    folder: options.NetworkFolder,
+    authority: Annotated[
+        Path | None,
+        "A folder with cert.pem and key.pem of the new authority, in the first step; by default one is made.",
+    ] = None,
+    passphrase_file: PassphraseFile = None,
+) -> None:
+    """Replace the network's authority while nodes run, in three steps: each call does the next one."""
+    from gosta.net.deploy import folders
+    from gosta.net.deploy.authority import Passphrase
+
+    step = folders.rotate_authority(folder, authority, Passphrase(passphrase_file))
+    done = ("all members trust the new authority too", "all certificates are of the new authority")
+    print(f"{folder}: step {step} of 3: {(*done, 'the old authority is no longer trusted')[step - 1]}")
+    _print_bundles(folder)
+    if step < 3:
+        print(f"next, once every node has reloaded this: gosta network rotate-authority {shlex.quote(str(folder))}")
+
+
+def _print_bundles(folder: Path) -> None:
+    """Print where the bundles of sites are, for sites that enrolled."""
+    from gosta.net.deploy.membership import BUNDLES
+
+    found = sorted((folder / BUNDLES).glob("*.json"))
+    if found:
+        print(f"  send each site its bundle ({shorten([str(path) for path in found], 3)}); it holds no secret")
+        print("  each site runs: gosta node join BUNDLE FOLDER")
 
 
 def _print_remote_changes(folder: Path, change: Change) -> None:
     """Print what has to be changed by hand where a neighbour's folder is on another machine."""
-    from gosta.net.deploy.folders import load_network, neighbours_of
+    from gosta.net.deploy.folders import load_network
+    from gosta.net.deploy.membership import BUNDLES, neighbours_of
 
-    for name in change.remote:
+    enrolled = {path.stem for path in (folder / BUNDLES).glob("*.json")}
+    for name in (name for name in change.remote if name not in enrolled):
         wanted = ", ".join(f'{other} = "{where}"' for other, where in neighbours_of(load_network(folder), name).items())
         print(f"  {name}'s folder is on another machine; set in its node.toml, in [neighbours]: {wanted}")

@@ -1,4 +1,4 @@
-"""``gosta node``, ``gosta network up`` and ``down``: run one node, or all nodes of a network on this machine."""
+"""``gosta node run``, ``gosta network up`` and ``down``: run one node, or all nodes of a network on this machine."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ if TYPE_CHECKING:
 PRINT_SECONDS = 5.0  # between two tables where the output is no terminal
 
 
-def node(
-    folder: Annotated[Path, typer.Argument(help="The node's folder: node.toml, data, key.pem, cert.pem, ca.pem.")],
+def run(
+    folder: Annotated[
+        Path, typer.Argument(help="The node's folder: node.toml, data, key.pem, members.json and others.")
+    ],
 ) -> None:
     """Run one node of a network until SIGTERM or Ctrl-C; a restarted node continues from its journal."""
-    from gosta.net.node.service import make_logger, run
+    from gosta.net.node import service
 
     try:
-        run(folder)
+        service.run(folder)
     except GostaError as error:
         if sys.stderr.isatty():
             raise
-        make_logger(folder.name, sys.stderr)("cannot run", reason=str(error))
+        service.make_logger(folder.name, sys.stderr)("cannot run", reason=str(error))
         raise typer.Exit(2) from None
 
 

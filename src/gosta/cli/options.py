@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,6 +128,16 @@ def fraction(name: str, text: str | None, wanted: str) -> float | None:
     if not 0 < value < 1:
         raise InputError(f"{name} = {text!r} must be {wanted}")
     return value
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask a question at the terminal, unless it is answered already; raise `InputError` unless the answer is yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(f"not confirmed: {question} Run it in a terminal, or with --yes if so")
+    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+        raise InputError("not confirmed; nothing was changed")
 
 
 def find_statistic(text: str) -> Statistic:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import stat
 from collections import Counter
 from collections.abc import Mapping
@@ -255,7 +256,7 @@ def check_private(path: Path) -> None:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    if mode & 0o077:
+    if mode & 0o077 and os.name == "posix":
         raise InputError(f"{path} can be read or changed by other users (mode {mode:o}); protect it: chmod 600 {path}")
 
 

@@ -17,22 +17,23 @@ from typing import NamedTuple
 import msgspec
 
 from gosta.errors import DataError, InputError, NetworkError, unknown
-from gosta.net import addresses, config
-from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, NodeSettings
-from gosta.net.deploy import certificates
+from gosta.net import addresses, config, members
+from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, NodeSettings, Task
+from gosta.net.deploy import authority, certificates, membership
+from gosta.net.deploy.authority import Authority, Passphrase
 from gosta.net.deploy.certificates import Pair
+from gosta.net.deploy.membership import neighbours_of
 from gosta.net.deploy.plan import Plan
+from gosta.net.members import Member
 from gosta.net.node import lock
 from gosta.net.node.rows import encoded_names, read_rows
 from gosta.runtime.arrays import Floats
 from gosta.runtime.files import write_atomically
 
-RESERVED_NAMES = {"authority", "data.csv", "key.pem", "cert.pem", "ca.pem", NODE_FILE, NETWORK_FILE}
+RESERVED_NAMES = {authority.FOLDER, "data.csv", "key.pem", "cert.pem", "ca.pem", NODE_FILE, NETWORK_FILE}
 RESERVED_NAMES |= {config.JOURNAL_FILE, config.LOCK_FILE, config.LOG_FILE}
-AUTHORITY_README = """\
-key.pem is the key of this network's authority: with it, one can join the network as any node.
-Keep it safe, and away from the nodes, which do not need it; 'gosta network add' does.
-"""
+RESERVED_NAMES |= {members.MEMBERS_FILE, members.ACCEPTED_FILE, members.PROPOSED_FILE, "next-key.pem"}
+RESERVED_NAMES |= {"invitation.json", "requests", "bundles", "request.json", "request.csr"}
 
 
 def create(
@@ -42,33 +43,41 @@ def create(
     port: int = 7400,
     exchanges_per_second: float = 10.0,
     ca: Path | None = None,
+    passphrase: Passphrase | None = None,
 ) -> NetworkConfig:
     """Create the folders of a network, all or none.
 
     The nodes are at one host, or at one host each; node k listens at port + 2k, and its status page is one port above.
-    `ca` is a folder with the key and certificate of an existing authority.
+    `ca` is a folder with the key and certificate of an existing authority. With a passphrase, the authority's keys are
+    encrypted.
     """
-    for file in plan.shared_files:
-        if file.name in RESERVED_NAMES or [other.name for other in plan.shared_files].count(file.name) > 1:
-            raise InputError(f"{file} is copied into the nodes' folders, where its name is taken; rename it")
+    check_shared_files(plan)
     places = _choose_addresses(plan.nodes, hosts, port)
-    authority = certificates.make_authority(plan.task.id) if ca is None else _read_authority(ca)
+    signer = authority.make(plan.task.id, ca, passphrase, encrypt=passphrase is not None)
     names = [f"node-{k}" for k in range(plan.nodes)]
     edges = tuple((names[a], names[b]) for a, b in plan.edges)
     network = NetworkConfig(plan.task, plan.graph, dict(zip(names, map(str, places), strict=True)), edges, plan.nodes)
-    with _new_folder(folder) as draft:
+    with new_folder(folder) as draft:
         config.write(draft / NETWORK_FILE, network)
-        _write_pair(draft / "authority", authority)
-        write_atomically(draft / "authority" / "README", AUTHORITY_README)
+        authority.write(draft, signer)
         for file in plan.shared_files:
             shutil.copyfile(file, draft / file.name)
+        listed = {}
         for k, name in enumerate(names):
-            node = _node_settings(name, places[k], exchanges_per_second)
-            _write_node(draft / name, draft, network, node, authority)
-            if plan.node_rows:
-                write_atomically(draft / name / "data.csv", to_csv(plan.node_rows[k]), mode=0o600)
+            node = node_settings(name, places[k], exchanges_per_second)
+            rows = plan.node_rows[k] if plan.node_rows else None
+            listed[name] = _write_node(draft / name, draft, network, node, signer, 0 if rows is None else len(rows))
+            if rows is not None:
+                write_atomically(draft / name / "data.csv", to_csv(rows), mode=0o600)
             config.read_node(draft / name / NODE_FILE)
+        membership.publish(draft, network, membership.make_list(draft, network, signer, listed), signer)
     return network
+
+
+def check_shared_files(plan: Plan) -> None:
+    for file in plan.shared_files:
+        if file.name in RESERVED_NAMES or [other.name for other in plan.shared_files].count(file.name) > 1:
+            raise InputError(f"{file} is copied into the nodes' folders, where its name is taken; rename it")
 
 
 def load_network(folder: Path) -> NetworkConfig:
@@ -90,6 +99,7 @@ def add(
     host: str = "127.0.0.1",
     port: int | None = None,
     exchanges_per_second: float = 10.0,
+    passphrase: Passphrase | None = None,
 ) -> Change:
     """Add a node to a network, with some neighbours: by default the two nodes that have the fewest."""
     network = load_network(folder)
@@ -97,33 +107,37 @@ def add(
         _check_known(folder, network, other)
     degrees = Counter(other for edge in network.edges for other in edge)
     chosen = tuple(dict.fromkeys(neighbours)) or tuple(sorted(network.nodes, key=lambda n: degrees[n])[:2])
-    name = f"node-{network.nodes_created}"
+    created = network.nodes_created
+    while f"node-{created}" in network.nodes:  # a site that enrolled under such a name
+        created += 1
+    name = f"node-{created}"
     if (folder / name).exists():
         raise NetworkError(f"{folder / name} exists, but is not a node of network.toml; move it away")
-    node = _node_settings(name, _free_address(network, host, port), exchanges_per_second)
+    node, rows = node_settings(name, _free_address(network, host, port), exchanges_per_second), 0
     if data is not None:
-        _check_data(folder, network, data)
+        rows = _check_data(folder, network, data)
         node = msgspec.structs.replace(node, data=f"data{''.join(data.suffixes[-2:])}")
     new_edges = tuple((other, name) for other in chosen)
     nodes, edges = {**network.nodes, name: node.listen}, (*network.edges, *new_edges)
-    created = network.nodes_created + 1
-    changed = msgspec.structs.replace(network, nodes=nodes, edges=edges, nodes_created=created)
-    authority = _read_authority(folder / "authority")
-    with _new_folder(folder / name) as draft:
-        _write_node(draft, folder, changed, node, authority)
+    changed = msgspec.structs.replace(network, nodes=nodes, edges=edges, nodes_created=created + 1)
+    signer = authority.read(folder, network.network.id, passphrase)
+    with new_folder(folder / name) as draft:
+        listed = {name: _write_node(draft, folder, changed, node, signer, rows)}
         if data is not None:
             shutil.copyfile(data, draft / node.data)
             (draft / node.data).chmod(0o600)
         config.read_node(draft / NODE_FILE)
+        signed = membership.make_list(folder, changed, signer, listed)
     try:
         config.write(folder / NETWORK_FILE, changed)
     except BaseException:
         shutil.rmtree(folder / name)
         raise
+    membership.publish(folder, changed, signed, signer)
     return Change(name, new_edges, _update_neighbours(folder, changed, chosen))
 
 
-def remove(folder: Path, name: str, delete: bool = False) -> Change:
+def remove(folder: Path, name: str, delete: bool = False, passphrase: Passphrase | None = None) -> Change:
     """Remove a node that left for good; where the rest would be disconnected, its former neighbours are joined."""
     network = load_network(folder)
     _check_known(folder, network, name)
@@ -137,7 +151,11 @@ def remove(folder: Path, name: str, delete: bool = False) -> Change:
     new_edges = tuple(pairwise(ends))
     nodes = {n: address for n, address in network.nodes.items() if n != name}
     changed = msgspec.structs.replace(network, nodes=nodes, edges=(*kept, *new_edges))
+    signer = authority.read(folder, network.network.id, passphrase)
+    signed = membership.make_list(folder, changed, signer, {})
     config.write(folder / NETWORK_FILE, changed)
+    membership.publish(folder, changed, signed, signer)
+    membership.withdraw(folder, name)
     remote = _update_neighbours(folder, changed, former)
     if (folder / name).is_dir():
         if delete:
@@ -152,15 +170,37 @@ def _check_known(folder: Path, network: NetworkConfig, name: str) -> None:
         raise unknown(f"node of {folder}", name, network.nodes)
 
 
-def certify(folder: Path, names: Sequence[str]) -> list[str]:
-    """Make new keys and certificates, in use after a restart, for nodes whose folders are here; return their names."""
-    network, authority = load_network(folder), _read_authority(folder / "authority")
+def certify(folder: Path, names: Sequence[str], passphrase: Passphrase | None = None) -> list[str]:
+    """Make new keys and certificates for nodes whose folders are here, declare their rows; return their names."""
+    network = load_network(folder)
+    signer = authority.read(folder, network.network.id, passphrase)
     for name in names:
         _check_known(folder, network, name)
-    local = [name for name in names or network.nodes if (folder / name).is_dir()]
-    for name in local:
-        _write_pair(folder / name, certificates.issue(authority, network.network.id, name))
-    return local
+    pairs, listed = {}, {}
+    for name in names or network.nodes:
+        if (folder / name / NODE_FILE).exists():
+            pairs[name] = _make_pair(signer, name)
+            listed[name] = _member(name, pairs[name], _count_rows(folder, network, name))
+    signed = membership.make_list(folder, network, signer, listed)
+    authority.write(folder, signer)
+    for name, pair in pairs.items():
+        _write_pair(folder / name, pair)
+    membership.publish(folder, network, signed, signer)
+    return list(pairs)
+
+
+def rotate_authority(folder: Path, own: Path | None = None, passphrase: Passphrase | None = None) -> int:
+    """Do the next of the three steps that replace the authority, and return its number: see `authority`."""
+    network = load_network(folder)
+    step, signer = authority.rotate(authority.read(folder, network.network.id, passphrase), own, passphrase)
+    signed = membership.make_list(folder, network, signer, {})
+    authority.write(folder, signer)
+    for name in network.nodes:
+        if step == 2 and (folder / name / NODE_FILE).exists():
+            cert = signer.certify(name, signed.list.keys[name])
+            write_atomically(folder / name / "cert.pem", cert)
+    membership.publish(folder, network, signed, signer)
+    return step
 
 
 def to_csv(x: Floats) -> str:
@@ -206,7 +246,7 @@ def _free_address(network: NetworkConfig, host: str, port: int | None) -> addres
 
 
 @contextlib.contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
+def new_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill, which is renamed into place if all went well."""
     target = folder.resolve()
     if target == Path.cwd() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
@@ -230,27 +270,38 @@ def _write_pair(folder: Path, pair: Pair) -> None:
     write_atomically(folder / "cert.pem", pair.cert)
 
 
-def _read_authority(folder: Path) -> Pair:
-    try:
-        return Pair((folder / "key.pem").read_bytes(), (folder / "cert.pem").read_bytes())
-    except OSError as error:
-        raise InputError(f"authority = {str(folder)!r} must hold cert.pem and key.pem: {error.strerror}") from None
+def _make_pair(signer: Authority, name: str) -> Pair:
+    key = certificates.make_key()
+    return Pair(key, signer.certify(name, certificates.public_bytes(key)))
 
 
-def _node_settings(name: str, address: addresses.Address, exchanges_per_second: float) -> NodeSettings:
+def _member(name: str, pair: Pair, rows: int) -> Member:
+    return Member(name, certificates.public_bytes(pair.key).hex(), rows)
+
+
+def _count_rows(folder: Path, network: NetworkConfig, name: str) -> int:
+    """Return how many rows a node has, where its data file is here."""
+    path = folder / name / config.read_node(folder / name / NODE_FILE).node.data
+    return int(read_rows(network.network, path, folder / name).shape[0]) if path.is_file() else 0
+
+
+def node_settings(name: str, address: addresses.Address, exchanges_per_second: float) -> NodeSettings:
     if not 0 < exchanges_per_second < math.inf:
         raise InputError(f"exchanges_per_second = {exchanges_per_second!r} must be a positive number")
     page = addresses.Address("127.0.0.1", address.port + 1)  # it has no password: for this machine only
     return NodeSettings(name, str(address), str(page), exchanges_per_second=exchanges_per_second)
 
 
-def _write_node(folder: Path, shared: Path, network: NetworkConfig, node: NodeSettings, authority: Pair) -> None:
+def _write_node(
+    folder: Path, shared: Path, network: NetworkConfig, node: NodeSettings, signer: Authority, rows: int
+) -> Member:
     """Write a node's files except for its data; files that all nodes have are copied from the network's folder."""
-    _write_pair(folder, certificates.issue(authority, network.network.id, node.name))
-    write_atomically(folder / "ca.pem", authority.cert)
-    for file in _shared_files(network, shared):
+    pair = _make_pair(signer, node.name)
+    _write_pair(folder, pair)
+    for file in shared_files(network.network, shared):
         shutil.copyfile(shared / file, folder / file)
     config.write(folder / NODE_FILE, NodeConfig(network.network, node, neighbours_of(network, node.name)))
+    return _member(node.name, pair, rows)
 
 
 def _update_neighbours(folder: Path, network: NetworkConfig, names: Sequence[str]) -> tuple[str, ...]:
@@ -266,25 +317,22 @@ def _update_neighbours(folder: Path, network: NetworkConfig, names: Sequence[str
     return tuple(remote)
 
 
-def neighbours_of(network: NetworkConfig, name: str) -> dict[str, str]:
-    others = {a if b == name else b for a, b in network.edges if name in (a, b)}
-    return {other: address for other, address in network.nodes.items() if other in others}
-
-
-def _shared_files(network: NetworkConfig, folder: Path) -> list[str]:
+def shared_files(task: Task, folder: Path) -> list[str]:
     """Return the files of which all nodes have a copy: a user's own statistic, and files that options name."""
-    named = [network.network.statistic.rpartition(":")[0], *network.network.options.values()]
+    named = [task.statistic.rpartition(":")[0], *task.options.values()]
     return [name for name in named if isinstance(name, str) and name and (folder / name).is_file()]
 
 
-def _check_data(folder: Path, network: NetworkConfig, data: Path) -> None:
-    """Raise `DataError` for a data file with another number of columns than those of the other nodes."""
-    width = read_rows(network.network, data, folder).shape[1]
+def _check_data(folder: Path, network: NetworkConfig, data: Path) -> int:
+    """Return the number of rows of a data file; raise `DataError` if other nodes have another number of columns."""
+    found: tuple[int, ...] = read_rows(network.network, data, folder).shape
+    rows, width = found
     files = (folder / name / "data.csv" for name in network.nodes)
     other = next(filter(Path.is_file, files), data)
     expected = read_rows(network.network, other, folder).shape[1]
     if width != expected:
         raise DataError(f"{data} has {width} numbers a row where {other} has {expected}; give it the same columns")
+    return rows
 
 
 def _components(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[set[str]]:

@@ -70,7 +70,7 @@ def for_data(
     name, files = _place_statistic(goal.statistic)
     width = estimand.x.shape[1]
     task = Task(secrets.token_hex(8), name, goal.protocol, level, estimand.json_options, encoded_columns=width)
-    node_rows, edges = tuple(placement.split(estimand.x)), _edges(setting.graph)
+    node_rows, edges = tuple(placement.split(estimand.x)), edges_of(setting.graph)
     return Plan(task, setting.graph.name, placement.nodes, edges, node_rows, files, no_interval)
 
 
@@ -108,7 +108,7 @@ def for_sites(
     task = replace(task, columns=columns, label=label, score=score, classes=classes, drop_missing=drop_missing)
     _check_encoding(statistic, options, task)
     shared = (*own_file, *files.values())
-    return Plan(task, network.name, network.n, _edges(network), shared_files=shared, no_interval=no_interval)
+    return Plan(task, network.name, network.n, edges_of(network), shared_files=shared, no_interval=no_interval)
 
 
 def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task) -> None:
@@ -152,7 +152,7 @@ def _count_nodes(graph: str, nodes: int | None, seed: int) -> int:
     return nodes if nodes is not None else DEFAULT_NODES if graph in graphs.GRAPHS else graphs.load(graph, seed=seed).n
 
 
-def _edges(graph: Graph) -> tuple[tuple[int, int], ...]:
+def edges_of(graph: Graph) -> tuple[tuple[int, int], ...]:
     if graph.weights is not None:
         raise InputError(
             f"graph = {graph.name!r} has weights; nodes choose all neighbours equally often: leave them out"

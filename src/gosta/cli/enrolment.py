@@ -1,0 +1,128 @@
+"""``gosta node request``, ``join`` and ``accept``: a site becomes a member of a network, with a key of its own."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gosta.cli import options
+from gosta.errors import InputError
+from gosta.views import terminal
+
+if TYPE_CHECKING:
+    from gosta.net.deploy.bundles import Invitation, Request
+    from gosta.net.deploy.enrolment import Proposal
+
+SiteFolder = Annotated[Path, typer.Argument(help="The site's folder.")]
+Yes = Annotated[bool, "Accept without being asked."]
+
+
+def request(
+    invitation: Annotated[Path, typer.Argument(help="invitation.json of the network.")],
+    folder: Annotated[Path, typer.Argument(help="The site's folder: created, or one that is there.")],
+    name: Annotated[str | None, "The site's name in the network."] = None,
+    listen: Annotated[str | None, "host:port where this node listens, such as 0.0.0.0:7400."] = None,
+    address: Annotated[str | None, "host:port where neighbours reach it, if that is another one."] = None,
+    data: Annotated[
+        Path | None, "Its data file, whose number of rows is declared; without it, put data.csv there."
+    ] = None,
+    new_key: Annotated[bool, "In a folder that is there: request a certificate for a new key."] = False,
+    yes: Annotated[bool, "Run the Python code of an invitation without being asked."] = False,
+) -> None:
+    """Make a key, which stays here, and a request for the network's coordinator."""
+    from gosta.net.config import NODE_FILE, read_node
+    from gosta.net.deploy import bundles, enrolment
+
+    invited = bundles.read(invitation, bundles.Invitation)
+    if (folder / NODE_FILE).exists():
+        site = read_node(folder / NODE_FILE)
+        for option, value in {"name": name, "listen": listen, "data": data}.items():
+            if value is not None:
+                raise InputError(
+                    f"{option} = {str(value)!r}: {folder} is a site's folder already; change its node.toml"
+                )
+        if site.network.id != invited.network.id:
+            raise InputError(f"{folder} belongs to network {site.network.id}, the invitation to {invited.network.id}")
+        made = enrolment.request_again(folder, address, new_key)
+    else:
+        if name is None or listen is None:
+            raise InputError("a new site needs --name, its name in the network, and --listen, such as 0.0.0.0:7400")
+        if new_key:
+            raise InputError(f"new_key is for a site that has a folder; {folder} is none: leave it out")
+        _show_code(invited, yes)
+        made = enrolment.request(invited, folder, name, listen, address, data)
+    _show_request(folder, invited, made)
+
+
+def _show_code(invited: Invitation, yes: bool) -> None:
+    code = {name: content for name, content in invited.files.items() if name.endswith(".py")}
+    if not code or yes:
+        return
+    for name, content in code.items():
+        lines = content.decode(errors="replace").splitlines()
+        print(f"{name}:", *("  " + "".join(c if c.isprintable() else "?" for c in line) for line in lines), sep="\n")
+    options.confirm("The invitation contains this Python code, which this site will run. Run it?", yes)
+
+
+def _show_request(folder: Path, invited: Invitation, made: Request) -> None:
+    from gosta.net.deploy import bundles
+
+    print(f"{folder}: a request of {made.name} to join network {made.network}")
+    file = folder / bundles.REQUEST_FILE
+    entries = [
+        ("statistic", f"{invited.network.statistic} by {invited.network.protocol}"),
+        ("rows", f"{made.rows} declared" if made.rows else "none declared"),
+        ("invitation", f"{bundles.fingerprint(invited)}: compare this with the coordinator's, on the phone"),
+        ("request", f"{bundles.fingerprint(made)}: read this out to the coordinator"),
+    ]
+    print(terminal.definitions(entries))
+    print(f"next: send {file} to the coordinator; it holds no secret, and the key stays in {folder}")
+    print(f"then, with the bundle that comes back: gosta node join BUNDLE {shlex.quote(str(folder))}")
+
+
+def join(
+    bundle: Annotated[Path, typer.Argument(help="The bundle from the coordinator.")],
+    folder: SiteFolder,
+    yes: Yes = False,
+) -> None:
+    """Install a bundle: see who the members are and what is computed, and accept it."""
+    from gosta.net.deploy import enrolment
+
+    _accept(folder, enrolment.read_bundle(bundle, folder), yes)
+    print(f"{folder}: installed; start the node with: gosta node {shlex.quote(str(folder))} (a running one reloads it)")
+
+
+def accept(folder: SiteFolder, yes: Yes = False) -> None:
+    """See what a new member list changes, and accept it; a running node reloads it."""
+    from gosta.net.deploy import enrolment
+
+    proposal = enrolment.read_proposed(folder)
+    if proposal is None:
+        print(f"{folder}: there is no list that was not accepted yet")
+        return
+    _accept(folder, proposal, yes)
+    print(f"{folder}: accepted; a running node reloads it")
+
+
+def _accept(folder: Path, proposal: Proposal, yes: bool) -> None:
+    from gosta.net.deploy import enrolment
+    from gosta.net.members import fingerprint
+
+    old, new = proposal.old, proposal.signed.list
+    if old == new:
+        print(f"member list {new.serial} is the one that was accepted already")
+        enrolment.accept(folder, proposal)
+        return
+    print(f"member list {new.serial} of network {new.network}, signed by its coordinator")
+    print(terminal.definitions(new.policy.items()))
+    rows = [
+        [one.name, f"{one.rows:,}" if one.rows else "-", fingerprint(bytes.fromhex(one.key))] for one in new.members
+    ]
+    print(terminal.columns([["member", "rows", "key"], *rows], right=[1]))
+    if old is not None:
+        print("changes:", *(f"  {line}" for line in enrolment.differences(old, new) or ["none"]), sep="\n")
+    options.confirm("Accept these members, and what they compute?", yes)
+    enrolment.accept(folder, proposal)

@@ -1,0 +1,115 @@
+"""The files that a coordinator and its sites send each other; none of them is secret.
+
+An invitation goes to all sites, a request comes back from each, and a bundle goes to each. What a file says is checked
+on the phone, by its fingerprint, or follows from what was checked so: a bundle is signed by the coordinator, whose
+authority the invitation names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from gosta.errors import InputError
+from gosta.net import addresses, members
+from gosta.net.addresses import NAME_PATTERN, NAME_RULE
+from gosta.net.config import Task
+from gosta.net.limits import MAX_ROWS
+from gosta.net.members import COORDINATOR, MAX_LIST_BYTES, MAX_MEMBERS, Pem, ShortText, SignedList
+from gosta.runtime.files import write_atomically
+
+INVITATION_FILE, REQUEST_FILE, CSR_FILE = "invitation.json", "request.json", "request.csr"
+MAX_INVITATION_BYTES = 1 << 24  # with the files that the statistic needs
+MAX_REQUEST_BYTES = 1 << 16
+MAX_BUNDLE_BYTES = MAX_LIST_BYTES + (1 << 21)  # a member list and the addresses of 10,000 neighbours
+
+
+class Invitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a network computes, and the certificate of its authority."""
+
+    network: Task
+    files: Annotated[dict[ShortText, bytes], Meta(max_length=20)]  # that the statistic needs: code, options
+    authority: Pem
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A site that wants to be a member, or that wants to change its key, its address or its number of rows."""
+
+    network: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+    name: str
+    address: Annotated[str, Meta(max_length=300)]  # host:port where neighbours reach it
+    rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)]  # that it declares; 0: not declared
+    request: Pem  # the certificate signing request
+
+
+class Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What makes a site a member: its certificate, the member list, and its neighbours."""
+
+    name: str
+    certificate: Pem
+    neighbours: Annotated[dict[str, Annotated[str, Meta(max_length=300)]], Meta(max_length=MAX_MEMBERS)]
+    members: SignedList
+
+
+File = TypeVar("File", Invitation, Request, Bundle)
+MAX_BYTES = {Invitation: MAX_INVITATION_BYTES, Request: MAX_REQUEST_BYTES, Bundle: MAX_BUNDLE_BYTES}
+
+
+def read(path: Path, kind: type[File]) -> File:
+    what, max_bytes = kind.__name__.lower(), MAX_BYTES[kind]
+    try:
+        with path.open("rb") as file:
+            content = file.read(max_bytes + 1)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    if len(content) > max_bytes:
+        raise InputError(f"{path} has more than {max_bytes >> 10} KiB, the limit for a file with a {what}")
+    try:
+        found = msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is no {what} ({error}); ask for it again") from None
+    try:
+        _check(found)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return found
+
+
+def write(path: Path, content: Invitation | Request | Bundle) -> None:
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(content), indent=1))
+
+
+def fingerprint(content: Invitation | Request) -> str:
+    """Return the fingerprint of all that a file says, to compare on the phone."""
+    return members.fingerprint(msgspec.json.encode(content, order="deterministic"))
+
+
+def check_name(name: str) -> None:
+    if not NAME_PATTERN.fullmatch(name) or name.lower() == COORDINATOR:
+        raise InputError(f"name = {name[:80]!r}: a node's name has {NAME_RULE}, and is not {COORDINATOR!r}")
+
+
+def check_address(name: str, address: str) -> None:
+    if addresses.parse(address).port == 0:
+        raise InputError(f"{name} = {address!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400")
+
+
+def _check(content: Invitation | Request | Bundle) -> None:
+    if isinstance(content, Request):
+        check_name(content.name)
+        check_address("address", content.address)
+    elif isinstance(content, Bundle):
+        check_name(content.name)
+        members.check_list(content.members.list)
+        listed = content.members.list.keys
+        for name, address in content.neighbours.items():
+            if name not in listed or name == content.name:
+                raise InputError(f"neighbour {name[:80]!r} is not another member of the list")
+            check_address(f"address of {name}", address)
+    else:
+        for name in content.files:
+            if not name or name != Path(name).name or name.startswith(".") or not name.isprintable():
+                raise InputError(f"the name {name[:80]!r} of a file must be a plain name without a folder")

@@ -1,0 +1,108 @@
+"""Changing a network's member list, and writing it to the folders of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gosta.errors import InputError
+from gosta.estimation.exchange import MAX_SAMPLE_ROWS
+from gosta.net import members
+from gosta.net.config import NODE_FILE, NetworkConfig, Task
+from gosta.net.deploy import bundles
+from gosta.net.deploy.authority import Authority, texts
+from gosta.net.deploy.bundles import Bundle
+from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Member, MemberList, SignedList
+from gosta.net.node.source import fingerprint
+from gosta.runtime.files import write_atomically
+from gosta.views import numbers
+
+REQUESTS, BUNDLES = "requests", "bundles"  # folders in that of a network
+
+
+def make_list(folder: Path, network: NetworkConfig, authority: Authority, changed: Mapping[str, Member]) -> SignedList:
+    """Return a signed list of the network's nodes, some of which are new or changed; the old list if it is the same.
+
+    Keys that are no longer used are revoked.
+    """
+    old = members.read_list(folder / MEMBERS_FILE) if (folder / MEMBERS_FILE).exists() else None
+    known = {one.name: one for one in old.list.members} if old else {}
+    listed = []
+    for name in network.nodes:
+        if name not in changed and name not in known:
+            raise InputError(f"{folder / MEMBERS_FILE} does not list {name}; make new keys with: gosta network certify")
+        listed.append(changed.get(name) or known[name])
+    gone = {one.key for one in known.values()} - {one.key for one in listed}
+    revoked = (*(old.list.revoked if old else ()), *sorted(gone))[-members.MAX_REVOKED :]
+    task, trusted = network.network, texts(authority.trusted)
+    digest, policy = fingerprint(task, folder), policy_of(task)
+    made = MemberList(task.id, 1, digest, policy, tuple(listed), revoked, trusted)
+    if old is None:
+        return authority.sign(made)
+    is_same = replace(made, serial=old.list.serial) == old.list
+    is_same = is_same and old.certificate.encode() == authority.coordinator.cert
+    return old if is_same else authority.sign(replace(made, serial=old.list.serial + 1))
+
+
+def publish(folder: Path, network: NetworkConfig, signed: SignedList, authority: Authority) -> list[Path]:
+    """Write a list, as accepted, to the network's folder and to those of its nodes that are here.
+
+    For sites that enrolled, write new bundles, and return their paths.
+    """
+    members.write_list(folder / MEMBERS_FILE, signed)
+    written = []
+    for name in network.nodes:
+        if (folder / name / NODE_FILE).exists():
+            install(folder / name, signed, authority.ca)
+        elif (folder / REQUESTS / f"{name}.json").exists():
+            written.append(folder / BUNDLES / f"{name}.json")
+            written[-1].parent.mkdir(exist_ok=True)
+            issued = folder / REQUESTS / f"{name}.pem"
+            cert = authority.certify(name, signed.list.keys[name]) if authority.is_here else issued.read_bytes()
+            bundles.write(written[-1], Bundle(name, cert.decode("ascii"), neighbours_of(network, name), signed))
+    return written
+
+
+def withdraw(folder: Path, name: str) -> None:
+    """Delete the request and the bundle of a site that is no longer a member."""
+    for path in (
+        *(folder / REQUESTS / f"{name}.{end}" for end in ("json", "csr", "pem")),
+        folder / BUNDLES / f"{name}.json",
+    ):
+        path.unlink(missing_ok=True)
+
+
+def neighbours_of(network: NetworkConfig, name: str) -> dict[str, str]:
+    others = {a if b == name else b for a, b in network.edges if name in (a, b)}
+    return {other: address for other, address in network.nodes.items() if other in others}
+
+
+def install(folder: Path, signed: SignedList, ca: bytes) -> None:
+    """Write an accepted list and the authorities' certificates into a node's folder."""
+    write_atomically(folder / "ca.pem", ca)
+    members.write_list(folder / ACCEPTED_FILE, signed)
+    members.write_list(folder / MEMBERS_FILE, signed)
+
+
+def policy_of(task: Task) -> dict[str, str]:
+    """Return in words what a network computes and what its sites show each other."""
+    level, name = task.confidence_level, task.statistic.rpartition(":")
+    words = {
+        "statistic": name[2] + (f" (Python code in {name[0]}, which every site runs)" if name[1] else ""),
+        "protocol": task.protocol,
+        "interval": "none" if level is None else f"{numbers.percent(level, 'g')}",
+        "columns": ", ".join(task.columns),
+        "score": task.score or "",
+        "label": task.label or "",
+        "classes": ", ".join(map(str, task.classes)),
+        "incomplete rows": "left out" * task.drop_missing,
+        "shown to others": f"samples of at most {MAX_SAMPLE_ROWS} rows, as numbers that the statistic needs",
+    }
+    words |= {f"option {name}": str(value) for name, value in task.options.items()}
+    return {_printable(key)[:100]: _printable(value)[:1000] for key, value in words.items() if value}
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)

@@ -1,0 +1,50 @@
+"""A node's certificate, key and member list: read and checked at its start, and again when they change."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from gosta.errors import InputError, NetworkError
+from gosta.net.addresses import certificate_name
+from gosta.net.config import NodeConfig
+from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Keyring, dns_names, key_of, read_keyring, read_list
+from gosta.net.node.node import Log
+from gosta.net.node.source import fingerprint
+from gosta.net.transport.tls import TlsFiles, load_certificate
+
+CREDENTIAL_FILES = ("cert.pem", "key.pem", "ca.pem", MEMBERS_FILE)
+EXPIRY_WARNING = timedelta(days=30)
+
+
+def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFiles, Keyring]:
+    """Read a node's credentials; raise an error unless they belong to each other, to this node and to this moment."""
+    name, network = config.node.name, config.network.id
+    files = TlsFiles(folder / "cert.pem", folder / "key.pem", folder / "ca.pem")
+    try:
+        certificate = load_certificate(files.cert.read_bytes())
+    except OSError as error:
+        hint = "'gosta network certify' makes one, or 'gosta node join' installs one"
+        raise NetworkError(f"cannot read {files.cert}: {error.strerror}; {hint}") from None
+    except InputError as error:
+        raise InputError(f"{files.cert}: {error}") from None
+    holder, names = certificate_name(name, network), dns_names(certificate)
+    if holder not in names:
+        raise NetworkError(f"{files.cert} is for {', '.join(names)[:100] or 'no node'}, and this node is {holder}")
+    remaining = certificate.not_valid_after_utc - datetime.now(UTC)
+    ends = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
+    if remaining < timedelta(0):
+        renew = "gosta network certify NETWORK, or gosta network sign NETWORK where sites keep their keys"
+        raise NetworkError(f"{files.cert} expired on {ends}; renew it with: {renew}")
+    if remaining < EXPIRY_WARNING:
+        log("certificate expires soon", expires=ends)
+    keyring = read_keyring(folder, name, network)
+    if key_of(certificate) != keyring.list.keys[name]:
+        raise NetworkError(f"{files.cert} is not for the key in {files.key}; the two must be of one bundle")
+    if keyring.list != read_list(folder / ACCEPTED_FILE).list:
+        raise NetworkError(
+            f"{folder / MEMBERS_FILE} was not accepted yet; see it and accept it: gosta node accept {folder}"
+        )
+    if keyring.list.statistic != fingerprint(config.network, folder):
+        log("differs from the member list", reason="[network] in node.toml is not what the members agreed on")
+    return files, keyring
