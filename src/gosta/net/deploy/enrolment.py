@@ -68,8 +68,7 @@ def request(
     node = node_settings(name, addresses.parse(listen), 10.0)
     if data is not None:
         node = replace(node, data=str(data.resolve()))
-    with new_folder(folder) as draft:
-        draft.chmod(0o700)
+    with new_folder(folder, 0o700) as draft:
         write_atomically(draft / "key.pem", certificates.make_key(), mode=0o600)
         authority.split(invitation.authority.encode())
         write_atomically(draft / "ca.pem", invitation.authority)

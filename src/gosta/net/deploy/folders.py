@@ -143,6 +143,7 @@ def remove(folder: Path, name: str, delete: bool = False, passphrase: Passphrase
     _check_known(folder, network, name)
     if len(network.nodes) <= 2:
         raise NetworkError(f"{folder} has {len(network.nodes)} nodes; without {name} the other would have no neighbour")
+    signer = authority.read(folder, network.network.id, passphrase)
     lock.stop_nodes([folder / name])
     kept = tuple(edge for edge in network.edges if name not in edge)
     former = [a if b == name else b for a, b in network.edges if name in (a, b)]
@@ -151,7 +152,6 @@ def remove(folder: Path, name: str, delete: bool = False, passphrase: Passphrase
     new_edges = tuple(pairwise(ends))
     nodes = {n: address for n, address in network.nodes.items() if n != name}
     changed = msgspec.structs.replace(network, nodes=nodes, edges=(*kept, *new_edges))
-    signer = authority.read(folder, network.network.id, passphrase)
     signed = membership.make_list(folder, changed, signer, {})
     config.write(folder / NETWORK_FILE, changed)
     membership.publish(folder, changed, signed, signer)
@@ -246,7 +246,7 @@ def _free_address(network: NetworkConfig, host: str, port: int | None) -> addres
 
 
 @contextlib.contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
+def new_folder(folder: Path, mode: int = 0o755) -> Iterator[Path]:
     """Yield a temporary folder to fill, which is renamed into place if all went well."""
     target = folder.resolve()
     if target == Path.cwd() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
@@ -257,7 +257,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         raise InputError(f"cannot write {folder}: {error.strerror or error}") from None
     try:
         yield draft
-        draft.chmod(0o755)
+        draft.chmod(mode)
         draft.rename(target)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)

@@ -8,26 +8,25 @@ import random
 import signal
 import sys
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
 
-from gosta.errors import NetworkError
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.node import lock, pages
+from gosta.net.node.credentials import load_credentials
 from gosta.net.node.node import Log, Node
 from gosta.net.node.reload import FileWatcher
 from gosta.net.node.source import read_source
 from gosta.net.node.stopped import restore_peer
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
-from gosta.net.transport.tls import TlsFiles, load_certificate
 
 POLL_SECONDS = 1.0  # between checks for changed files
 STOP_TIMEOUT_SECONDS = 2.0  # for the exchange under way before the node stops
-EXPIRY_WARNING = timedelta(days=30)
+LINK_CHECK_SECONDS = 60.0  # between checks of the neighbours' certificates
 
 
 def run(folder: Path) -> None:
@@ -47,19 +46,21 @@ async def _run(folder: Path) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, it: log("error", message=it["message"], reason=repr(it.get("exception"))))
     with lock.hold(folder):
+        tls, keyring = load_credentials(folder, config, log) if config.node.tls else (None, None)
         source = read_source(config, folder)
         journal = Journal(folder / JOURNAL_FILE, config.node.durable)
         node = Node(config, restore_peer(config, source, journal), journal, loop, random.Random(), log)
-        tls = _credentials(folder, log) if config.node.tls else None
-        transport = TcpTransport(node, tls, getattr(source.trust, "list", None))
+        transport = TcpTransport(node, tls, keyring.list if keyring else None)
         await transport.start(config.node.listen)
         address = config.node.status_page
         page = await pages.serve(address, node.status) if address else None
         log("started", listen=transport.address, status_page=address, rows=source.estimand.n, epoch=node.peer.epoch)
         node.start(transport, _boot_id())
+        checks = loop.create_task(_check_links(transport))
         try:
             await _until_signal(node, FileWatcher(node, folder, log))
         finally:
+            checks.cancel()
             node.stop()
             await transport.stop()
             if page is not None:
@@ -67,18 +68,11 @@ async def _run(folder: Path) -> None:
             log("stopped", epoch=node.peer.epoch, exchanges=node.peer.estimator.exchanges)
 
 
-def _credentials(folder: Path, log: Log) -> TlsFiles:
-    files = TlsFiles(folder / "cert.pem", folder / "key.pem", folder / "ca.pem")
-    try:
-        expires = load_certificate(files.cert.read_bytes()).not_valid_after_utc
-    except OSError as error:
-        raise NetworkError(f"cannot read {files.cert}: {error.strerror}; 'gosta network certify' makes one") from None
-    remaining = expires - datetime.now(UTC)
-    if remaining < timedelta(0):
-        raise NetworkError(f"{files.cert} expired on {expires:%Y-%m-%d}; renew it with: gosta network certify NETWORK")
-    if remaining < EXPIRY_WARNING:
-        log("certificate expires soon", expires=f"{expires:%Y-%m-%d}")
-    return files
+async def _check_links(transport: TcpTransport) -> None:
+    """End links whose certificates expire while they are open."""
+    while True:
+        await asyncio.sleep(LINK_CHECK_SECONDS)
+        transport.check_links()
 
 
 def _boot_id() -> str:
