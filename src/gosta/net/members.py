@@ -54,6 +54,10 @@ class Trust(Protocol):
     def digest(self) -> str:
         """Digest of the members' names and keys."""
 
+    @property
+    def serial(self) -> int:
+        """Serial number of the member list; 0: there is none."""
+
     def sign(self, data: bytes) -> bytes:
         """Return this node's signature."""
 
@@ -65,7 +69,7 @@ class OpenTrust:
     """Trust in everybody, for nodes without TLS on one machine: no member list, and signatures are empty."""
 
     members: Mapping[str, int] = {}
-    digest = ""
+    digest, serial = "", 0
 
     def sign(self, data: bytes) -> bytes:  # noqa: ARG002
         return b""
@@ -107,7 +111,7 @@ class Keyring:
     """A node's key and the keys of all members; implements `Trust`."""
 
     def __init__(self, key: Ed25519PrivateKey, members: MemberList) -> None:
-        self.list, self._key = members, key
+        self.list, self.serial, self._key = members, members.serial, key
         self.members: Mapping[str, int] = {one.name: one.rows for one in members.members}
         self.digest = hashlib.sha256(repr(sorted(members.keys.items())).encode()).hexdigest()[:16]
 

@@ -21,7 +21,7 @@ class Contact:
     dial_attempts: int = 0  # since the last connection
     mismatch: str = ""  # the setting in which the two differ, so that they do not connect
     epoch: int = 0  # that it announced last
-    list_serial: int = 0  # of its member list
+    list_sent: int = 0  # serial number of the member list that was sent to it
     unanswered: int = 0  # offers in a row
     no_offers_before: float = 0.0
     suspended_until: float = 0.0  # after too many messages that were rejected

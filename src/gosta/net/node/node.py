@@ -13,7 +13,9 @@ import msgspec
 
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig
+from gosta.net.limits import MAX_MESSAGE_BYTES
 from gosta.net.node.contact import ANSWER_SECONDS, OUTCOME_SECONDS, Contact
+from gosta.net.node.lists import ListFolder, NoLists
 from gosta.net.node.rejections import Rejections
 from gosta.net.node.source import Source
 from gosta.net.node.status import Neighbour, Status, difference, make_status
@@ -33,6 +35,7 @@ REPEAT_SECONDS = 1.0  # after which an acceptance is repeated that was neither c
 PROBE_SECONDS = 1.0  # between attempts to write to a disk that failed
 STALLED_SECONDS, STALLED_EXCHANGES = 5.0, 20.0  # without an exchange, or the usual time of so many: "stalled"
 SNAPSHOT_RECORDS = 512  # records between snapshots: a restart applies fewer than these
+MAX_SENT_LIST_BYTES = MAX_MESSAGE_BYTES - 64  # a longer member list has to be taken to the sites
 MAX_REJECTIONS, REJECTION_SECONDS = 20, 3.0  # of a neighbour's messages at once, and one per so many seconds; then
 SUSPENSION_SECONDS = 60.0  # it is suspended for so long
 HONEST_REASONS = ("late", "withdrawn", "duplicate")  # of rejections for which the sender need not be to blame
@@ -61,6 +64,7 @@ class Node:
         self.config, self.peer, self.journal, self.loop, self.rng, self.log = config, peer, journal, loop, rng, log
         self.clock = clock  # seconds since 1970
         self.greeting = Greeting(peer.name, peer.identity.network, peer.identity.fingerprint)
+        self.lists: ListFolder | NoLists = NoLists()
         self.transport: Transport | None = None
         self.contacts = {name: Contact() for name in config.neighbours}
         self.counters: Counter[str] = Counter()
@@ -155,7 +159,7 @@ class Node:
         self.peer.is_busy = not self._has_capacity() or self._is_at_row_limit()
         try:
             message = wire.decode(raw)
-            self._note(contact, message)
+            self._note(link, contact, message)
             for step in self.peer.handle(link.neighbour, message, self.clock()):
                 if not self._execute(step):
                     break
@@ -163,13 +167,24 @@ class Node:
             self._reject(link, rejected.reason, rejected.detail, now)
         self._schedule_next()
 
-    def _note(self, contact: Contact, message: wire.AnyMessage) -> None:
-        """Keep what a message tells of the connection."""
+    def _note(self, link: Link, contact: Contact, message: wire.AnyMessage) -> None:
+        """Keep what a message tells of the connection, and of member lists."""
+        serial = self.peer.trust.serial
         match message:
             case wire.Pong():
                 contact.measure(max(0.0, self.loop.time() - message.sent / 1e6))
             case wire.Ping():
-                contact.epoch, contact.list_serial = message.announcement.epoch, message.list_serial
+                contact.epoch = message.announcement.epoch
+                if message.list_serial < serial != contact.list_sent:
+                    contact.list_sent = serial
+                    content = self.lists.content()
+                    if len(content) <= MAX_SENT_LIST_BYTES:
+                        link.send(wire.encode(wire.Members(content)))
+            case wire.Members():
+                try:
+                    self.lists.propose(message.content, serial)
+                except (InputError, OSError) as error:
+                    raise wire.Rejected("signature", f"it sent a member list: {error}") from None
             case wire.Accept() | wire.Busy() | wire.Decline():
                 contact.on_answer()
 

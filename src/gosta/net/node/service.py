@@ -17,6 +17,7 @@ import msgspec
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.node import lock, pages
 from gosta.net.node.credentials import load_credentials
+from gosta.net.node.lists import ListFolder
 from gosta.net.node.node import Log, Node
 from gosta.net.node.reload import FileWatcher
 from gosta.net.node.source import read_source
@@ -50,6 +51,8 @@ async def _run(folder: Path) -> None:
         source = read_source(config, folder)
         journal = Journal(folder / JOURNAL_FILE, config.node.durable)
         node = Node(config, restore_peer(config, source, journal), journal, loop, random.Random(), log)
+        if keyring:
+            node.lists = ListFolder(folder, config.network.id, log)
         transport = TcpTransport(node, tls, keyring.list if keyring else None)
         await transport.start(config.node.listen)
         address = config.node.status_page

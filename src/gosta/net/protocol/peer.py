@@ -273,7 +273,7 @@ class Peer:
 
     # Heartbeats.
 
-    def ping(self, neighbour: str, sent: int, list_serial: int = 0) -> Step:
+    def ping(self, neighbour: str, sent: int) -> Step:
         """Return a heartbeat, with a receipt if there were exchanges since the last one."""
         receipt, transcript = None, self.transcripts.get(neighbour, EMPTY)
         if transcript.exchanges and self._receipted.get(neighbour) != transcript:
@@ -281,7 +281,8 @@ class Peer:
             receipt = Receipt(self.epoch, *transcript, b"")
             content = wire.signed_receipt(self.identity.network, self.name, neighbour, receipt)
             receipt = receipt._replace(signature=self.trust.sign(content))
-        return Step((), ((neighbour, wire.encode(wire.Ping(sent, self.announcement, receipt, list_serial))),))
+        ping = wire.Ping(sent, self.announcement, receipt, self.trust.serial)
+        return Step((), ((neighbour, wire.encode(ping)),))
 
     def _handle_ping(self, sender: str, ping: wire.Ping, now: float) -> Iterator[Step]:
         yield Step((), ((sender, wire.encode(wire.Pong(ping.sent))),))

@@ -1,0 +1,45 @@
+"""Member lists on the wire: a node passes its list on to neighbours with an older one, where it waits for acceptance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gosta.errors import InputError
+from gosta.net import members
+from gosta.net.members import MEMBERS_FILE, PROPOSED_FILE
+
+
+class ListFolder:
+    """The member lists in a node's folder."""
+
+    def __init__(self, folder: Path, network: str, log: Callable[..., None]) -> None:
+        self._folder, self._network, self._log = folder, network, log
+
+    def content(self) -> bytes:
+        """Return the list that this node has accepted, as a file."""
+        return (self._folder / MEMBERS_FILE).read_bytes()
+
+    def propose(self, content: bytes, serial: int) -> None:
+        """Write a list that is newer than a serial number to the folder, where the operator can accept it.
+
+        Raises `InputError` if the coordinator has not signed it.
+        """
+        signed = members.parse_list(content)
+        found = members.verify_list(signed, (self._folder / "ca.pem").read_bytes(), self._network)
+        path = self._folder / PROPOSED_FILE
+        if path.exists():
+            serial = max(serial, members.read_list(path).list.serial)
+        if found.serial > serial:
+            members.write_list(path, signed)
+            self._log("member list proposed", serial=found.serial, accept=f"gosta node accept {self._folder}")
+
+
+class NoLists:
+    """For nodes without a member list."""
+
+    def content(self) -> bytes:
+        return b""
+
+    def propose(self, content: bytes, serial: int) -> None:  # noqa: ARG002
+        raise InputError("this node has no member list")
