@@ -81,7 +81,7 @@ def _row(view: View) -> tuple[str, ...]:
 
 
 def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
-    """Return in one line what the nodes have in common, or what is wrong."""
+    """Return what the nodes have in common, or what is wrong; and over how many sites and rows their estimates are."""
     from gosta.net.deploy.query import spread
     from gosta.net.node.page import coverage
 
@@ -96,7 +96,7 @@ def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
     agree = "all agree within 1 %" if difference <= AGREEMENT else "they do not all agree within 1 % yet"
     least = coverage(min(statuses, key=lambda status: status.sites_seen))
     differ = f"nodes differ from it by at most {numbers.error(difference)}{after}"
-    return f"mean estimate {numbers.number(mean, 5)} over {least}, {differ}: {wrong or agree}"
+    return f"mean estimate {numbers.number(mean, 5)}, {differ}: {wrong or agree}\nover {least}"
 
 
 def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str
 
     partial = [status.node for status in statuses if status.missing]
     if partial:
-        yield f"sites are missing in the estimates of {shorten(partial)}"
+        yield "sites are missing" + f" in the estimates of {shorten(partial)}" * (len(partial) < len(statuses))
     epochs = sorted({status.epoch for status in statuses})
     if len(epochs) > 1:
         yield f"nodes are in different epochs, {epochs[0]} to {epochs[-1]}"
