@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
+import random
+import shutil
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from gosta.errors import NetworkError
 from gosta.net.config import Task
+from gosta.net.members import OpenTrust
 from gosta.net.node.source import Source
-from gosta.net.protocol.peer import Identity, Peer
-from gosta.net.protocol.records import EpochStarted, ExchangeCompleted, OfferSent, OfferWithdrawn, Record
+from gosta.net.protocol.messages import Announcement, Receipt, Seal, decode
+from gosta.net.protocol.peer import Identity, Peer, Step
+from gosta.net.protocol.records import (
+    EpochStarted,
+    ExchangeAborted,
+    ExchangeAccepted,
+    ExchangeCompleted,
+    ExchangeConfirmed,
+    ReceiptReceived,
+    Record,
+)
 from gosta.net.storage.journal import FORMAT, Journal
+from gosta.net.storage.ledger import Shown
 
 WRITER = """
 import sys
 from pathlib import Path
-from gosta.net.protocol.records import OfferSent
+from gosta.net.protocol.records import ExchangeConfirmed
 from gosta.net.storage.journal import Journal
 journal = Journal(Path(sys.argv[1]), durable=False)
-print(journal.incarnation("node-0", 5), flush=True)
+journal.check_owner("node-0")
+print("open", flush=True)
 while True:
-    journal.append([OfferSent(journal.last_number + 1, "node-1")])
+    journal.append([ExchangeConfirmed(journal.last_number + 1)])
     print(journal.last_number, flush=True)
 """
+
+
+def epoch(number: int, reason: str = "") -> EpochStarted:
+    return EpochStarted(Announcement(number, "node-0", reason, b""), "", None)
+
+
+def exchange(folder: Path, number: int) -> ExchangeCompleted:
+    task, rows = Task("0" * 16, "auc", encoded_columns=2), np.array([[1.0, 1.0]])
+    source = Source("node-1", task, rows, [], folder, OpenTrust())
+    return ExchangeCompleted("node-1", number, source.estimator().contribution(1.0), Seal(1, b"seal"))
 
 
 def test_written_records_survive_a_killed_process(tmp_path: Path) -> None:
@@ -37,13 +62,15 @@ def test_written_records_survive_a_killed_process(tmp_path: Path) -> None:
     for lines in (20, 3, 50, 7, 200):
         with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
-            assert writer.stdout.readline() == "5\n"
+            assert writer.stdout.readline() == "open\n"
             for _ in range(lines):
                 reported = int(writer.stdout.readline())
             writer.kill()
         journal = Journal(path)
         _, records = journal.load()
-        assert [record.id for record in records if isinstance(record, OfferSent)] == list(range(1, len(records) + 1))
+        assert [record.id for record in records if isinstance(record, ExchangeConfirmed)] == list(
+            range(1, len(records) + 1)
+        )
         assert journal.last_number == len(records) >= reported
         journal.close()
 
@@ -52,7 +79,7 @@ def test_a_full_disk_changes_nothing_and_writing_works_again_later(tmp_path: Pat
     journal = Journal(tmp_path / "journal.sqlite")
     pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
     journal._db.execute(f"PRAGMA max_page_count = {pages}")
-    big: list[Record] = [EpochStarted(1, "", "x" * 100_000, 1, None), OfferSent(1, "node-1")]
+    big: list[Record] = [msgspec.structs.replace(epoch(1), digest="x" * 100_000), ExchangeAborted(1, "withdrawn")]
     with pytest.raises(sqlite3.OperationalError, match="full"):
         journal.append(big)
     assert journal.load() == (None, [])
@@ -65,23 +92,20 @@ def test_a_full_disk_changes_nothing_and_writing_works_again_later(tmp_path: Pat
 
 def test_a_snapshot_keeps_the_exchanges_of_the_epoch_only(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.sqlite")
-    contribution = (
-        Source("node-1", Task("0" * 16, "auc", encoded_columns=2), np.array([[1.0, 1.0]]), [], tmp_path)
-        .estimator()
-        .contribution(1.0)
-    )
-    completed = ExchangeCompleted("node-1", 1, 1, False, contribution, b"reply")
-    journal.append([EpochStarted(1, "", "", 1, None), completed, OfferSent(1, "node-1"), OfferWithdrawn(1)])
-    journal.append([EpochStarted(2, "", "", 1, None), completed, OfferSent(2, "node-1")])
+    completed, receipt = exchange(tmp_path, 1), ReceiptReceived("node-1", Receipt(2, 1, b"d" * 16, b"s" * 64))
+    accepted = ExchangeAccepted("node-1", 1, completed.theirs, completed.seal)
+    journal.append([epoch(1), completed, accepted, ExchangeConfirmed(1)])
+    journal.append([epoch(2), completed, receipt, accepted])
     journal.save_snapshot(b"all")
     assert journal.load() == (b"all", [])
-    assert journal.load_epoch() == (EpochStarted(2, "", "", 1, None), [completed])
-    journal.append([OfferWithdrawn(2)])
-    assert journal.last_number == 8
+    assert journal.load_epoch() == (epoch(2), [completed, accepted])
+    journal.append([ExchangeConfirmed(1), receipt])
+    assert journal.last_number == 10
     journal.close()
     again = Journal(tmp_path / "journal.sqlite", read_only=True)
-    assert again.load() == (b"all", [OfferWithdrawn(2)])
-    assert again.last_number == 8
+    assert again.load() == (b"all", [ExchangeConfirmed(1), receipt])
+    assert again.load_epoch()[1] == [completed, accepted, ExchangeConfirmed(1)]
+    assert again.last_number == 10
     again.close()
 
 
@@ -94,10 +118,10 @@ def test_invalid_journals(tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match="cannot be used"):
         Journal(tmp_path / "nowhere" / "journal.sqlite")
     journal = Journal(path)
-    assert journal.incarnation("node-0", 7) == 7
-    assert journal.incarnation("node-0", 9) == 7
+    journal.check_owner("node-0")
+    journal.check_owner("node-0")
     with pytest.raises(NetworkError, match=r"that of node-0, not of node-1"):
-        journal.incarnation("node-1", 7)
+        journal.check_owner("node-1")
     assert not journal.may_be_truncated("this boot")
     journal.mark_open("this boot")
     assert not journal.may_be_truncated("this boot")
@@ -106,17 +130,174 @@ def test_invalid_journals(tmp_path: Path) -> None:
     journal = Journal(path)
     assert not journal.may_be_truncated("another boot")  # it was closed properly
     durable = Journal(tmp_path / "durable.sqlite", durable=True)
-    durable.incarnation("node-0", 5)
+    durable.check_owner("node-0")
     durable.mark_open("this boot")
     assert not durable.may_be_truncated("another boot")
     durable.close()
-    journal._db.execute("INSERT INTO records VALUES (1, 'exchange-completed', x'00ff00')")
-    with pytest.raises(NetworkError, match="damaged"):
+    journal._db.execute("INSERT INTO records VALUES (1, 'exchange-completed', x'00ff00', x'0011223344556677')")
+    with pytest.raises(NetworkError, match=r"is damaged: record 1 does not match its checksum; move it away"):
         journal.load()
     journal._db.execute("PRAGMA user_version = 99")
     journal.close()
     with pytest.raises(NetworkError, match=f"has format 99, and this version of gosta reads format {FORMAT}"):
         Journal(path)
+
+
+def fill(folder: Path) -> Journal:
+    """Write some hundred records, disclosures and two snapshots."""
+    journal = Journal(folder / "journal.sqlite")
+    journal.check_owner("node-0")
+    journal.mark_open("boot")
+    for k in range(300):
+        shown = [Shown("digest", f"node-{k % 4}", 8 * (k % 9), 8, 70)] if k % 3 == 0 else []
+        journal.append([epoch(1, "x" * 20) if k == 0 else ExchangeAborted(k, "withdrawn")], shown)
+        if k in (80, 200):
+            journal.save_snapshot(bytes(range(256)) * 10)
+    return journal
+
+
+def copy_files(folder: Path, target: Path) -> Path:
+    """Copy a journal as it is on disk, as if its process had been killed."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    for name in ("journal.sqlite", "journal.sqlite-wal"):
+        if (folder / name).exists():
+            shutil.copy(folder / name, target / name)
+    return target / "journal.sqlite"
+
+
+def read_state(path: Path, read_only: bool) -> object:
+    """Return everything that a journal holds; None if it says that records are missing."""
+    journal = Journal(path, read_only=read_only)
+    try:
+        if not read_only and journal.may_be_truncated("boot"):
+            return None
+        journal.check_owner("node-0")
+        return journal.last_number, journal.load(), journal.load_epoch(), journal.ledger()
+    finally:
+        journal._db.close()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_damaged_bytes_are_found_or_change_nothing(tmp_path: Path, killed: bool, read_only: bool) -> None:
+    """Changed bytes and cut files, in the database and in its write-ahead log: one line, or the same state."""
+    journal = fill(tmp_path)
+    if not killed:
+        journal.close()
+    whole = {file.name: file.read_bytes() for file in copy_files(tmp_path, tmp_path / "whole").parent.iterdir()}
+    state = read_state(tmp_path / "whole" / "journal.sqlite", read_only=True)
+    rng, detected = random.Random(f"{killed} {read_only}"), 0
+    for k in range(100):
+        path = copy_files(tmp_path, tmp_path / "damaged")
+        file = path.parent / rng.choice(sorted(whole))
+        content = bytearray(file.read_bytes())
+        if k % 5 == 0:
+            content = content[: rng.randrange(len(content))]
+        else:
+            content[rng.randrange(len(content) if k % 5 > 1 else 200)] ^= rng.randrange(1, 256)
+        file.write_bytes(content)
+        try:
+            found = read_state(path, read_only)
+        except NetworkError as error:
+            assert "\n" not in str(error)
+            assert str(path) in str(error)
+            detected += 1
+        else:
+            assert found == state or (found is None and killed and not read_only), (k, file)
+            detected += found is None
+    assert detected > 30
+    if killed:
+        journal.close()
+
+
+def test_a_missing_write_ahead_log_is_found(tmp_path: Path) -> None:
+    journal = fill(tmp_path)
+    path = copy_files(tmp_path, tmp_path / "copy")
+    (tmp_path / "copy" / "journal.sqlite-wal").unlink()
+    with pytest.raises(NetworkError, match=r"last records are missing.*start the node, and it starts a new epoch"):
+        Journal(path, read_only=True)
+    assert read_state(path, read_only=False) is None
+    journal.close()
+    path.write_bytes(b"")
+    with pytest.raises(NetworkError, match="is damaged: it is empty"):
+        Journal(path)
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(0, 0), (25, 30), (1000, 105)])
+def test_a_journal_keeps_the_last_exchanges_of_the_epoch(tmp_path: Path, keep: int, kept: int) -> None:
+    """At least so many, also after a restart; the start of the epoch stays."""
+    journal = Journal(tmp_path / "journal.sqlite", keep_exchanges=keep)
+    journal.append([epoch(1)] + [exchange(tmp_path, 1000)] * 20)
+    journal.save_snapshot(b"1")
+    start = epoch(2)
+    journal.append([start, *[exchange(tmp_path, k) for k in range(5)]])
+    for k in range(10):
+        journal.append([exchange(tmp_path, 5 + 10 * k + j) for j in range(10)])
+        journal.append([ExchangeAborted(k, "withdrawn")])
+        journal.save_snapshot(b"2")
+        if k == 6:
+            journal.close()
+            journal = Journal(tmp_path / "journal.sqlite", keep_exchanges=keep)
+    first, records = journal.load_epoch()
+    assert first == start
+    assert [record.id for record in records if isinstance(record, ExchangeCompleted)] == list(range(105))[105 - kept :]
+    assert journal.load() == (b"2", [])
+    journal.close()
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_secure_delete_leaves_no_deleted_rows_on_the_disk(tmp_path: Path, secure: bool) -> None:
+    journal = Journal(tmp_path / "journal.sqlite", keep_exchanges=0, secure_delete=secure)
+    secret = b"a row of somebody else"
+    completed = msgspec.structs.replace(exchange(tmp_path, 1), seal=Seal(1, secret * 50))
+    for _ in range(100):
+        journal.append([completed])
+    journal.save_snapshot(secret * 1000)
+    journal.save_snapshot(b"nothing")
+    found = [file.name for file in tmp_path.iterdir() if secret in file.read_bytes()]
+    assert bool(found) == (not secure)
+    journal.close()
+
+
+def test_disclosures_survive_epochs_snapshots_and_restarts(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.sqlite", keep_exchanges=0)
+    journal.append([epoch(1)], [Shown("a", "node-1", 64, 8, 70)])
+    journal.disclose("a", "node-1", 64, 8, 70)
+    journal.save_snapshot(b"1")
+    journal.disclose("a", "node-2", 64, 8, 70)
+    journal.append([epoch(2)])
+    journal.close()
+    journal = Journal(tmp_path / "journal.sqlite", keep_exchanges=0)
+    journal.disclose("a", "node-1", 64, 8, 70)
+    journal.disclose("a", "node-1", 2, 8, 70)
+    journal.disclose("b", "node-1", 0, 1, 1)
+    assert journal.load() == (b"1", [epoch(2)])
+    for _ in range(2):
+        assert journal.disclosures("a") == {64: 4, 2: 1}
+        found = journal.ledger()
+        assert [(one.shown.neighbour, one.shown.first_row, one.times) for one in found] == [
+            ("node-1", 64, 3), ("node-2", 64, 1), ("node-1", 2, 1), ("node-1", 0, 1),
+        ]  # fmt: skip
+        assert list(found[0].row_numbers()) == [64, 65, 66, 67, 68, 69, 0, 1]
+        assert found[0].first_time < found[1].first_time < found[0].last_time
+        journal.save_snapshot(b"2")
+    assert journal.load() == (b"2", [])
+    journal.close()
+
+
+def test_a_probe_tells_whether_the_disk_can_be_written(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.sqlite")
+    journal.probe()
+    pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
+    free = journal._db.execute("PRAGMA freelist_count").fetchone()[0]
+    journal._db.execute(f"PRAGMA max_page_count = {pages}")
+    journal._db.execute(f"INSERT INTO records VALUES (1, '', zeroblob({(free - 1) * 4000}), x'')")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        journal.probe()
+    journal._db.execute(f"PRAGMA max_page_count = {2 * pages + 100}")
+    journal.probe()
+    journal.close()
 
 
 def test_a_restored_peer_equals_the_original(tmp_path: Path) -> None:
@@ -127,29 +308,29 @@ def test_a_restored_peer_equals_the_original(tmp_path: Path) -> None:
     names = ["node-0", "node-1"]
 
     def peer(k: int) -> Peer:
-        source = Source(names[k], task, rows[k], [names[1 - k]], tmp_path)
-        made = Peer(Identity(names[k], task.id, "statistic", 1), source, [names[1 - k]], 0.9)
+        source = Source(names[k], task, rows[k], [names[1 - k]], tmp_path, OpenTrust())
+        made = Peer(Identity(names[k], task.id, "statistic"), source, [names[1 - k]], OpenTrust(), 0.9)
         made.restore(*journals[k].load())
         return made
 
     both = [peer(0), peer(1)]
-    for k in range(2):
-        step = both[k].start_epoch("first start")
+
+    def carry_out(k: int, step: Step) -> list[tuple[int, bytes]]:
         journals[k].append(step.records)
-        both[k].apply(step.records[0])
+        for record in step.records:
+            both[k].apply(record)
+        return [(1 - k, message) for _, message in step.messages]
+
+    for k in range(2):
+        carry_out(k, both[k].start_epoch("first start"))
     for turn in range(60):
         k = turn % 3 % 2
-        offer = both[k].offer(names[1 - k])
-        messages = [(k, 1 - k, message) for _, message in offer.messages]
-        journals[k].append(offer.records)
-        both[k].apply(offer.records[0])
+        messages = carry_out(k, both[k].offer(names[1 - k], turn))
+        messages += carry_out(k, both[k].ping(names[1 - k], 0))
         while messages:
-            sender, receiver, message = messages.pop()
-            for step in both[receiver].receive(names[sender], message):
-                journals[receiver].append(step.records)
-                for record in step.records:
-                    both[receiver].apply(record)
-                messages += [(receiver, 1 - receiver, reply) for _, reply in step.messages]
+            receiver, message = messages.pop(0)
+            for step in both[receiver].handle(names[1 - receiver], decode(message), 1e9):
+                messages += carry_out(receiver, step)
         if turn % 7 == 3:
             journals[k].save_snapshot(both[k].snapshot())
         for one in range(2):

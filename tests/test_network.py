@@ -86,15 +86,25 @@ def test_verify_detects_changes(finished: Path, tmp_path: Path) -> None:
     assert wrong.returncode == 2
     assert "node-5 has other rows" in wrong.stderr
     shutil.copytree(finished, third := tmp_path / "third")
-    with sqlite3.connect(third / "node-5" / "journal.sqlite") as journal:
-        journal.execute(
-            "DELETE FROM records WHERE number = (SELECT max(number) FROM records WHERE kind = 'exchange-completed')"
-        )
-        journal.execute("DELETE FROM snapshot")
-    journal.close()
-    wrong = gosta("network", "verify", third)
+    path = third / "node-5" / "journal.sqlite"
+
+    def tamper(*statements: str) -> subprocess.CompletedProcess[str]:
+        with sqlite3.connect(path) as journal:
+            for statement in statements:
+                journal.execute(statement)
+        journal.close()
+        return gosta("network", "verify", third)
+
+    half = "SELECT max(number) / 2 FROM records"
+    wrong = tamper("DELETE FROM snapshot", f"DELETE FROM records WHERE number > ({half})")
     assert wrong.returncode == 1
     assert "NO " in wrong.stdout
+    wrong = tamper("UPDATE records SET body = zeroblob(length(body)) WHERE number = 7")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert "record 7 does not match its checksum; move it away" in wrong.stderr
+    wrong = tamper("DELETE FROM records WHERE number = 7")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert "record 7 is missing" in wrong.stderr
 
 
 def test_nodes_killed_at_random(tmp_path: Path) -> None:

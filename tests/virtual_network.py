@@ -20,6 +20,7 @@ from gosta.net.node.source import Source, fingerprint
 from gosta.net.protocol.peer import Identity, Peer
 from gosta.net.protocol.records import Record
 from gosta.net.storage.journal import Journal
+from gosta.net.storage.ledger import Shown
 from gosta.net.transport import faults
 from gosta.net.transport.base import Greeting, Link
 from gosta.net.transport.faults import FaultyTransport
@@ -51,14 +52,14 @@ class MemoryJournal(Journal):
         self.fault: Callable[[int], str] = lambda write: ""
         super().__init__(":memory:")
 
-    def append(self, new: Sequence[Record]) -> None:
+    def append(self, new: Sequence[Record], shown: Sequence[Shown] = ()) -> None:
         self.writes += 1
         fault = self.fault(self.writes)
         if fault == "crash before":
             raise Crash
         if fault == "full":
             raise sqlite3.OperationalError("database or disk is full")
-        super().append(new)
+        super().append(new, shown)
         if fault == "crash after":
             raise Crash
 

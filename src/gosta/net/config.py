@@ -183,6 +183,12 @@ def _check_node(config: NodeConfig) -> None:
         number = getattr(node, field)
         if not (number >= 0 and math.isfinite(number)):
             raise InputError(f"node.{field} = {number!r} must be a finite number, 0 or more")
+    for field in ("keep_exchanges", "max_disclosures"):
+        count = getattr(node, field)
+        if count < 0:
+            raise InputError(f"node.{field} = {count!r} must be 0 or more")
+    if not 0 <= node.until < 1:
+        raise InputError(f"node.until = {node.until!r} must be a relative error below 1, such as 0.01, or 0 for never")
     for name, address in config.neighbours.items():
         _check_name(name, "neighbours")
         if name == node.name:
@@ -228,6 +234,10 @@ NODE_HEADER = """\
 #   max_exchanges_per_second: exchanges that it takes part in, whoever initiates them
 #   durable: whether its journal survives a loss of power
 #   epoch_seconds: seconds after which everything is computed anew; 0: only when something changed
+#   keep_exchanges: exchanges with rows of others that its journal keeps, for verify and replay; 0: none
+#   secure_delete: whether deleted rows of others are overwritten on the disk
+#   until: relative error, such as 0.01, from which on it initiates no exchanges; 0: never
+#   max_disclosures: times that each of its rows may be sent to neighbours; 0: no limit
 # A running node reloads this file and its data when they change.
 """
 NETWORK_HEADER = """\

@@ -18,7 +18,6 @@ from gosta.net.node.source import estimand_of, fingerprint
 from gosta.net.node.stopped import load_peer
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import Record
-from gosta.net.storage.journal import MAX_KEPT_EXCHANGES
 from gosta.runtime.arrays import Floats
 from gosta.views import numbers
 
@@ -53,7 +52,7 @@ class Journals(NamedTuple):
         """Return all exchanges of the epoch, in an order that agrees with every journal."""
         if self.truncated:
             lost = f"{self.truncated[0]} no longer has the first exchanges of this epoch"
-            raise NetworkError(f"{lost}: journals keep the last {MAX_KEPT_EXCHANGES:,}")
+            raise NetworkError(f"{lost}: its journal keeps the last ones only, see keep_exchanges in node.toml")
         return consistency.order_exchanges(self.records, self.peers)
 
 

@@ -9,7 +9,8 @@ from gosta.net.config import NODE_FILE, read_node
 from gosta.net.node.node import Log, Node
 from gosta.net.node.source import read_source
 
-FIXED_SETTINGS = ("name", "listen", "status_page", "tls", "durable")  # of [node]: changes need a restart
+# Settings of [node] whose changes need a restart.
+FIXED_SETTINGS = ("name", "listen", "status_page", "tls", "durable", "keep_exchanges", "secure_delete")
 
 
 class FileWatcher:

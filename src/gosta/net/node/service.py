@@ -49,7 +49,13 @@ async def _run(folder: Path) -> None:
     with lock.hold(folder):
         tls, keyring = load_credentials(folder, config, log) if config.node.tls else (None, None)
         source = read_source(config, folder)
-        journal = Journal(folder / JOURNAL_FILE, config.node.durable)
+        settings = config.node
+        journal = Journal(
+            folder / JOURNAL_FILE,
+            settings.durable,
+            keep_exchanges=settings.keep_exchanges,
+            secure_delete=settings.secure_delete,
+        )
         node = Node(config, restore_peer(config, source, journal), journal, loop, random.Random(), log)
         if keyring:
             node.lists = ListFolder(folder, config.network.id, log)

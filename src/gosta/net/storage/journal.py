@@ -1,55 +1,102 @@
 """The journal of a node: its records in order, and from time to time a snapshot of its state, in SQLite.
 
 A record is written before any message that follows from it is sent. The state of a node follows from its records alone,
-so a node that was killed restores the snapshot, applies the records after it and continues.
+so a node that was killed restores the snapshot, applies the records after it and continues. Everything that is read has
+a checksum; SQLite's own structure and its write-ahead log are checked when the journal is opened.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from gosta.errors import NetworkError
 from gosta.net.protocol import records
-from gosta.net.protocol.records import EpochStarted, Record, tag_of
+from gosta.net.protocol.records import EpochStarted, ReceiptReceived, Record, tag_of
+from gosta.net.storage import ledger, wal
+from gosta.net.storage.checksums import checksum
+from gosta.net.storage.ledger import Disclosure, Entry, Shown
+from gosta.net.storage.retention import EXCHANGES, RECEIPT, STARTED, Retention
 
-MAX_KEPT_EXCHANGES = 100_000  # for verify and replay, some 60 MB; older ones are deleted
+KEEP_EXCHANGES = 100_000  # for verify and replay, some 100 MB
 FORMAT = 3  # of the SQLite tables and records
 LOCK_TIMEOUT_SECONDS = 1.0
+PROBE_BYTES = 1 << 16  # a disk with less space than this counts as full
+STRETCH_RECORDS = 512  # exchanges of earlier processes are deleted in stretches of so many records
 
-SCHEMA = """
-CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);
-CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, body BLOB NOT NULL);
-CREATE TABLE node (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, boot_id TEXT NOT NULL);
-"""
-STARTED = tag_of(EpochStarted)
+SCHEMA = f"""
+CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL, checksum BLOB NOT NULL);
+CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, body BLOB NOT NULL,
+    checksum BLOB NOT NULL);
+CREATE TABLE node (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, boot_id TEXT NOT NULL,
+    checksum BLOB NOT NULL);
+CREATE TABLE probe (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL);
+{ledger.SCHEMA}"""
+INSERT = "INSERT INTO records VALUES (?, ?, ?, ?)"
 LAST_START = f"SELECT max(number) FROM records WHERE kind = '{STARTED}'"
+# What reading a damaged file can raise; a value of another type than the one that was written fails in `checksum`.
+DAMAGE = (sqlite3.Error, msgspec.MsgspecError, OSError, ValueError, TypeError, AttributeError, OverflowError)
+
+kind_of = functools.cache(tag_of)
 
 
 class Journal:
-    def __init__(self, path: Path | str, durable: bool = False, read_only: bool = False) -> None:
-        self.path = path
-        self._durable, self._read_only = durable, read_only
-        try:
-            self._open()
-        except (sqlite3.DatabaseError, OSError) as error:
-            raise self._unusable(error) from error
+    """A journal that is open for writing, and locked, or only for reading."""
 
-    def _open(self) -> None:
-        has_wal = Path(f"{self.path}-wal").exists()
-        read_uri = f"{Path(self.path).absolute().as_uri()}?mode=ro{'' if has_wal else '&immutable=1'}"
+    def __init__(
+        self,
+        path: Path | str,
+        durable: bool = False,
+        read_only: bool = False,
+        *,
+        keep_exchanges: int = KEEP_EXCHANGES,
+        secure_delete: bool = False,
+    ) -> None:
+        self.path = path
+        self._durable, self._read_only, self._secure_delete = durable, read_only, secure_delete
+        self._retention = Retention(keep_exchanges)
+        self._shown: dict[Shown, Disclosure] = {}  # since the last snapshot
+        with self._reporting_damage():
+            self._log_is_complete = self._check_log()
+            self._connect()
+            try:
+                self._check()
+            except BaseException:
+                self._db.close()
+                raise
+
+    # Opening.
+
+    def _check_log(self) -> bool:
+        """Return whether the write-ahead log is complete; to be called first, since SQLite repairs or deletes it."""
+        if self.path == ":memory:" or not Path(self.path).exists():
+            return True
+        if not Path(self.path).stat().st_size:
+            raise ValueError("it is empty")
+        log = Path(f"{self.path}-wal")
+        return log.exists() and wal.is_intact(log)
+
+    def _connect(self) -> None:
+        has_log = Path(f"{self.path}-wal").exists()
+        read_uri = f"{Path(self.path).absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
         target = read_uri if self._read_only else str(self.path)
         self._db = sqlite3.connect(target, isolation_level=None, uri=self._read_only, timeout=LOCK_TIMEOUT_SECONDS)
+
+    def _check(self) -> None:
         if not self._read_only:
             if self.path != ":memory:":
                 Path(self.path).chmod(0o600)  # it holds rows of other nodes
-            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")  # no other process, not even to read
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")  # half the time of a write; others cannot even read
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
+            self._db.execute(f"PRAGMA secure_delete = {'ON' if self._secure_delete else 'OFF'}")
         found = self._db.execute("PRAGMA user_version").fetchone()[0]
         if found == 0 and not self._read_only:
             self._db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
@@ -57,58 +104,136 @@ class Journal:
             hint = "run the version that wrote it, or move it away, and the node starts anew with a new epoch"
             formats = f"has format {found}, and this version of gosta reads format {FORMAT}"
             raise NetworkError(f"journal {self.path} {formats}: {hint}")
-        numbers = "SELECT max(number) FROM (SELECT number FROM records UNION ALL SELECT number FROM snapshot)"
-        self.last_number: int = self._db.execute(numbers).fetchone()[0] or 0
+        (problem,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+        if problem != "ok":
+            raise ValueError(problem.splitlines()[-1])
+        last = self._db.execute("SELECT max(number) FROM records").fetchone()[0] or 0
+        self.last_number: int = max(last, self._read_snapshot()[0])
+        self._owner = self._read_owner()
+        if not self._read_only:
+            self._count_records()
+            for entry in self._entries():
+                ledger.add(self._shown, Disclosure(entry.shown, 1, entry.time, entry.time))
+            ledger.read(self._db)
+        elif self._may_lack_records():
+            missing = "its last records are missing, as its write-ahead log is damaged, ends early or is not there"
+            raise NetworkError(f"journal {self.path}: {missing}; start the node, and it starts a new epoch")
+
+    def _count_records(self) -> None:
+        """Count what is there, once, so that records can be deleted later without searching for them."""
+        for number, kind, _ in self._rows("kind IN (?, ?)", STARTED, RECEIPT):
+            self._retention.add(number, kind)
+        counted = f"kind IN {EXCHANGES} AND number > coalesce(({LAST_START}), 0)"
+        stretches = f"SELECT max(number), count(*) FROM records WHERE {counted} GROUP BY number / {STRETCH_RECORDS}"
+        for last_number, exchanges in self._db.execute(stretches):
+            self._retention.add_stretch(last_number, exchanges)
+
+    @contextlib.contextmanager
+    def _reporting_damage(self) -> Iterator[None]:
+        """Turn what a damaged or locked file raises into a `NetworkError`."""
+        try:
+            yield
+        except DAMAGE as error:
+            raise self._unusable(error) from error
 
     def _unusable(self, error: Exception) -> NetworkError:
-        if "locked" in str(error):
+        reason = str(error)
+        if isinstance(error, sqlite3.OperationalError) and "locked" in reason:
             return NetworkError(f"journal {self.path} is in use by a process that runs this node; stop that one first")
-        hint = "if it is damaged, move it away: the node then starts anew, and the network starts a new epoch"
-        if "disk" in str(error):  # SQLite: disk I/O error, database or disk is full
+        if isinstance(error, OSError) or "unable to open" in reason:
+            return NetworkError(f"journal {self.path} cannot be used: {reason}; is its folder there, and yours?")
+        if isinstance(error, sqlite3.OperationalError) and "disk" in reason:  # disk I/O error, database or disk is full
             hint = "free space on its disk, or repair the disk; the journal itself is not damaged by that"
-        return NetworkError(f"journal {self.path} cannot be used: {error}; {hint}")
+            return NetworkError(f"journal {self.path} cannot be used: {reason}; {hint}")
+        hint = "move it away: the node then starts anew, and the network starts a new epoch"
+        return NetworkError(f"journal {self.path} is damaged: {reason}; {hint}")
+
+    # The node that the journal belongs to.
+
+    def _read_owner(self) -> tuple[str, str] | None:
+        row = self._db.execute("SELECT name, boot_id, checksum FROM node").fetchone()
+        if row is not None and _owner_checksum(row[0], row[1]) != row[2]:
+            raise ValueError("the name of its node does not match its checksum")
+        return None if row is None else (row[0], row[1])
+
+    def _write_owner(self, name: str, boot_id: str) -> None:
+        self._db.execute("REPLACE INTO node VALUES (1, ?, ?, ?)", (name, boot_id, _owner_checksum(name, boot_id)))
+        self._owner = name, boot_id
 
     def check_owner(self, name: str) -> None:
         """Make this the journal of a node; raise `NetworkError` if it is another node's."""
-        owner = self._db.execute("SELECT name FROM node").fetchone()
-        if owner is not None and owner[0] != name:
-            raise NetworkError(f"journal {self.path} is that of {owner[0]}, not of {name}; use another folder")
-        if owner is None and not self._read_only:
-            self._db.execute("INSERT INTO node VALUES (1, ?, '')", (name,))
-
-    def disclose(self, data: str, to: str, first_row: int, rows: int, of: int) -> None:
-        pass
-
-    def disclosures(self, data: str) -> dict[int, int]:
-        return {}
-
-    def probe(self) -> None:
-        """Try to write; raise `sqlite3.Error` if that fails."""
-        self._db.execute("UPDATE node SET boot_id = boot_id")
+        if self._owner is not None and self._owner[0] != name:
+            raise NetworkError(f"journal {self.path} is that of {self._owner[0]}, not of {name}; use another folder")
+        if self._owner is None and not self._read_only:
+            self._write_owner(name, "")
 
     def may_be_truncated(self, boot_id: str) -> bool:
-        """Return whether records may be missing: not durable, not closed, and the machine has booted since."""
-        last = self._db.execute("SELECT boot_id FROM node").fetchone()[0]
-        return not self._durable and last not in ("", boot_id)
+        """Return whether records may be missing: part of the log, or what a reboot lost because it is not durable."""
+        last = "" if self._owner is None else self._owner[1]
+        return self._may_lack_records() or (not self._durable and last not in ("", boot_id))
+
+    def _may_lack_records(self) -> bool:
+        was_closed = self._owner is None or not self._owner[1]
+        return not was_closed and not self._log_is_complete
 
     def mark_open(self, boot_id: str) -> None:
         """Note that the journal is being written to, since this boot of the machine."""
-        self._db.execute("UPDATE node SET boot_id = ?", (boot_id,))
+        assert self._owner is not None
+        self._write_owner(self._owner[0], boot_id)
+        self._empty_log()  # the note is in the database itself: from now on, a missing log is found
 
-    def append(self, new: Sequence[Record]) -> None:
-        """Write records, all or none."""
-        with self._transaction() if len(new) > 1 else contextlib.nullcontext():  # one statement is a transaction
-            for number, record in enumerate(new, self.last_number + 1):
-                row = number, tag_of(record), records.encode(record)
-                self._db.execute("INSERT INTO records VALUES (?, ?, ?)", row)
-        self.last_number += len(new)
+    def _empty_log(self) -> None:
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    # Writing.
+
+    def append(self, new: Sequence[Record], shown: Sequence[Shown] = ()) -> None:
+        """Write records, and which own rows are sent together with them, all or none."""
+        number, rows = self.last_number, []
+        for record in new:
+            number += 1
+            kind, body = kind_of(type(record)), records.encode(record)
+            rows.append((number, kind, body, checksum(number, kind, body)))
+        entries = [Entry(one, time.time()) for one in shown]
+        for entry in entries:
+            number += 1
+            body = ledger.encode(entry)
+            rows.append((number, ledger.KIND, body, checksum(number, ledger.KIND, body)))
+        if len(rows) == 1:  # a transaction by itself
+            self._db.execute(INSERT, rows[0])
+        else:
+            with self._transaction():
+                self._db.executemany(INSERT, rows)
+        self.last_number = number
+        for number, kind, _, _ in rows:
+            self._retention.add(number, kind)
+        for entry in entries:
+            ledger.add(self._shown, Disclosure(entry.shown, 1, entry.time, entry.time))
+
+    def disclose(self, data: str, to: str, first_row: int, rows: int, of: int) -> None:
+        """Write that own rows are sent to a neighbour: of all `of` rows, `rows` from `first_row` on."""
+        Journal.append(self, (), [Shown(data, to, first_row, rows, of)])
 
     def save_snapshot(self, snapshot: bytes) -> None:
         """Save the state after all records so far; delete those that neither verify nor replay need."""
         last = self.last_number
+        boundary, kept, receipts = self._retention.expire(last)
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (last, snapshot))
-            self._db.execute(f"DELETE FROM records WHERE number < ({LAST_START})")
+            row = last, snapshot, checksum(last, "snapshot", snapshot)
+            self._db.execute("REPLACE INTO snapshot VALUES (1, ?, ?, ?)", row)
+            ledger.write(self._db, self._shown.values())
+            self._db.execute("DELETE FROM records WHERE number <= ? AND number != ?", (boundary, kept))
+            one = f"DELETE FROM records WHERE number = ? AND kind = '{RECEIPT}'"
+            self._db.executemany(one, [(number,) for number in receipts])
+        self._shown.clear()
+        if self._secure_delete:
+            self._empty_log()  # it still has what was deleted
+
+    def probe(self) -> None:
+        """Write and delete something, to find out whether that is possible again; raise `sqlite3.Error` if not."""
+        self._db.execute("REPLACE INTO probe VALUES (1, zeroblob(?))", (PROBE_BYTES,))
+        self._db.execute("DELETE FROM probe")
+        self._empty_log()  # of writes that failed halfway
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -121,30 +246,73 @@ class Journal:
                 self._db.execute("ROLLBACK")
             raise
 
+    # Reading.
+
     def load(self) -> tuple[bytes | None, list[Record]]:
         """Return the last snapshot, if any, and the records after it."""
-        try:
-            row = self._db.execute("SELECT number, body FROM snapshot").fetchone()
-            number, snapshot = (0, None) if row is None else row
-            return snapshot, self._select("number > ?", number)
-        except sqlite3.DatabaseError as error:
-            raise self._unusable(error) from error
+        with self._reporting_damage():
+            number, snapshot = self._read_snapshot()
+            found = []
+            for expected, row in enumerate(self._rows("number > ?", number), number + 1):
+                if row[0] != expected:
+                    raise ValueError(f"record {expected} is missing")
+                if row[1] != ledger.KIND:
+                    found.append(records.decode(row[2]))
+            return snapshot, found
 
     def load_epoch(self) -> tuple[EpochStarted | None, list[Record]]:
-        """Return the start of the last epoch, and its records as far as they are kept."""
-        started = self._select(f"number = ({LAST_START})")
-        return (started[0] if started else None), self._select(f"number > coalesce(({LAST_START}), 0)")  # type: ignore[return-value]
+        """Return the start of the last epoch, and the records of its exchanges as far as they are kept."""
+        with self._reporting_damage():
+            start = self._db.execute(LAST_START).fetchone()[0] or 0
+            # All kinds are read, since the kind of a damaged record may be another one than that which was written.
+            found = [records.decode(body) for _, kind, body in self._rows("number >= ?", start) if kind != ledger.KIND]
+            started = found.pop(0) if found and isinstance(found[0], EpochStarted) else None
+            return started, [record for record in found if not isinstance(record, ReceiptReceived)]
 
-    def _select(self, where: str, *values: int) -> list[Record]:
-        rows = self._db.execute(f"SELECT body FROM records WHERE {where} ORDER BY number", values)
-        try:
-            return [records.decode(body) for (body,) in rows]
-        except (msgspec.DecodeError, sqlite3.DatabaseError) as error:
-            raise self._unusable(error) from error
+    def ledger(self) -> list[Disclosure]:
+        """Return which own rows were sent to whom, how often and when; the earliest first."""
+        with self._reporting_damage():
+            found: dict[Shown, Disclosure] = {}
+            new = [Disclosure(entry.shown, 1, entry.time, entry.time) for entry in self._entries()]
+            for one in [*ledger.read(self._db), *new]:
+                ledger.add(found, one)
+            return sorted(found.values(), key=lambda one: one.first_time)
+
+    def disclosures(self, data: str) -> dict[int, int]:
+        """Return how often samples of the rows with this digest were sent, by their first row."""
+        times: dict[int, int] = {}
+        for one in self.ledger():
+            if one.shown.data == data:
+                times[one.shown.first_row] = times.get(one.shown.first_row, 0) + one.times
+        return times
+
+    def _read_snapshot(self) -> tuple[int, bytes | None]:
+        row = self._db.execute("SELECT number, body, checksum FROM snapshot").fetchone()
+        if row is None:
+            return 0, None
+        if checksum(row[0], "snapshot", row[1]) != row[2]:
+            raise ValueError("the snapshot does not match its checksum")
+        return row[0], row[1]
+
+    def _entries(self) -> list[Entry]:
+        """Return what was disclosed since the last snapshot."""
+        rows = self._rows("number > ?", self._read_snapshot()[0])
+        return [ledger.decode(body) for _, kind, body in rows if kind == ledger.KIND]
+
+    def _rows(self, where: str, *values: Any) -> Iterator[tuple[int, str, bytes]]:
+        query = f"SELECT number, kind, body, checksum FROM records WHERE {where} ORDER BY number"
+        for number, kind, body, stored in self._db.execute(query, values):
+            if checksum(number, kind, body) != stored:
+                raise ValueError(f"record {number} does not match its checksum")
+            yield number, kind, body
 
     def close(self) -> None:
         """Close the file and note that no record is missing."""
-        if not self._read_only:
+        if not self._read_only and self._owner is not None:
             with contextlib.suppress(sqlite3.Error):  # on a full disk; the next start treats it as a crash
-                self._db.execute("UPDATE node SET boot_id = ''")
+                self._write_owner(self._owner[0], "")
         self._db.close()
+
+
+def _owner_checksum(name: str, boot_id: str) -> bytes:
+    return checksum(1, "node", f"{name} {boot_id}".encode())

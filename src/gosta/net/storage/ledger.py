@@ -1,0 +1,87 @@
+"""The ledger of disclosures: which of a node's own rows were sent to which neighbour, and how often."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from gosta.net.storage.checksums import checksum
+
+SCHEMA = """
+CREATE TABLE ledger (data TEXT NOT NULL, neighbour TEXT NOT NULL, first_row INTEGER NOT NULL, rows INTEGER NOT NULL,
+    total INTEGER NOT NULL, times INTEGER NOT NULL, first_time REAL NOT NULL, last_time REAL NOT NULL,
+    checksum BLOB NOT NULL, PRIMARY KEY (data, neighbour, first_row, rows)) WITHOUT ROWID;
+"""
+KIND = "rows-shown"  # of entries among the records, which a snapshot moves to the ledger
+
+
+class Shown(NamedTuple):
+    """Own rows that are sent to a neighbour."""
+
+    data: str  # digest of all own rows
+    neighbour: str
+    first_row: int  # counted from 0, in the order of the data file
+    rows: int  # so many from there on; after the last row comes the first one
+    total: int  # number of own rows
+
+
+class Disclosure(NamedTuple):
+    """How often own rows were sent to a neighbour, and when, in seconds since 1970."""
+
+    shown: Shown
+    times: int
+    first_time: float
+    last_time: float
+
+    def row_numbers(self) -> Iterator[int]:
+        """The rows, counted from 0."""
+        return ((self.shown.first_row + k) % self.shown.total for k in range(self.shown.rows))
+
+
+class Entry(NamedTuple):
+    """An entry among the records."""
+
+    shown: Shown
+    time: float
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.Decoder(Entry).decode
+
+
+def add(found: dict[Shown, Disclosure], new: Disclosure) -> None:
+    """Add a disclosure to those of the same rows to the same neighbour."""
+    old = found.get(new.shown)
+    found[new.shown] = (
+        new
+        if old is None
+        else Disclosure(new.shown, old.times + new.times, old.first_time, max(old.last_time, new.last_time))
+    )
+
+
+def read(db: sqlite3.Connection) -> list[Disclosure]:
+    """Return the ledger; raise `ValueError` if it is damaged."""
+    found = []
+    for *shown, times, first, last, stored in db.execute("SELECT * FROM ledger"):
+        one = Disclosure(msgspec.convert(shown, Shown), times, first, last)
+        if _checksum(one) != stored:
+            raise ValueError("an entry of the ledger of disclosures does not match its checksum")
+        found.append(one)
+    return found
+
+
+def write(db: sqlite3.Connection, new: Iterable[Disclosure]) -> None:
+    """Add disclosures to the ledger."""
+    key = "data = ? AND neighbour = ? AND first_row = ? AND rows = ?"
+    for one in new:
+        old = db.execute(f"SELECT times, first_time FROM ledger WHERE {key}", one.shown[:4]).fetchone()
+        if old is not None:
+            one = Disclosure(one.shown, old[0] + one.times, old[1], one.last_time)
+        db.execute("REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*one.shown, *one[1:], _checksum(one)))
+
+
+def _checksum(one: Disclosure) -> bytes:
+    return checksum(one.times, "ledger", encode(one))

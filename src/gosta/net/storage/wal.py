@@ -1,0 +1,66 @@
+"""Checking SQLite's write-ahead log, from which SQLite itself leaves out a damaged part without a word.
+
+The log is a header and frames, each with a page of the database. A frame has the salts of the header and a checksum
+over itself and all frames before it. SQLite reads the frames up to the first one that is not valid; frames after it
+that have the header's salts were written, and are lost.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
+BIG_ENDIAN, LITTLE_ENDIAN = 0x377F0683, 0x377F0682  # the first number in the file: the byte order of its checksums
+
+Words = npt.NDArray[np.uint32]
+
+
+def is_intact(path: Path) -> bool:
+    """Return whether a log has no damaged and no half-written frame."""
+    content = np.frombuffer(path.read_bytes(), np.uint8)
+    if not content.size:
+        return True
+    if content.size < HEADER_BYTES:
+        return False
+    header = content[:HEADER_BYTES].view(">u4")
+    page_bytes = int(header[2])
+    if header[0] not in (BIG_ENDIAN, LITTLE_ENDIAN) or page_bytes not in {1 << k for k in range(9, 17)}:
+        return False
+    order = ">u4" if header[0] == BIG_ENDIAN else "<u4"
+    state = _checksum((0, 0), content[:24].view(order))
+    if state != (header[6], header[7]):
+        return False
+    count, rest = divmod(content.size - HEADER_BYTES, FRAME_HEADER_BYTES + page_bytes)
+    frames = content[HEADER_BYTES : content.size - rest].reshape(count, -1)
+    heads = np.ascontiguousarray(frames[:, :FRAME_HEADER_BYTES]).view(">u4")
+    has_salts = (heads[:, 2:4] == header[4:6]).any(axis=1)  # frames without either are of an earlier log
+    for k, (frame, head) in enumerate(zip(frames, heads, strict=True)):
+        state = _checksum(state, np.concatenate([frame[:8], frame[FRAME_HEADER_BYTES:]]).view(order))
+        if (*state, *header[4:6]) != (head[4], head[5], head[2], head[3]):
+            return not has_salts[k:].any()
+    return not rest
+
+
+def _checksum(state: tuple[int, int], words: Words) -> tuple[int, int]:
+    """Continue a checksum (a, b): a += word + b; b += next word + a; and so on, modulo 2 ** 32.
+
+    Each of these sums is a word and the two sums before it. So the last two are sums of all words, each multiplied by
+    a Fibonacci number; the state is as two words before the first one.
+    """
+    before = np.array([state[0], (state[1] - state[0]) % 2**32], np.uint32)
+    whole = np.concatenate([before, words.astype(np.uint32)])
+    factors = _fibonacci_numbers(len(whole))
+    return int(whole[:-1] @ factors[1:]), int(whole @ factors)
+
+
+@cache
+def _fibonacci_numbers(count: int) -> Words:
+    """Return Fibonacci numbers modulo 2 ** 32, the last one first."""
+    numbers = [1, 1]
+    while len(numbers) < count:
+        numbers.append((numbers[-1] + numbers[-2]) % 2**32)
+    return np.array(numbers[:count][::-1], np.uint32)
