@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -515,26 +516,84 @@ def test_a_network_on_one_machine_has_accepted_lists(enrol: Enrolment) -> None:
     assert len(listed.revoked) == 2
 
 
+def test_a_network_of_an_earlier_version_gets_keys_and_a_list(enrol: Enrolment) -> None:
+    net = enrol.root / "one"
+    enrol.run("network", "init", net, "--data", "breast-cancer", "--nodes", 3, "--port", enrol.port)
+    for path in (*net.rglob("*.json"), *net.glob("authority/coordinator*"), net / "authority" / "trusted.pem"):
+        path.unlink()
+    assert "make new keys with: gosta network certify" in enrol.fail("network", "remove", net, "node-1")
+    enrol.run("network", "certify", net)
+    assert sum(one.rows for one in check_site(net / "node-2").members) == 569
+    enrol.run("network", "remove", net, "node-1")
+    assert check_site(net / "node-2").serial == 2
+
+
+class Running:
+    """Three sites as processes."""
+
+    def __init__(self, enrol: Enrolment) -> None:
+        self.enrol, self.processes = enrol, {name: start(enrol.root / name) for name in SITES}
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes.values():
+            process.send_signal(signal.SIGTERM)
+        assert [process.wait(30) for process in self.processes.values()] == [0, 0, 0]
+
+    def wait(self, condition: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+        deadline = time.monotonic() + 60
+        while True:
+            shown = [self.enrol.gosta("status", self.enrol.root / name, "--json") for name in SITES]
+            found = [json.loads(out) for code, out, _ in shown if code == 0]
+            if len(found) == len(SITES) and condition(found):
+                return found
+            assert time.monotonic() < deadline, shown
+            time.sleep(0.2)
+
+    def wait_for_exchanges(self) -> None:
+        """Wait until every site has exchanged more, and knows of all rows."""
+        before = {one["node"]: (one["epoch"], one["exchanges"]) for one in self.wait(lambda _: True)}
+
+        def has_more(one: dict[str, Any]) -> bool:
+            epoch, exchanges = before[one["node"]]
+            more = one["exchanges"] - (exchanges if one["epoch"] == epoch else 0)
+            return bool(more > 20 and one["rows_seen"] == 63)
+
+        self.wait(lambda found: all(map(has_more, found)))
+
+    def wait_for_log(self, text: str, count: int = 1) -> None:
+        deadline = time.monotonic() + 60
+        while not all(self.log(name).count(text) >= count for name in SITES):
+            assert time.monotonic() < deadline, [self.log(name)[-500:] for name in SITES]
+            time.sleep(0.1)
+
+    def log(self, name: str) -> str:
+        return (self.enrol.root / name / "log.jsonl").read_text()
+
+
 def start(folder: Path) -> subprocess.Popen[bytes]:
     with (folder / "log.jsonl").open("ab") as out:
         return subprocess.Popen([sys.executable, "-m", "gosta", "node", str(folder)], stderr=out)
 
 
-def test_three_sites_exchange(enrol: Enrolment) -> None:
-    """The commands of docs/enrolment.md, and three processes with TLS."""
+def test_three_sites_exchange_and_replace_everything_while_they_run(enrol: Enrolment) -> None:
+    """The commands of docs/enrolment.md: three processes with TLS; new certificates, a new authority, a new key."""
     enrol.whole()
-    processes = [start(enrol.root / name) for name in SITES]
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            shown = [enrol.gosta("status", enrol.root / name, "--json") for name in SITES]
-            found = [json.loads(out) for code, out, _ in shown if code == 0]
-            if len(found) == 3 and all(one["exchanges"] > 20 and one["rows_seen"] == 63 for one in found):
-                break
-            assert time.monotonic() < deadline, shown
-            time.sleep(0.2)
-    finally:
-        for process in processes:
-            process.send_signal(signal.SIGTERM)
-        codes = [process.wait(30) for process in processes]
-    assert codes == [0, 0, 0]
+    with Running(enrol) as running:
+        running.wait_for_exchanges()
+        enrol.sign()
+        enrol.join(*SITES)
+        running.wait_for_log("credentials reloaded")
+        for step in range(3):
+            enrol.run("network", "rotate-authority", enrol.net)
+            enrol.join(*SITES)
+            running.wait_for_log("credentials reloaded", 2 + step)
+        running.wait_for_exchanges()
+        enrol.run("node", "request", enrol.net / "invitation.json", enrol.root / "site-a", "--new-key")
+        enrol.sign("site-a")
+        enrol.join(*SITES)
+        running.wait_for_log("credentials reloaded", 5)
+        running.wait_for_exchanges()
+        assert "reload failed" not in "".join(map(running.log, SITES))

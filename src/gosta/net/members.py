@@ -312,4 +312,4 @@ def _coordinator_certificate(pem: bytes, authorities: bytes, network: str) -> x5
 
 
 def _signed_bytes(members: MemberList) -> bytes:
-    return LIST_PURPOSE + msgspec.json.encode(members, order="deterministic")
+    return LIST_PURPOSE + msgspec.json.encode(members, order="sorted")

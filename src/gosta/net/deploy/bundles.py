@@ -84,7 +84,7 @@ def write(path: Path, content: Invitation | Request | Bundle) -> None:
 
 def fingerprint(content: Invitation | Request) -> str:
     """Return the fingerprint of all that a file says, to compare on the phone."""
-    return members.fingerprint(msgspec.json.encode(content, order="deterministic"))
+    return members.fingerprint(msgspec.json.encode(content, order="sorted"))
 
 
 def check_name(name: str) -> None:

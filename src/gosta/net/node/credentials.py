@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gosta.errors import InputError, NetworkError
+from gosta.errors import GostaError, InputError, NetworkError
 from gosta.net.addresses import certificate_name
 from gosta.net.config import NodeConfig
 from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Keyring, dns_names, key_of, read_keyring, read_list
-from gosta.net.node.node import Log
-from gosta.net.node.source import fingerprint
+from gosta.net.node.node import Log, Node
+from gosta.net.node.source import Source, fingerprint
+from gosta.net.transport.tcp import TcpTransport
 from gosta.net.transport.tls import TlsFiles, load_certificate
 
-CREDENTIAL_FILES = ("cert.pem", "key.pem", "ca.pem", MEMBERS_FILE)
+CREDENTIAL_FILES = ("cert.pem", "key.pem", "ca.pem", MEMBERS_FILE, ACCEPTED_FILE)
 EXPIRY_WARNING = timedelta(days=30)
 
 
@@ -48,3 +49,43 @@ def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFil
     if keyring.list.statistic != fingerprint(config.network, folder):
         log("differs from the member list", reason="[network] in node.toml is not what the members agreed on")
     return files, keyring
+
+
+class CredentialWatcher:
+    """Reloads the credentials of a running node when their files change.
+
+    The files of a bundle are written one after the other: they are read once nothing has changed between two calls.
+    """
+
+    def __init__(self, node: Node, transport: TcpTransport, folder: Path, log: Log) -> None:
+        self._node, self._transport, self._folder, self._log = node, transport, folder, log
+        self._loaded = self._seen = self._stat_files()
+
+    def poll(self) -> None:
+        last, self._seen = self._seen, self._stat_files()
+        if self._seen == self._loaded or self._seen != last:
+            return
+        self._loaded = self._seen
+        try:
+            self._reload()
+        except GostaError as error:
+            self._log("reload failed", reason=str(error))
+
+    def _reload(self) -> None:
+        config, old = self._node.config, self._node.peer.source
+        assert isinstance(old, Source)
+        tls, keyring = load_credentials(self._folder, config, self._log)
+        self._transport.reload_tls(tls, keyring.list)
+        name, task, neighbours = config.node.name, config.network, config.neighbours
+        self._node.change(config, Source(name, task, old.estimand.x, neighbours, self._folder, keyring))
+        self._log("credentials reloaded", member_list=keyring.list.serial, members=len(keyring.members))
+
+    def _stat_files(self) -> list[tuple[int, int] | None]:
+        found: list[tuple[int, int] | None] = []
+        for name in CREDENTIAL_FILES:
+            try:
+                one = (self._folder / name).stat()
+                found.append((one.st_mtime_ns, one.st_size))
+            except OSError:
+                found.append(None)
+        return found

@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,7 +17,7 @@ import msgspec
 
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.node import lock, pages
-from gosta.net.node.credentials import load_credentials
+from gosta.net.node.credentials import CredentialWatcher, load_credentials
 from gosta.net.node.lists import ListFolder
 from gosta.net.node.node import Log, Node
 from gosta.net.node.reload import FileWatcher
@@ -28,6 +29,8 @@ from gosta.net.transport.tcp import TcpTransport
 POLL_SECONDS = 1.0  # between checks for changed files
 STOP_TIMEOUT_SECONDS = 2.0  # for the exchange under way before the node stops
 LINK_CHECK_SECONDS = 60.0  # between checks of the neighbours' certificates
+
+Watcher = FileWatcher | CredentialWatcher
 
 
 def run(folder: Path) -> None:
@@ -67,7 +70,10 @@ async def _run(folder: Path) -> None:
         node.start(transport, _boot_id())
         checks = loop.create_task(_check_links(transport))
         try:
-            await _until_signal(node, FileWatcher(node, folder, log))
+            watchers: list[Watcher] = [FileWatcher(node, folder, log)]
+            if keyring:
+                watchers.insert(0, CredentialWatcher(node, transport, folder, log))
+            await _until_signal(node, watchers)
         finally:
             checks.cancel()
             node.stop()
@@ -94,7 +100,7 @@ def _boot_id() -> str:
         return f"{psutil.boot_time() // 60:.0f}"
 
 
-async def _until_signal(node: Node, watcher: FileWatcher) -> None:
+async def _until_signal(node: Node, watchers: Sequence[Watcher]) -> None:
     """Reload changed files until a signal arrives; then wait for the exchange under way."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -102,7 +108,7 @@ async def _until_signal(node: Node, watcher: FileWatcher) -> None:
     while not stop.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), POLL_SECONDS)
-        if not stop.is_set():
+        for watcher in () if stop.is_set() else watchers:
             watcher.poll()
     node.pause()
     deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
