@@ -174,7 +174,7 @@ def test_html_page() -> None:
         "data.csv is empty",
         "12 ms",
         "it tells &lt;i&gt;1e200&lt;/i&gt;",
-        "a stranger",
+        "a connection",
         "1 min 40 s ago",
         "1 h 6 min",
         "offers declined: busy",

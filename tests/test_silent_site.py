@@ -1,8 +1,7 @@
-"""A site that hangs: six real processes, of which one is stopped by SIGSTOP."""
+"""What the status of six real processes says when one of them hangs, or when its files are wrong."""
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import subprocess
 import sys
@@ -23,16 +22,34 @@ SILENT, OTHERS = "node-2", [name for name in NAMES if name != "node-2"]
 DEADLINE_SECONDS = 120.0  # generous: machines are slow, and nothing here is about speed
 
 
-@contextlib.contextmanager
-def running(folder: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """Run all nodes of a network."""
-    nodes = {name: subprocess.Popen([sys.executable, "-m", "gosta", "node", str(folder / name)]) for name in NAMES}
-    try:
-        yield nodes
-    finally:
-        for node in nodes.values():
-            node.kill()
-            node.wait()
+class Network:
+    """The processes of a network's nodes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.configs = {name: read_node(folder / name / NODE_FILE) for name in NAMES}
+        command = [sys.executable, "-m", "gosta", "node"]
+        self.processes = {name: subprocess.Popen([*command, str(folder / name)]) for name in NAMES}
+
+    def kill(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def statuses(self, names: list[str]) -> list[Status]:
+        return [status for name in names if (status := query_status(self.configs[name])) is not None]
+
+    def are_running(self, names: list[str]) -> bool:
+        return [status.state for status in self.statuses(names)] == ["running"] * len(names)
+
+    def exchanges(self, names: list[str], partners: list[str]) -> int:
+        seen = [one for status in self.statuses(names) for one in status.neighbours if one.name in partners]
+        return sum(one.exchanges for one in seen)
+
+    def is_silent(self, name: str, to: list[str]) -> bool:
+        """Return whether a node is known to be silent to all these."""
+        seen = [one for status in self.statuses(to) for one in status.neighbours if one.name == name]
+        return len(seen) == len(to) and not any(one.alive for one in seen)
 
 
 def wait_until(is_reached: Callable[[], bool]) -> None:
@@ -42,44 +59,45 @@ def wait_until(is_reached: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-@pytest.fixture
-def network(tmp_path: Path) -> Path:
-    folder = tmp_path / "net"
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
+    folder = tmp_path_factory.mktemp("silent") / "net"
     goal = plan.for_sites(plan.Goal("kendall-tau"), "complete", len(NAMES), 0)
     folders.create(folder, goal, port=ports.free(2 * len(NAMES)), exchanges_per_second=20.0)
     for k, name in enumerate(NAMES):
         (folder / name / "data.csv").write_text(f"a,b\n{k},{k * k}\n{k + 1},{-k}\n")
-    return folder
+    nodes = Network(folder)
+    try:
+        wait_until(lambda: nodes.are_running(NAMES) and nodes.exchanges(OTHERS, OTHERS) > 100)
+        yield nodes
+    finally:
+        nodes.kill()
 
 
-def test_the_others_go_on_and_say_who_is_silent(network: Path) -> None:
-    configs = {name: read_node(network / name / NODE_FILE) for name in NAMES}
+def test_the_others_go_on_and_say_who_is_silent(network: Network) -> None:
+    network.processes[SILENT].send_signal(signal.SIGSTOP)
+    wait_until(lambda: network.is_silent(SILENT, OTHERS) and network.are_running(OTHERS))
+    before = network.exchanges(OTHERS, OTHERS)
+    wait_until(lambda: network.exchanges(OTHERS, OTHERS) >= before + 200)
+    assert network.are_running(OTHERS)
+    view = next(view for view in view_network(network.folder) if view.name == SILENT)
+    assert view.state == "no answer"
+    assert "does not answer" in view.reason
+    network.processes[SILENT].send_signal(signal.SIGCONT)
+    wait_until(lambda: network.are_running(NAMES) and network.exchanges([SILENT], OTHERS) > 20)
 
-    def statuses(names: list[str]) -> dict[str, Status]:
-        found = {name: query_status(configs[name]) for name in names}
-        return {name: status for name, status in found.items() if status is not None}
 
-    def all_running(names: list[str]) -> bool:
-        states = [status.state for status in statuses(names).values()]
-        return states == ["running"] * len(names)
+def test_changed_files_that_are_not_in_use(network: Network) -> None:
+    data, config = (network.folder / "node-0" / name for name in ("data.csv", NODE_FILE))
+    good_data, good_config = data.read_text(), config.read_text()
 
-    def exchanges(names: list[str], partners: list[str]) -> int:
-        seen = [one for status in statuses(names).values() for one in status.neighbours if one.name in partners]
-        return sum(one.exchanges for one in seen)
+    def has_error(text: str) -> bool:
+        return any(text in status.reload_error for status in network.statuses(["node-0"]))
 
-    def is_known_to_be_silent() -> bool:
-        seen = [one for status in statuses(OTHERS).values() for one in status.neighbours if one.name == SILENT]
-        return len(seen) == len(OTHERS) and not any(one.alive for one in seen)
-
-    with running(network) as nodes:
-        wait_until(lambda: all_running(NAMES) and exchanges(OTHERS, OTHERS) > 100)
-        nodes[SILENT].send_signal(signal.SIGSTOP)
-        wait_until(lambda: is_known_to_be_silent() and all_running(OTHERS))
-        before = exchanges(OTHERS, OTHERS)
-        wait_until(lambda: exchanges(OTHERS, OTHERS) >= before + 200)
-        assert all_running(OTHERS)
-        views = {view.name: view for view in view_network(network)}
-        assert views[SILENT].state == "no answer"
-        assert "does not answer" in views[SILENT].reason
-        nodes[SILENT].send_signal(signal.SIGCONT)
-        wait_until(lambda: all_running(NAMES) and exchanges([SILENT], OTHERS) > 20)
+    data.write_text("a,b\n1,x\n")
+    wait_until(lambda: has_error("data.csv"))
+    config.write_text(good_config.replace("durable = false", "durable = true"))
+    data.write_text(good_data)
+    wait_until(lambda: has_error("restart the node: [network] changed, or one of name, listen"))
+    config.write_text(good_config)
+    wait_until(lambda: network.statuses(["node-0"])[0].reload_error == "")

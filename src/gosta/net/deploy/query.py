@@ -88,7 +88,7 @@ def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None
 
 
 def all_within(statuses: Sequence[Status], error: float) -> bool:
-    """Return whether all nodes have an estimate over all sites, of the latest epoch, with at most this expected error."""
+    """Return whether all nodes have an estimate over all sites, of the latest epoch, that is accurate enough."""
     epoch = max((status.epoch for status in statuses), default=0)
     errors = [one.expected_error for one in statuses if one.estimate_epoch == epoch and not one.missing]
     return len(errors) == len(statuses) and all(expected is not None and expected <= error for expected in errors)

@@ -92,7 +92,7 @@ def rejections(status: Status) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("rejected from", "reason", "times", "last", "the last one")]
     for one in status.rejections[:MAX_REJECTIONS]:
         ago = f"{numbers.duration(one.seconds)} ago"
-        rows.append((one.neighbour or "a stranger", one.reason, f"{one.count:,}", ago, one.detail))
+        rows.append((one.neighbour or "a connection", one.reason, f"{one.count:,}", ago, one.detail))
     return rows
 
 

@@ -27,18 +27,22 @@ class FileWatcher:
             return
         self._seen = found
         try:
-            self._reload()
+            self._node.reload_error = self._reload()
         except GostaError as error:
+            self._node.reload_error = str(error)
             self._log("reload failed", reason=str(error))
 
-    def _reload(self) -> None:
+    def _reload(self) -> str:
+        """Apply the files; return why they take effect at the next start only, if so."""
         old, new = self._node.config, read_node(self._folder / NODE_FILE)
         if new.network != old.network or any(getattr(new.node, f) != getattr(old.node, f) for f in FIXED_SETTINGS):
-            self._log("restart needed", reason="[network] or one of these settings changed", settings=FIXED_SETTINGS)
-            return
+            reason = f"restart the node: [network] changed, or one of {', '.join(FIXED_SETTINGS)}"
+            self._log("restart needed", reason=reason)
+            return reason
         source = read_source(new, self._folder)
         self._node.change(new, source)
         self._log("reloaded", neighbours=sorted(new.neighbours), rows=source.estimand.n)
+        return ""
 
     def _stat_files(self) -> list[tuple[int, int] | None]:
         return [_stat(self._folder / name) for name in (NODE_FILE, self._node.config.node.data)]
