@@ -52,7 +52,7 @@ def test_all_nodes_estimate_the_value_over_all_rows(finished: Path) -> None:
 def test_verify_finds_no_error(finished: Path) -> None:
     verified = gosta("network", "verify", finished)
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert verified.stdout.count("yes  ") == 4
+    assert verified.stdout.count("yes  ") == 6
     assert "NO" not in verified.stdout
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from gosta.errors import NetworkError
+from gosta.errors import NetworkError, shorten
 from gosta.estimation.estimand import Estimand
-from gosta.net.audit import consistency
+from gosta.net.audit import consistency, edges
 from gosta.net.audit.consistency import Exchange
 from gosta.net.config import Task
 from gosta.net.deploy.folders import load_network
@@ -24,6 +25,8 @@ from gosta.views import numbers
 ERROR_TOLERANCE = 3.0  # actual errors may be so many times the largest expected error,
 MIN_TOLERANCE = 0.01  # at least this,
 UNKNOWN_TOLERANCE = 0.5  # and this after too few exchanges for an expected error
+
+Edges = Sequence[tuple[edges.End, edges.End]]
 
 
 class Journals(NamedTuple):
@@ -60,7 +63,7 @@ class Finding(NamedTuple):
     """A claim that must hold, whether it does, and the evidence."""
 
     claim: str
-    holds: bool
+    holds: bool | None  # None: it could not be checked, or not all of it
     evidence: str
 
 
@@ -89,7 +92,11 @@ def verify(journals: Journals) -> list[Finding]:
     same = Finding("all nodes are in one epoch", len(epochs) == 1, f"epoch {', '.join(map(str, epochs))}")
     if not same.holds:
         return [same]
-    return [same, _check_visitors(journals), _check_exchanges(journals), _check_estimates(journals)]
+    found = edges.find_edges(journals.records, journals.peers)
+    findings = [same, _check_visitors(journals), _check_counts(found), _check_exchanges(journals, found)]
+    if all(peer.trust.members for peer in journals.peers.values()):  # without TLS, nothing is signed
+        findings.append(_check_receipts(found))
+    return [*findings, _check_estimates(journals)]
 
 
 def _check_visitors(journals: Journals) -> Finding:
@@ -101,14 +108,38 @@ def _check_visitors(journals: Journals) -> Finding:
     return Finding("every visitor exists exactly once", not wrong, evidence)
 
 
-def _check_exchanges(journals: Journals) -> Finding:
+def _check_counts(found: Edges) -> Finding:
+    claim = "both ends of every edge count the same exchanges, with the same digest of all that was sent"
+    wrong = edges.find_different_counts(found)
+    return Finding(claim, not wrong, f"{len(found):,} edges with exchanges" + f"; {shorten(wrong)}" * bool(wrong))
+
+
+def _check_exchanges(journals: Journals, found: Edges) -> Finding:
     claim = "both sides have the same exchanges, in an order that agrees with both journals"
-    if journals.truncated:
-        return Finding(claim, True, f"not checked: {journals.truncated[0]} no longer has the first ones")
-    try:
-        return Finding(claim, True, f"{len(journals.exchanges()):,} exchanges")
-    except NetworkError as error:
-        return Finding(claim, False, str(error))
+    if not journals.truncated:
+        try:
+            return Finding(claim, True, f"{len(journals.exchanges()):,} exchanges")
+        except NetworkError as error:
+            return Finding(claim, False, str(error))
+    common, wrong = edges.compare_kept(found)
+    total = sum(first.total for first, _ in found)
+    evidence = f"{shorten(journals.truncated)} deleted the first ones (keep_exchanges in node.toml); "
+    if wrong:
+        return Finding(claim, False, evidence + f"{shorten(wrong)} differ in those that both still have")
+    return Finding(
+        claim, None, evidence + f"the {common:,} of {total:,} that both sides still have are the same at both"
+    )
+
+
+def _check_receipts(found: Edges) -> Finding:
+    claim = "the neighbours' last signatures are over the exchanges that the journals have"
+    checked = edges.check_receipts(found)
+    evidence = f"{checked.signatures:,} signatures over {checked.signed:,} of the {checked.exchanges:,} at either side"
+    if checked.wrong:
+        return Finding(claim, False, f"{evidence}; wrong: {shorten(checked.wrong)}")
+    if checked.unknown:
+        return Finding(claim, None, f"{evidence}; exchanges after them were deleted: {shorten(checked.unknown)}")
+    return Finding(claim, True, evidence) if checked.signatures else Finding(claim, None, "nothing is signed yet")
 
 
 def _check_estimates(journals: Journals) -> Finding:
