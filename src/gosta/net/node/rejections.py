@@ -11,26 +11,29 @@ MAX_KINDS = 1000  # pairs of sender and reason
 
 
 class Rejection(msgspec.Struct):
-    neighbour: str  # empty: a stranger, who could not be authenticated
+    """Messages or connections of one sender that were rejected for one reason."""
+
+    neighbour: str  # empty: a connection, before or without a greeting
     reason: str
     count: int
     detail: str  # of the last one
     seconds: float  # since then
-    logged_at: float = -LOG_SECONDS
 
 
 class Rejections:
     def __init__(self, log: Callable[..., None]) -> None:
         self._log = log
         self._kinds: dict[tuple[str, str], Rejection] = {}
+        self._logged_at: dict[tuple[str, str], float] = {}
 
     def add(self, neighbour: str, reason: str, detail: str, now: float) -> None:
-        if (neighbour, reason) not in self._kinds and len(self._kinds) >= MAX_KINDS:
+        kind = neighbour, reason
+        if kind not in self._kinds and len(self._kinds) >= MAX_KINDS:
             return
-        one = self._kinds.setdefault((neighbour, reason), Rejection(neighbour, reason, 0, detail, now))
+        one = self._kinds.setdefault(kind, Rejection(neighbour, reason, 0, detail, now))
         one.count, one.detail, one.seconds = one.count + 1, detail, now
-        if now - one.logged_at >= LOG_SECONDS:
-            one.logged_at = now
+        if kind not in self._logged_at or now - self._logged_at[kind] >= LOG_SECONDS:
+            self._logged_at[kind] = now
             sender = {"neighbour": neighbour} if neighbour else {}
             self._log("rejected", **sender, reason=reason, detail=detail, count=one.count)
 
