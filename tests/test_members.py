@@ -167,7 +167,8 @@ def folder(authority: Pair, tmp_path: Path) -> Path:
     (tmp_path / "key.pem").chmod(0o600)
     (tmp_path / "ca.pem").write_bytes(authority.cert)
     both = (Member("a", public(key), 5), Member("b", public(KEYS["b"])))
-    members.write_list(tmp_path / "members.json", sign(authority, make(members=both)))
+    for name in ("members.json", "accepted.json"):
+        members.write_list(tmp_path / name, sign(authority, make(members=both)))
     return tmp_path
 
 

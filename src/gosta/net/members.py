@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import msgspec
 from msgspec import Meta
 
-from gosta.errors import InputError
+from gosta.errors import InputError, NetworkError
 from gosta.net.addresses import NAME_PATTERN, NAME_RULE, certificate_name
 from gosta.net.limits import MAX_COUNT, MAX_ROWS
 from gosta.runtime.files import write_atomically
@@ -110,12 +110,14 @@ class SignedList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Keyring:
     """A node's key and the keys of all members; implements `Trust`."""
 
-    def __init__(self, key: Ed25519PrivateKey, members: MemberList) -> None:
+    def __init__(self, key: Ed25519PrivateKey | None, members: MemberList) -> None:  # None: it only verifies
         self.list, self.serial, self._key = members, members.serial, key
         self.members: Mapping[str, int] = {one.name: one.rows for one in members.members}
         self.digest = hashlib.sha256(repr(sorted(members.keys.items())).encode()).hexdigest()[:16]
 
     def sign(self, data: bytes) -> bytes:
+        if self._key is None:
+            raise NetworkError("a node's key is needed to sign, and there is none")
         return self._key.sign(NODE_PURPOSE + data)
 
     def verify(self, name: str, data: bytes, signature: bytes) -> bool:
@@ -221,16 +223,15 @@ def check_list(members: MemberList) -> None:
 
 
 def read_keyring(folder: Path, name: str, network: str) -> Keyring:
-    """Read a node's key and its member list, verified against its ca.pem, and check that the key is in the list."""
+    """Read a node's key and the list that its site accepted, verified against its ca.pem; the key must be in it."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     key = read_private_key(folder / "key.pem")
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError(f"{folder / 'key.pem'} is not an Ed25519 key; make a new one: gosta network certify NETWORK")
-    try:
-        members = verify_list(read_list(folder / MEMBERS_FILE), (folder / "ca.pem").read_bytes(), network)
-    except OSError as error:
-        raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
+    members = read_verified(folder, network)
+    if members != read_list(folder / ACCEPTED_FILE).list:
+        raise InputError(f"{folder / MEMBERS_FILE} was not accepted yet; see it and do so: gosta node accept {folder}")
     own = members.keys.get(name)
     if own is None:
         raise InputError(f"{folder / MEMBERS_FILE} does not list {name}: it is not a member, or its name was changed")
@@ -239,6 +240,14 @@ def read_keyring(folder: Path, name: str, network: str) -> Keyring:
             f"{folder / 'key.pem'} is not the key of {name} in {MEMBERS_FILE}; the two must be of one bundle"
         )
     return Keyring(key, members)
+
+
+def read_verified(folder: Path, network: str) -> MemberList:
+    """Read the member list in a node's folder, verified against its ca.pem."""
+    try:
+        return verify_list(read_list(folder / MEMBERS_FILE), (folder / "ca.pem").read_bytes(), network)
+    except OSError as error:
+        raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
 def read_private_key(path: Path) -> object:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gosta.errors import GostaError, InputError, NetworkError
 from gosta.net.addresses import certificate_name
 from gosta.net.config import NodeConfig
-from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Keyring, dns_names, key_of, read_keyring, read_list
+from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Keyring, dns_names, key_of, read_keyring
 from gosta.net.node.node import Log, Node
 from gosta.net.node.source import Source, fingerprint
 from gosta.net.transport.tcp import TcpTransport
@@ -16,6 +17,7 @@ from gosta.net.transport.tls import TlsFiles, load_certificate
 
 CREDENTIAL_FILES = ("cert.pem", "key.pem", "ca.pem", MEMBERS_FILE, ACCEPTED_FILE)
 EXPIRY_WARNING = timedelta(days=30)
+RELOAD_SECONDS = 86_400.0  # between reloads though nothing has changed, to warn of certificates that expire
 
 
 def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFiles, Keyring]:
@@ -42,10 +44,6 @@ def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFil
     keyring = read_keyring(folder, name, network)
     if key_of(certificate) != keyring.list.keys[name]:
         raise NetworkError(f"{files.cert} is not for the key in {files.key}; the two must be of one bundle")
-    if keyring.list != read_list(folder / ACCEPTED_FILE).list:
-        raise NetworkError(
-            f"{folder / MEMBERS_FILE} was not accepted yet; see it and accept it: gosta node accept {folder}"
-        )
     if keyring.list.statistic != fingerprint(config.network, folder):
         log("differs from the member list", reason="[network] in node.toml is not what the members agreed on")
     return files, keyring
@@ -60,24 +58,29 @@ class CredentialWatcher:
     def __init__(self, node: Node, transport: TcpTransport, folder: Path, log: Log) -> None:
         self._node, self._transport, self._folder, self._log = node, transport, folder, log
         self._loaded = self._seen = self._stat_files()
+        self._loaded_at = time.monotonic()
 
     def poll(self) -> None:
         last, self._seen = self._seen, self._stat_files()
-        if self._seen == self._loaded or self._seen != last:
+        is_due = self._seen != self._loaded or time.monotonic() - self._loaded_at > RELOAD_SECONDS
+        if not is_due or self._seen != last:
             return
-        self._loaded = self._seen
+        self._loaded, self._loaded_at = self._seen, time.monotonic()
         try:
             self._reload()
         except GostaError as error:
             self._log("reload failed", reason=str(error))
 
     def _reload(self) -> None:
-        config, old = self._node.config, self._node.peer.source
-        assert isinstance(old, Source)
+        config, peer = self._node.config, self._node.peer
         tls, keyring = load_credentials(self._folder, config, self._log)
         self._transport.reload_tls(tls, keyring.list)
-        name, task, neighbours = config.node.name, config.network, config.neighbours
-        self._node.change(config, Source(name, task, old.estimand.x, neighbours, self._folder, keyring))
+        if peer.is_withdrawn:  # its rows are read again when they are back
+            peer.trust = keyring
+        else:
+            assert isinstance(peer.source, Source)
+            x, name, task = peer.source.estimand.x, config.node.name, config.network
+            self._node.change(config, Source(name, task, x, config.neighbours, self._folder, keyring))
         self._log("credentials reloaded", member_list=keyring.list.serial, members=len(keyring.members))
 
     def _stat_files(self) -> list[tuple[int, int] | None]:

@@ -11,7 +11,7 @@ from gosta.estimation.estimand import Estimand
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, Estimator, LocalRows, first_state
 from gosta.estimation.setting import protocol_for
 from gosta.net.config import NodeConfig, Task
-from gosta.net.members import OpenTrust, Trust, read_keyring
+from gosta.net.members import Keyring, OpenTrust, Trust, read_keyring, read_verified
 from gosta.net.node.rows import read_rows, resolve_files
 from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
@@ -60,10 +60,13 @@ def fingerprint(task: Task, folder: Path) -> str:
     return _digest(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
 
 
-def read_source(config: NodeConfig, folder: Path) -> Source:
+def read_source(config: NodeConfig, folder: Path, has_key: bool = True) -> Source:
+    """Read a node's rows and members; `has_key` is False where its exchanges are only checked."""
     x = read_rows(config.network, folder / config.node.data, folder)
     name, task = config.node.name, config.network
-    trust = read_keyring(folder, name, task.id) if config.node.tls else OpenTrust()
+    trust: Trust = OpenTrust()
+    if config.node.tls:
+        trust = read_keyring(folder, name, task.id) if has_key else Keyring(None, read_verified(folder, task.id))
     return Source(name, task, x, config.neighbours, folder, trust)
 
 

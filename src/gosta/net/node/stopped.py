@@ -24,7 +24,7 @@ def restore_peer(config: NodeConfig, source: Source, journal: Journal) -> Peer:
 def load_peer(folder: Path) -> tuple[NodeConfig, Source, Peer, Journal]:
     """Restore the state of a node that is not running from its journal, opened read-only."""
     config = read_node(folder / NODE_FILE)
-    source = read_source(config, folder)
+    source = read_source(config, folder, has_key=False)
     if not (folder / JOURNAL_FILE).is_file():
         raise NetworkError(f"{folder} has no journal: the node was never started; start it with: gosta node {folder}")
     journal = Journal(folder / JOURNAL_FILE, read_only=True)
