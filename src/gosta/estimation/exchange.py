@@ -217,6 +217,12 @@ class Estimator:
         return self.rows.visitor(self.name, self.next_position)
 
     @property
+    def largest_mean(self) -> float:
+        """The largest absolute mean kernel value that the node knows of."""
+        recent = (value for seen in self.recent.values() for value in seen[1:])
+        return max(*map(abs, (*self.rows.own_mean, *self.others, *recent)), float(np.abs(self.halves).max(initial=0.0)))
+
+    @property
     def issued(self) -> Visitor:
         """The visitor of the node's own rows that left last."""
         if not self.protocol.visitors:

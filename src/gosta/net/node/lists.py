@@ -1,4 +1,4 @@
-"""Member lists on the wire: a node passes its list on to neighbours with an older one, where it waits for acceptance."""
+"""Member lists on the wire: a node passes its list on to neighbours with an older one, to be accepted there."""
 
 from __future__ import annotations
 

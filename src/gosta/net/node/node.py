@@ -31,6 +31,8 @@ HEARTBEAT_SECONDS = 1.0  # between pings to each neighbour
 SILENCE_SECONDS = 10.0  # after which a connection is closed
 DIAL_SECONDS = 0.2, 20.0  # between attempts to connect: the first time, doubled each time, and at most
 DIAL_PRIORITY_SECONDS = 1.0  # of two neighbours, the one whose name comes second waits so long before it dials
+IDLE_SECONDS = 0.05  # between attempts to initiate an exchange while no neighbour is connected, at least
+CHECK_SECONDS = 0.25  # between checks of the exchange under way
 REPEAT_SECONDS = 1.0  # after which an acceptance is repeated that was neither confirmed nor aborted
 PROBE_SECONDS = 1.0  # between attempts to write to a disk that failed
 STALLED_SECONDS, STALLED_EXCHANGES = 5.0, 20.0  # without an exchange, or the usual time of so many: "stalled"
@@ -78,7 +80,8 @@ class Node:
         self._snapshot_number = journal.last_number
         # A token bucket: exchanges that it may still take part in, and when they were counted.
         self._tokens, self._counted_at = config.node.max_exchanges_per_second, loop.time()
-        self._started_at = self._epoch_at = self._exchanged_at = self._accepted_at = loop.time()
+        self._started_at = self._epoch_at = self._exchanged_at = loop.time()
+        self._offered_at = self._accepted_at = self._asked_at = loop.time()
 
     def start(self, transport: Transport, boot_id: str = "") -> None:
         """Continue from the journal; start a new epoch if its last records may be missing."""
@@ -89,6 +92,7 @@ class Node:
         if not self.disk_error:
             self.journal.mark_open(boot_id)
         self._heartbeat()
+        self._check_exchange()
         for neighbour in self.config.neighbours:
             self._schedule_dial(neighbour)
         self._schedule_next()
@@ -241,21 +245,11 @@ class Node:
             timer.cancel()
 
     def _schedule_next(self) -> None:
-        """Make sure that the right timers are set: those of the exchange under way, or else of the next one."""
-        pending, accepted = self.peer.pending, self.peer.accepted
-        if pending is None:
-            self._cancel("withdraw offer")
-        elif "withdraw offer" not in self._timers:
-            seconds = self.contacts[pending.to].timeout(ANSWER_SECONDS) if pending.to in self.contacts else 0.0
-            self._schedule("withdraw offer", seconds, self._withdraw_offer)
-        if accepted is None:
-            self._cancel("repeat accept")
-        elif "repeat accept" not in self._timers:
-            self._schedule("repeat accept", REPEAT_SECONDS, self._repeat_accept)
-        if pending is not None or accepted is not None:
-            self._cancel("initiate")
-        elif "initiate" not in self._timers and self.config.node.exchanges_per_second > 0:
-            self._schedule("initiate", self.rng.expovariate(self.config.node.exchanges_per_second), self._initiate)
+        """Make sure that the next exchange will be initiated, unless one is under way."""
+        rate = self.config.node.exchanges_per_second
+        if rate > 0 and "initiate" not in self._timers and self.peer.is_free:
+            shortest = 0.0 if self.links else IDLE_SECONDS
+            self._schedule("initiate", max(shortest, self.rng.expovariate(rate)), self._initiate)
 
     def _has_capacity(self) -> bool:
         """Refill the token bucket and return whether the node may take part in one more exchange."""
@@ -273,7 +267,9 @@ class Node:
 
     def _initiate(self) -> None:
         now, peer = self.loop.time(), self.peer
-        can_initiate = not (self.disk_error or self.is_converged or peer.is_withdrawn or self._is_at_row_limit())
+        can_initiate = peer.is_free and not (
+            self.disk_error or self.is_converged or peer.is_withdrawn or self._is_at_row_limit()
+        )
         if can_initiate and self._has_capacity():
             available = [
                 name
@@ -281,35 +277,38 @@ class Node:
                 if contact.is_alive(now) and contact.epoch == peer.epoch and now >= contact.no_offers_before
             ]
             if available:
+                self._offered_at = now
                 self._execute(peer.offer(self.rng.choice(available), int(self.clock() * 1e6)))
             else:
                 self.counters["no neighbour available"] += 1
         self._schedule_next()
 
-    def _withdraw_offer(self) -> None:
-        pending = self.peer.pending
+    def _check_exchange(self) -> None:
+        """Withdraw an offer that was not answered; ask again whether an accepted exchange took place, or abandon it."""
+        now, pending, accepted = self.loop.time(), self.peer.pending, self.peer.accepted
         if pending is not None:
-            if pending.to in self.contacts:
-                self.contacts[pending.to].on_no_answer(self.loop.time())
-            self._execute(self.peer.withdraw_offer())
-        self._schedule_next()
-
-    def _repeat_accept(self) -> None:
-        """Ask again whether an accepted exchange took place; abandon it if no answer comes."""
-        accepted, now = self.peer.accepted, self.loop.time()
+            contact = self.contacts.get(pending.to, Contact())
+            if now - self._offered_at > contact.timeout(ANSWER_SECONDS):
+                contact.on_no_answer(now)
+                self._execute(self.peer.withdraw_offer())
         if accepted is not None and not self.disk_error:
             contact = self.contacts.get(accepted.partner, Contact())
-            if now - self._accepted_at < contact.timeout(OUTCOME_SECONDS):
+            if now - self._accepted_at > contact.timeout(OUTCOME_SECONDS):
+                self._abandon(accepted.partner, contact, now)
+            elif now - self._asked_at > REPEAT_SECONDS:
+                self._asked_at = now
                 if contact.link is None:
                     self._dial(accepted.partner)
                 else:
                     self._execute(self.peer.repeat_accept())
-            else:
-                self.log("exchange abandoned", neighbour=accepted.partner)
-                if contact.is_alive(now) and contact.link is not None and contact.connected_at < self._accepted_at:
-                    self._reject(contact.link, "unconfirmed", "it does not confirm an exchange that it offered", now)
-                self._execute(self.peer.abandon())
+        self._schedule("check exchange", CHECK_SECONDS, self._check_exchange)
         self._schedule_next()
+
+    def _abandon(self, partner: str, contact: Contact, now: float) -> None:
+        self.log("exchange abandoned", neighbour=partner)
+        if contact.is_alive(now) and contact.link is not None and contact.connected_at < self._accepted_at:
+            self._reject(contact.link, "unconfirmed", "it does not confirm an exchange that it offered", now)
+        self._execute(self.peer.abandon())
 
     def _schedule_dial(self, neighbour: str, delay: float = 0.0) -> None:
         priority = 0.0 if self.peer.name < neighbour else DIAL_PRIORITY_SECONDS
@@ -386,7 +385,7 @@ class Node:
                 self._tokens -= 1.0
                 self._exchanged_at = self.loop.time()
             elif isinstance(record, ExchangeAccepted):
-                self._accepted_at = self.loop.time()
+                self._accepted_at = self._asked_at = self.loop.time()
             elif isinstance(record, EpochStarted):
                 self._on_epoch(record)
         if step.event:

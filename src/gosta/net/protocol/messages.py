@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import Annotated, Final, NamedTuple
 
@@ -140,26 +141,32 @@ def decode(raw: bytes) -> AnyMessage:
     return message
 
 
-def is_valid(theirs: Contribution, payload_length: int, columns: int, sample: int, values: int) -> bool:
-    """Return whether all parts of a contribution have the right lengths, and all numbers are within bounds."""
-    visitor = theirs.visitor
+def is_valid(theirs: Contribution, payload_length: int) -> bool:
+    """Return whether a contribution has the right length, and its numbers are within bounds; see `is_valid_visitor`."""
     return (
         len(theirs.payload) == payload_length
+        and _within(theirs.payload, MAX_ESTIMATE)
         and 0.0 < theirs.edge_share <= 1.0
         and 0 <= theirs.edge_exchanges <= theirs.exchanges < MAX_COUNT
         and 0 < theirs.rows < MAX_ROWS
-        and 0 < visitor.rows < MAX_ROWS
-        and 0 < len(visitor.home) <= MAX_NAME_CHARACTERS
-        and len(visitor.sample) == min(visitor.rows, sample)
-        and all(len(row) == columns for row in visitor.sample)
-        and len(visitor.correction) == (values if visitor.sample else 0)
-        and len(visitor.diagonal) == values
-        and _within([*theirs.payload, *visitor.correction, *visitor.diagonal], MAX_ESTIMATE)
-        and _within([number for row in visitor.sample for number in row], MAX_ROW_VALUE)
     )
 
 
-def _within(numbers: list[float], bound: float) -> bool:
+def is_valid_visitor(visitor: Visitor, columns: int, sample: int, values: int) -> bool:
+    """Return whether all parts of a visitor have the right lengths, and all numbers are within bounds."""
+    return (
+        0 < visitor.rows < MAX_ROWS
+        and 0 < len(visitor.home) <= MAX_NAME_CHARACTERS
+        and len(visitor.sample) == min(visitor.rows, sample)
+        and all(len(row) == columns and _within(row, MAX_ROW_VALUE) for row in visitor.sample)
+        and len(visitor.correction) == (values if visitor.sample else 0)
+        and len(visitor.diagonal) == values
+        and _within(visitor.correction, MAX_ESTIMATE)
+        and _within(visitor.diagonal, MAX_ESTIMATE)
+    )
+
+
+def _within(numbers: Sequence[float], bound: float) -> bool:
     return all(map(isfinite, numbers)) and max(map(abs, numbers), default=0.0) <= bound
 
 

@@ -108,8 +108,6 @@ class Offered(NamedTuple):
 
     id: int
     to: str
-    contribution: Contribution
-    seal: Seal
 
 
 class Snapshot(msgspec.Struct, array_like=True):
@@ -173,11 +171,17 @@ class Peer:
         self._seals: dict[int, bytes] = {}  # signatures of own visitors by position, which repeat,
         self._verified: dict[bytes, Visitor] = {}  # and visitors of others by signature, which return
         self._receipted: dict[str, Transcript] = {}  # transcripts for which a receipt was sent
-        self._largest = 0.0  # absolute kernel value so far
+        self._contributions: dict[str, Contribution] = {}
+        self._largest = self.estimator.largest_mean  # absolute kernel value so far
 
     @property
     def epoch(self) -> int:
         return self.announcement.epoch
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no exchange is under way."""
+        return self.pending is None and self.accepted is None
 
     def exchanges_with(self, neighbour: str) -> int:
         return self.transcripts.get(neighbour, EMPTY).exchanges
@@ -219,6 +223,7 @@ class Peer:
         self.transcripts[partner] = self._before[partner].extended(record.id, initiator, responder)
         self.payloads[partner] = theirs.payload
         self.readings.record(self.estimator)
+        self._contributions.clear()
 
     def edge_share(self, neighbour: str) -> float:
         """Return the share of this node's exchanges that are with a neighbour, estimated from those so far."""
@@ -306,8 +311,8 @@ class Peer:
     def offer(self, to: str, id: int) -> Step:
         """Offer a neighbour an exchange; ids increase, also over restarts."""
         self._last_id = id = max(id, self._last_id + 1)
-        self.pending = Offered(id, to, self._contribution(to), self._departing_seal())
-        message = wire.encode(wire.Offer(self.epoch, id, self.pending.contribution, self.pending.seal))
+        self.pending = Offered(id, to)
+        message = wire.encode(wire.Offer(self.epoch, id, self._contribution(to), self._departing_seal()))
         return Step((), ((to, message),), "offers", self._shown(to))
 
     def withdraw_offer(self) -> Step:
@@ -331,8 +336,12 @@ class Peer:
         return wire.encode(wire.Accept(self.epoch, id, self._contribution(to), self._departing_seal()))
 
     def _contribution(self, neighbour: str) -> Contribution:
-        exchanges = self.exchanges_with(neighbour)
-        return self.estimator.contribution(self.edge_share(neighbour), edge_exchanges=exchanges)
+        """Return what the node sends a neighbour in its next exchange, the same until then."""
+        if neighbour not in self._contributions:
+            exchanges = self.exchanges_with(neighbour)
+            found = self.estimator.contribution(self.edge_share(neighbour), edge_exchanges=exchanges)
+            self._contributions[neighbour] = found
+        return self._contributions[neighbour]
 
     def _departing_seal(self) -> Seal:
         """Return the seal of the visitor that leaves in the next exchange; sign it if it is at home."""
@@ -446,21 +455,27 @@ class Peer:
 
     def _check(self, sender: str, theirs: Contribution, seal: Seal) -> None:
         """Raise `Rejected` unless a contribution is within the bounds of statistic, member list and signatures."""
-        estimator, rows, visitor = self.estimator, self.estimator.rows, theirs.visitor
-        has_visitors = estimator.protocol.visitors > 0
-        columns, sample = (rows.estimand.x.shape[1], MAX_SAMPLE_ROWS) if has_visitors else (0, 0)
-        if not wire.is_valid(theirs, len(self._bounds), columns, sample, rows.width):
+        visitor, estimator = theirs.visitor, self.estimator
+        if not wire.is_valid(theirs, len(self._bounds)):
             raise Rejected("malformed", "lengths or numbers of the contribution are out of bounds")
-        self._check_home(sender, theirs.rows)
-        self._check_home(visitor.home, visitor.rows)
-        if estimator.homes.get(visitor.home, (visitor.rows, visitor.diagonal)) != (visitor.rows, visitor.diagonal):
-            raise Rejected("rows", f"the visitor of {visitor.home} has other rows than its earlier ones")
-        if len(estimator.homes) > MAX_HOMES:
-            raise Rejected("member", f"more than {MAX_HOMES:,} homes")
-        self._check_seal(visitor, seal)
-        self._check_values(theirs)
+        self._check_rows(sender, theirs.rows)
+        home, last, is_held = visitor.home, self.trips.get(visitor.home, 0), estimator.visitors[0].home == visitor.home
+        if home == self.name:
+            if is_held or seal.trip != last or visitor != estimator.issued:
+                raise Rejected("duplicate", f"a visitor of {home} came back that it has not sent, or a second time")
+        elif is_held or seal.trip < last:
+            raise Rejected("duplicate", f"a second visitor of {home} exists")
+        elif self._verified.get(seal.signature) != visitor:
+            self._check_visitor(visitor, seal)
+            if len(self._verified) >= MAX_CACHED_SEALS:
+                self._verified.clear()
+            self._verified[seal.signature] = visitor
+        widest = (visitor.sample and MAX_TOLD_FACTOR * max(self._largest, self._largest**2)) or inf
+        for told, (low, high) in zip(theirs.payload, self._bounds, strict=True):
+            if not (low <= told <= high and abs(told) <= widest):
+                raise Rejected("values", f"it tells a mean of {told:.3g}, which the statistic cannot have")
 
-    def _check_home(self, name: str, rows: int) -> None:
+    def _check_rows(self, name: str, rows: int) -> None:
         members = self.trust.members
         if members and name not in members:
             raise Rejected("member", f"{name} is not a member")
@@ -468,39 +483,28 @@ class Peer:
         if declared and rows > MAX_ROWS_FACTOR * declared:
             raise Rejected("rows", f"{name} claims {rows:,} rows and has declared {declared:,}")
 
-    def _check_seal(self, visitor: Visitor, seal: Seal) -> None:
-        home, last = visitor.home, self.trips.get(visitor.home, 0)
-        is_held = self.estimator.visitors[0].home == home
-        if home == self.name:
-            if is_held or seal.trip != last or visitor != self.estimator.issued:
-                raise Rejected("duplicate", f"a visitor of {home} came back that it has not sent, or a second time")
-            return
-        if is_held or seal.trip < last:
-            raise Rejected("duplicate", f"a second visitor of {home} exists")
-        if self._verified.get(seal.signature) == visitor:
-            return
-        content = wire.signed_visitor(self.identity.network, self.epoch, visitor)
-        if not self.trust.verify(home, content, seal.signature):
+    def _check_visitor(self, visitor: Visitor, seal: Seal) -> None:
+        """Raise `Rejected` unless its home signed a visitor, and its rows are such as the kernel takes."""
+        homes, rows, home = self.estimator.homes, self.estimator.rows, visitor.home
+        has_sample = self.estimator.protocol.visitors > 0
+        columns, sample = (rows.estimand.x.shape[1], MAX_SAMPLE_ROWS) if has_sample else (0, 0)
+        if not wire.is_valid_visitor(visitor, columns, sample, rows.width):
+            raise Rejected("malformed", "lengths or numbers of the visitor are out of bounds")
+        self._check_rows(home, visitor.rows)
+        if not self.trust.verify(home, wire.signed_visitor(self.identity.network, self.epoch, visitor), seal.signature):
             raise Rejected("signature", f"a visitor of {home} is not signed by it")
-        if len(self._verified) >= MAX_CACHED_SEALS:
-            self._verified.clear()
-        self._verified[seal.signature] = visitor
-
-    def _check_values(self, theirs: Contribution) -> None:
-        """Raise `Rejected` for rows that the kernel does not take, and for means that the statistic cannot have."""
-        rows, sample = self.estimator.rows, theirs.visitor.sample
-        if not all(map(rows.estimand.is_valid_row, sample)):
-            raise Rejected("visitor", f"a row of {theirs.visitor.home} has a class that does not exist")
-        if sample:
+        if homes.get(home, (visitor.rows, visitor.diagonal)) != (visitor.rows, visitor.diagonal):
+            raise Rejected("rows", f"the visitor of {home} has other rows than its earlier ones")
+        if len(homes) > MAX_HOMES:
+            raise Rejected("member", f"more than {MAX_HOMES:,} homes")
+        if not all(map(rows.estimand.is_valid_row, visitor.sample)):
+            raise Rejected("visitor", f"a row of {home} has a class that does not exist")
+        if has_sample:
             try:
-                found = rows.kernel_means(sample)  # cached for the exchange
+                found = rows.kernel_means(visitor.sample)  # cached for the exchange
             except GostaError as error:
                 raise Rejected("visitor", str(error)) from None
             self._largest = max(self._largest, float(abs(found).max()))
-        widest = MAX_TOLD_FACTOR * max(self._largest, self._largest**2) if sample else inf
-        for told, (low, high) in zip(theirs.payload, self._bounds, strict=True):
-            if not max(low, -widest) <= told <= min(high, widest):
-                raise Rejected("values", f"it tells a mean of {told:.3g}, which the statistic cannot have")
 
     def snapshot(self) -> bytes:
         head = self.announcement, self.digest, self.accepted, self.completed, self.confirmed
@@ -531,3 +535,5 @@ class Peer:
         )
         self.readings = Readings(saved.times, saved.values)
         self.estimator.restore(saved.estimator)
+        self._contributions.clear()
+        self._largest = self.estimator.largest_mean
