@@ -1,7 +1,13 @@
-"""Reloading a running node's files when they change."""
+"""Reloading a running node's node.toml and data when they change.
+
+A file that is being written is not read: its size and modification time must have been the same for some polls, and
+while it is read. A file whose content is the one in use is not loaded again. Without a data file, the node withdraws
+its rows from the network.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from gosta.errors import GostaError
@@ -11,46 +17,98 @@ from gosta.net.node.source import read_source
 
 # Settings of [node] whose changes need a restart.
 FIXED_SETTINGS = ("name", "listen", "status_page", "tls", "durable", "keep_exchanges", "secure_delete")
+STABLE_POLLS = 2  # at which files must be the same before they are read,
+UNFINISHED_POLLS = 10  # and if the last line of a text file has no end, as in the middle of writing it
+TEXT_SUFFIXES = (".csv", ".tsv", ".toml")
+MISSING = (0, 0)  # size and modification time of a file that is not there
 
 
 class FileWatcher:
-    """Compares the sizes and modification times of a node's files with those found last."""
+    """Compares a node's files with those that it uses."""
 
     def __init__(self, node: Node, folder: Path, log: Log) -> None:
         self._node, self._folder, self._log = node, folder, log
-        self._seen = self._stat_files()
+        self._data = node.config.node.data  # as the last node.toml says
+        self._found = self._handled = self._stat_files()
+        self._polls = 0  # at which the files were as they are
+        self._used = self._digests()
 
     def poll(self) -> None:
-        """Reload the node's files if they changed since the last call; keep the old settings if they are invalid."""
+        """Reload the node's files if they changed and are complete; if they are invalid, keep the old ones."""
         found = self._stat_files()
-        if found == self._seen:
+        self._polls = self._polls + 1 if found == self._found else 1
+        self._found = found
+        if found == self._handled or self._polls < (STABLE_POLLS if self._has_ended() else UNFINISHED_POLLS):
             return
-        self._seen = found
+        self._handled = found
         try:
             self._node.reload_error = self._reload()
-        except GostaError as error:
+        except (GostaError, OSError) as error:
             self._node.reload_error = str(error)
-            self._log("reload failed", reason=str(error))
+        if self._node.reload_error:
+            self._log("reload failed", reason=self._node.reload_error)
 
     def _reload(self) -> str:
-        """Apply the files; return why they take effect at the next start only, if so."""
-        old, new = self._node.config, read_node(self._folder / NODE_FILE)
+        """Reload the files; return why they are not in use, if they are not."""
+        node, data = self._node, self._data
+        if not any(file.exists() for file in self._data_files()):
+            node.withdraw()
+            self._log("withdrawn", reason=f"{data} is not there")
+            return ""
+        digests = self._digests()
+        if digests == self._used and not node.peer.is_withdrawn:
+            return ""
+        new, old = read_node(self._folder / NODE_FILE), node.config
+        self._data = new.node.data
         if new.network != old.network or any(getattr(new.node, f) != getattr(old.node, f) for f in FIXED_SETTINGS):
-            reason = f"restart the node: [network] changed, or one of {', '.join(FIXED_SETTINGS)}"
-            self._log("restart needed", reason=reason)
-            return reason
+            return f"restart the node: [network] changed, or one of {', '.join(FIXED_SETTINGS)}"
         source = read_source(new, self._folder)
-        self._node.change(new, source)
+        if self._digests() != digests and self._data == data:
+            self._handled = ()  # they changed meanwhile: again later
+            return ""
+        node.change(new, source)
+        self._used, self._handled = self._digests(), self._stat_files()
         self._log("reloaded", neighbours=sorted(new.neighbours), rows=source.estimand.n)
         return ""
 
-    def _stat_files(self) -> list[tuple[int, int] | None]:
-        return [_stat(self._folder / name) for name in (NODE_FILE, self._node.config.node.data)]
+    def _data_files(self) -> list[Path]:
+        return [self._folder / name for name in sorted({self._data, self._node.config.node.data})]
+
+    def _files(self) -> list[Path]:
+        return [self._folder / NODE_FILE, *self._data_files()]
+
+    def _stat_files(self) -> tuple[tuple[Path, int, int], ...]:
+        return tuple((file, *_stat(file)) for file in self._files())
+
+    def _has_ended(self) -> bool:
+        return all(_has_line_end(file) for file in self._files() if file.suffix in TEXT_SUFFIXES)
+
+    def _digests(self) -> dict[Path, bytes]:
+        return {file: _digest(file) for file in self._files()}
 
 
-def _stat(path: Path) -> tuple[int, int] | None:
+def _stat(file: Path) -> tuple[int, int]:
     try:
-        found = path.stat()
+        found = file.stat()
+    except FileNotFoundError:
+        return MISSING
+    except OSError as error:
+        return -1, error.errno or 0
+    return found.st_size, found.st_mtime_ns
+
+
+def _has_line_end(file: Path) -> bool:
+    try:
+        with file.open("rb") as content:
+            content.seek(-1, 2)
+            return content.read(1) == b"\n"
     except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
+        return True  # it is empty, or not there
+
+
+def _digest(file: Path) -> bytes:
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").digest()
+    except OSError:
+        return b""

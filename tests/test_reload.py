@@ -1,0 +1,144 @@
+"""Changed files of a running node: complete ones are used, others are not; a deleted data file withdraws the rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from virtual_clock import VirtualClock
+
+from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
+from gosta.net.node.node import Node
+from gosta.net.node.reload import STABLE_POLLS, UNFINISHED_POLLS, FileWatcher
+from gosta.net.node.source import read_source
+from gosta.net.node.stopped import restore_peer
+from gosta.net.storage.journal import Journal
+from gosta.net.transport.memory import MemoryNetwork
+
+ROWS = "x1,x2\n0.5,1.0\n0.25,-1.0\n"
+
+
+class Site:
+    """A node without neighbours, its folder, and its watcher."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data, self.toml, self.events = folder / "data.csv", folder / "node.toml", list[str]()
+        self.data.write_text(ROWS)
+        settings = NodeSettings("node-0", "127.0.0.1:7400", tls=False)
+        write(self.toml, NodeConfig(Task("0" * 16, "auc", encoded_columns=2), settings, {}))
+        config, self.clock = read_node(self.toml), VirtualClock()
+        source, journal = read_source(config, folder), Journal(folder / "journal.sqlite")
+        peer = restore_peer(config, source, journal)
+        self.node = Node(config, peer, journal, self.clock, Random(0), self._log, lambda: 1e9 + self.clock.now)
+        self.node.start(MemoryNetwork(self.clock).attach("node-0", self.node))
+        self.watcher = FileWatcher(self.node, folder, self._log)
+
+    def _log(self, event: str, **_: Any) -> None:
+        self.events.append(event)
+
+    def poll(self, times: int = STABLE_POLLS) -> tuple[int, int]:
+        """Poll some times; return the epoch and the number of rows."""
+        for _ in range(times):
+            self.clock.run(self.clock.now + 1.0)
+            self.watcher.poll()
+        return self.node.peer.epoch, self.node.peer.estimator.rows.count
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path)
+    yield made
+    made.node.stop()
+
+
+def test_new_rows_are_used_once_the_file_is_complete(site: Site) -> None:
+    assert site.poll() == (1, 2)
+    for k in range(5):  # it is written slowly: never the same for two polls
+        site.data.write_text(ROWS + "0.125,1.0\n" * k)
+        assert site.poll(1) == (1, 2)
+    assert site.poll(STABLE_POLLS - 1) == (2, 6)
+    assert site.poll(10) == (2, 6)
+    assert site.events.count("reloaded") == 1
+
+
+def test_the_same_content_is_no_change(site: Site) -> None:
+    for k in range(3):
+        os.utime(site.data, ns=(k, k))
+        site.toml.write_bytes(site.toml.read_bytes())
+        assert site.poll() == (1, 2)
+    site.data.write_text(ROWS + "1.5,1.0\n")
+    site.poll(1)
+    site.data.write_text(ROWS)
+    assert site.poll(5) == (1, 2)
+    assert "reloaded" not in site.events
+
+
+def test_a_line_without_an_end_is_half_a_line_for_a_while(site: Site) -> None:
+    site.data.write_text(ROWS + "0.125,1.0")
+    assert site.poll(UNFINISHED_POLLS - 1) == (1, 2)
+    assert site.poll(1) == (2, 3)
+
+
+def test_invalid_files_change_nothing_and_are_shown(site: Site) -> None:
+    site.data.write_text(ROWS + "0.125\n")
+    assert site.poll() == (1, 2)
+    assert "data.csv" in site.node.status().reload_error
+    assert site.events.count("reload failed") == 1
+    site.poll(5)
+    assert site.events.count("reload failed") == 1
+    site.data.write_text(ROWS)
+    assert site.poll() == (1, 2)
+    assert site.node.status().reload_error == ""
+    site.toml.write_text("nothing\n")
+    site.poll()
+    assert "node.toml" in site.node.reload_error
+
+
+def change_settings(site: Site, **settings: Any) -> None:
+    config = read_node(site.toml)
+    write(site.toml, msgspec.structs.replace(config, node=msgspec.structs.replace(config.node, **settings)))
+
+
+def test_some_settings_need_a_restart(site: Site) -> None:
+    change_settings(site, keep_exchanges=5)
+    site.poll()
+    assert "restart the node" in site.node.reload_error
+    change_settings(site, keep_exchanges=100_000, exchanges_per_second=7.5)
+    site.poll()
+    assert site.node.reload_error == ""
+    assert site.node.config.node.exchanges_per_second == 7.5
+
+
+def test_a_deleted_data_file_withdraws_the_rows(site: Site) -> None:
+    site.data.unlink()
+    assert site.poll(1) == (1, 2)
+    assert not site.node.peer.is_withdrawn
+    assert site.poll(1) == (2, 2)
+    assert site.node.peer.is_withdrawn
+    assert site.node.status().state == "withdrawn"
+    assert site.poll(5) == (2, 2)
+    site.data.write_text(ROWS)
+    assert site.poll() == (3, 2)
+    assert not site.node.peer.is_withdrawn
+    assert site.events.count("withdrawn") == 1
+
+
+def test_another_data_file_can_be_named_before_it_is_there(site: Site) -> None:
+    other = site.data.with_name("other.csv")
+    change_settings(site, data="other.csv")
+    assert site.poll() == (1, 2)
+    assert "other.csv" in site.node.reload_error
+    assert not site.node.peer.is_withdrawn
+    other.write_text(ROWS + "1.5,1.0\n")
+    assert site.poll() == (2, 3)
+    assert site.node.reload_error == ""
+    site.data.unlink()
+    assert site.poll(5) == (2, 3)
+    other.unlink()
+    site.poll()
+    assert site.node.peer.is_withdrawn
