@@ -37,6 +37,8 @@ gosta node accept site-a/
 gosta status my-network/node-3
 gosta status my-network/
 gosta status my-network/ --json
+gosta audit my-network/node-3
+gosta audit my-network/node-3 --rows
 gosta replay my-network/
 gosta network init my-network/ --data breast-cancer
 gosta network init my-network/ --data patients.csv --statistic auc --score risk --label died --nodes 20 --deal even

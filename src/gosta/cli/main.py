@@ -20,7 +20,7 @@ Commands = list[Callable[..., None]]
 # Sections of the help, each with its commands.
 COMMANDS: dict[str, Commands] = {
     "Compute and simulate": [run.run, exact.exact, graph.graph, theory.theory, sweep.sweep, reproduce.reproduce],
-    "Real networks": [status.status, audit.replay],
+    "Real networks": [status.status, audit.audit, audit.replay],
     "Names that commands take": [lists.statistics, lists.protocols, lists.datasets],
 }
 NODE: Commands = [nodes.run, enrolment.request, enrolment.join, enrolment.accept]

@@ -36,16 +36,26 @@ class View(NamedTuple):
 
 def query_status(config: NodeConfig) -> Status | None:
     """Return a node's status from its status page; None if nothing answers there, or another program does."""
+    answer = fetch(config, "/status", MAX_RESPONSE_BYTES)
+    try:
+        found = None if answer is None else msgspec.json.decode(answer, type=Status)
+    except msgspec.DecodeError:
+        return None
+    is_node = found is not None and (found.network, found.node) == (config.network.id, config.node.name)
+    return found if is_node else None
+
+
+def fetch(config: NodeConfig, path: str, max_bytes: int) -> bytes | None:
+    """Return one of a node's pages; None if nothing answers there."""
     if not config.node.status_page:
         return None
     try:
         host, port = parse(config.node.status_page)
         connection = http.client.HTTPConnection(LOOPBACK.get(host, host), port, timeout=TIMEOUT_SECONDS)
         with contextlib.closing(connection):
-            connection.request("GET", "/status")
-            found = msgspec.json.decode(connection.getresponse().read(MAX_RESPONSE_BYTES), type=Status)
-        return found if (found.network, found.node) == (config.network.id, config.node.name) else None
-    except (OSError, http.client.HTTPException, msgspec.DecodeError, InputError):
+            connection.request("GET", path)
+            return connection.getresponse().read(max_bytes)
+    except (OSError, http.client.HTTPException, InputError):
         return None
 
 

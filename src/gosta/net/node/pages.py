@@ -1,4 +1,4 @@
-"""The HTTP server of a node: an HTML page, its status as JSON, and metrics for Prometheus."""
+"""The HTTP server of a node: an HTML page, its status and its ledger as JSON, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from gosta.net import addresses
 from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.page import page
 from gosta.net.node.status import Status
+from gosta.net.storage.ledger import Disclosure
 
 MAX_REQUEST_BYTES = 8 * 1024
 REQUEST_TIMEOUT_SECONDS = 5.0  # for a request and its response
@@ -27,11 +28,11 @@ HEADERS = (
 
 
 class Pages:
-    """A minimal HTTP server: GET of three pages."""
+    """A minimal HTTP server: GET of four pages."""
 
-    def __init__(self, status: Callable[[], Status]) -> None:
+    def __init__(self, status: Callable[[], Status], ledger: Callable[[], list[Disclosure]]) -> None:
         self.address = ""  # where it listens, once started
-        self._status = status
+        self._status, self._ledger = status, ledger
         self._registry = CollectorRegistry()
         self._registry.register(StatusCollector(status))
         ProcessCollector(registry=self._registry)
@@ -91,14 +92,16 @@ class Pages:
                 return _response(200, page(self._status()).encode(), "text/html; charset=utf-8")
             case b"/status":
                 return _response(200, msgspec.json.encode(self._status()), "application/json")
+            case b"/ledger":
+                return _response(200, msgspec.json.encode(self._ledger()), "application/json")
             case b"/metrics":
                 return _response(200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
             case _:
                 return _response(404)
 
 
-async def serve(address: str, status: Callable[[], Status]) -> Pages:
-    pages = Pages(status)
+async def serve(address: str, status: Callable[[], Status], ledger: Callable[[], list[Disclosure]] = list) -> Pages:
+    pages = Pages(status, ledger)
     await pages.start(address)
     return pages
 

@@ -65,7 +65,7 @@ async def _run(folder: Path) -> None:
         transport = TcpTransport(node, tls, keyring.list if keyring else None)
         await transport.start(config.node.listen)
         address = config.node.status_page
-        page = await pages.serve(address, node.status) if address else None
+        page = await pages.serve(address, node.status, journal.ledger) if address else None
         log("started", listen=transport.address, status_page=address, rows=source.estimand.n, epoch=node.peer.epoch)
         node.start(transport, _boot_id())
         checks = loop.create_task(_check_links(transport))
