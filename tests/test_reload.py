@@ -82,6 +82,9 @@ def test_a_line_without_an_end_is_half_a_line_for_a_while(site: Site) -> None:
     site.data.write_text(ROWS + "0.125,1.0")
     assert site.poll(UNFINISHED_POLLS - 1) == (1, 2)
     assert site.poll(1) == (2, 3)
+    change_settings(site, exchanges_per_second=7.5)
+    site.poll()
+    assert site.node.config.node.exchanges_per_second == 7.5
 
 
 def test_invalid_files_change_nothing_and_are_shown(site: Site) -> None:

@@ -81,7 +81,8 @@ class FileWatcher:
         return tuple((file, *_stat(file)) for file in self._files())
 
     def _has_ended(self) -> bool:
-        return all(_has_line_end(file) for file in self._files() if file.suffix in TEXT_SUFFIXES)
+        changed = [file for file, *stat in self._found if (file, *stat) not in self._handled]
+        return all(_has_line_end(file) for file in changed if file.suffix in TEXT_SUFFIXES)
 
     def _digests(self) -> dict[Path, bytes]:
         return {file: _digest(file) for file in self._files()}
