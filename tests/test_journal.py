@@ -28,6 +28,7 @@ from gosta.net.protocol.records import (
     ReceiptReceived,
     Record,
 )
+from gosta.net.storage import wal
 from gosta.net.storage.journal import FORMAT, Journal
 from gosta.net.storage.ledger import Shown
 
@@ -209,6 +210,22 @@ def test_damaged_bytes_are_found_or_change_nothing(tmp_path: Path, killed: bool,
     assert detected > 30
     if killed:
         journal.close()
+
+
+def test_a_process_killed_in_the_middle_of_a_write_loses_no_record(tmp_path: Path) -> None:
+    """The log ends in its header, or in a frame's header without the page: nothing was acknowledged after that."""
+    journal = fill(tmp_path)
+    path = copy_files(tmp_path, tmp_path / "copy")
+    log = tmp_path / "copy" / "journal.sqlite-wal"
+    state = read_state(path, read_only=True)
+    content = log.read_bytes()
+    log.write_bytes(content + content[32:56])
+    assert wal.is_intact(log)
+    assert read_state(path, read_only=True) == state
+    for end, is_intact in ((0, True), (20, False), (32, True), (56, True), (57, False), (32 + 4120, True)):
+        log.write_bytes(content[:end])
+        assert wal.is_intact(log) == is_intact
+    journal.close()
 
 
 def test_a_missing_write_ahead_log_is_found(tmp_path: Path) -> None:

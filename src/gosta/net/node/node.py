@@ -88,7 +88,7 @@ class Node:
         self.transport = transport
         self._count_disclosures()
         if self.journal.may_be_truncated(boot_id):
-            self._execute(self.peer.start_epoch("the machine was rebooted, and the journal is not durable"))
+            self._execute(self.peer.start_epoch("the last records of the journal may be missing"))
         if not self.disk_error:
             self.journal.mark_open(boot_id)
         self._heartbeat()

@@ -20,7 +20,11 @@ Words = npt.NDArray[np.uint32]
 
 
 def is_intact(path: Path) -> bool:
-    """Return whether a log has no damaged and no half-written frame."""
+    """Return whether a log has no damaged frame.
+
+    A process that is killed can leave a frame's header without its page at the end, and nothing is lost by that. Where
+    it was writing over frames of an earlier log, this cannot be told from damage.
+    """
     content = np.frombuffer(path.read_bytes(), np.uint8)
     if not content.size:
         return True
@@ -35,14 +39,14 @@ def is_intact(path: Path) -> bool:
     if state != (header[6], header[7]):
         return False
     count, rest = divmod(content.size - HEADER_BYTES, FRAME_HEADER_BYTES + page_bytes)
-    frames = content[HEADER_BYTES : content.size - rest].reshape(count, -1)
+    frames = content[HEADER_BYTES : content.size - rest].reshape(count, FRAME_HEADER_BYTES + page_bytes)
     heads = np.ascontiguousarray(frames[:, :FRAME_HEADER_BYTES]).view(">u4")
     has_salts = (heads[:, 2:4] == header[4:6]).any(axis=1)  # frames without either are of an earlier log
     for k, (frame, head) in enumerate(zip(frames, heads, strict=True)):
         state = _checksum(state, np.concatenate([frame[:8], frame[FRAME_HEADER_BYTES:]]).view(order))
         if (*state, *header[4:6]) != (head[4], head[5], head[2], head[3]):
             return not has_salts[k:].any()
-    return not rest
+    return rest in (0, FRAME_HEADER_BYTES)
 
 
 def _checksum(state: tuple[int, int], words: Words) -> tuple[int, int]:
