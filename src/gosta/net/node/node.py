@@ -22,16 +22,18 @@ from gosta.net.node.status import Neighbour, Status, difference, make_status
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.budget import Budget
 from gosta.net.protocol.peer import Peer, Step
-from gosta.net.protocol.records import EpochStarted, ExchangeAccepted, ExchangeCompleted, ExchangeConfirmed
+from gosta.net.protocol.records import EpochStarted, ExchangeAccepted, ExchangeCompleted, ExchangeConfirmed, Record
 from gosta.net.protocol.report import value_of
 from gosta.net.storage.journal import Journal
+from gosta.net.storage.ledger import Shown
 from gosta.net.transport.base import Greeting, Link, Loop, Transport
 
 HEARTBEAT_SECONDS = 1.0  # between pings to each neighbour
 SILENCE_SECONDS = 10.0  # after which a connection is closed
 DIAL_SECONDS = 0.2, 20.0  # between attempts to connect: the first time, doubled each time, and at most
 DIAL_PRIORITY_SECONDS = 1.0  # of two neighbours, the one whose name comes second waits so long before it dials
-IDLE_SECONDS = 0.05  # between attempts to initiate an exchange while no neighbour is connected, at least
+INSTANT_SECONDS = 1e-4  # until the next exchange: it need not be scheduled
+IDLE_SECONDS = 0.05  # between attempts to initiate an exchange while that is not possible, at least
 CHECK_SECONDS = 0.25  # between checks of the exchange under way
 REPEAT_SECONDS = 1.0  # after which an acceptance is repeated that was neither confirmed nor aborted
 PROBE_SECONDS = 1.0  # between attempts to write to a disk that failed
@@ -42,6 +44,7 @@ MAX_REJECTIONS, REJECTION_SECONDS = 20, 3.0  # of a neighbour's messages at once
 SUSPENSION_SECONDS = 60.0  # it is suspended for so long
 HONEST_REASONS = ("late", "withdrawn", "duplicate")  # of rejections for which the sender need not be to blame
 
+EXCHANGES = ExchangeCompleted, ExchangeConfirmed
 Log = Callable[..., None]  # log(event, **fields)
 
 
@@ -76,6 +79,10 @@ class Node:
         self.is_converged = False  # the expected error is at most `until`
         self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)
         self._disclosures: Counter[int] = Counter()  # how often own rows were sent, by the first row of the sample
+        self._shown: set[Shown] = set()  # own rows that were sent before to the same neighbour
+        # What the journal need not have before the next message: a crash only means that the node asks again whether an
+        # exchange took place, or counts rows once less that it has sent before.
+        self._unwritten: tuple[list[Record], list[Shown]] = [], []
         self._timers: dict[str, Any] = {}
         self._snapshot_number = journal.last_number
         # A token bucket: exchanges that it may still take part in, and when they were counted.
@@ -160,7 +167,6 @@ class Node:
         if self.transport is None or contact is None:
             return
         contact.last_heard = now = self.loop.time()
-        self.peer.is_busy = not self._has_capacity() or self._is_at_row_limit()
         try:
             message = wire.decode(raw)
             self._note(link, contact, message)
@@ -172,9 +178,13 @@ class Node:
         self._schedule_next()
 
     def _note(self, link: Link, contact: Contact, message: wire.AnyMessage) -> None:
-        """Keep what a message tells of the connection, and of member lists."""
+        """Prepare for a message, and keep what it tells of the connection and of member lists."""
         serial = self.peer.trust.serial
         match message:
+            case wire.Offer():
+                self.peer.is_busy = not self._has_capacity() or self._is_at_row_limit()
+            case wire.Accept() | wire.Busy() | wire.Decline():
+                contact.on_answer()
             case wire.Pong():
                 contact.measure(max(0.0, self.loop.time() - message.sent / 1e6))
             case wire.Ping():
@@ -189,8 +199,6 @@ class Node:
                     self.lists.propose(message.content, serial)
                 except (InputError, OSError) as error:
                     raise wire.Rejected("signature", f"it sent a member list: {error}") from None
-            case wire.Accept() | wire.Busy() | wire.Decline():
-                contact.on_answer()
 
     def _reject(self, link: Link, reason: str, detail: str, now: float) -> None:
         """Count a message that was rejected; suspend a neighbour that sends many."""
@@ -244,12 +252,15 @@ class Node:
         if timer is not None:
             timer.cancel()
 
-    def _schedule_next(self) -> None:
-        """Make sure that the next exchange will be initiated, unless one is under way."""
+    def _schedule_next(self, shortest: float = 0.0) -> None:
+        """Make sure that the next exchange will be initiated, unless one is under way; `shortest` is in seconds."""
         rate = self.config.node.exchanges_per_second
         if rate > 0 and "initiate" not in self._timers and self.peer.is_free:
-            shortest = 0.0 if self.links else IDLE_SECONDS
-            self._schedule("initiate", max(shortest, self.rng.expovariate(rate)), self._initiate)
+            seconds = max(shortest, self.rng.expovariate(rate))
+            if seconds < INSTANT_SECONDS:
+                self._initiate()
+            else:
+                self._schedule("initiate", seconds, self._initiate)
 
     def _has_capacity(self) -> bool:
         """Refill the token bucket and return whether the node may take part in one more exchange."""
@@ -281,7 +292,7 @@ class Node:
                 self._execute(peer.offer(self.rng.choice(available), int(self.clock() * 1e6)))
             else:
                 self.counters["no neighbour available"] += 1
-        self._schedule_next()
+        self._schedule_next(IDLE_SECONDS)
 
     def _check_exchange(self) -> None:
         """Withdraw an offer that was not answered; ask again whether an accepted exchange took place, or abandon it."""
@@ -335,6 +346,10 @@ class Node:
     def _heartbeat(self) -> None:
         """Start an epoch if one is due, ping all neighbours, and close connections that have been silent for long."""
         self._start_epoch_if_due()
+        try:
+            self._write_waiting()
+        except sqlite3.Error as failure:
+            self._on_disk_error(str(failure))
         now, until = self.loop.time(), self.config.node.until
         report = self.peer.report() if until else None
         error = report.expected_error if report is not None and report.epoch == self.peer.epoch else None
@@ -381,7 +396,7 @@ class Node:
                 self.counters["failed sends"] += 1
         for record in step.records:
             self.peer.apply(record)
-            if isinstance(record, ExchangeCompleted | ExchangeConfirmed):
+            if isinstance(record, EXCHANGES):
                 self._tokens -= 1.0
                 self._exchanged_at = self.loop.time()
             elif isinstance(record, ExchangeAccepted):
@@ -395,16 +410,32 @@ class Node:
         return True
 
     def _write(self, step: Step) -> None:
+        """Write the records of a step and which own rows it sends, now or together with the next ones."""
+        records, sent = [*self._unwritten[0], *step.records], self._unwritten[1]
+        can_wait = not step.records or isinstance(step.records[0], ExchangeConfirmed)
         if step.shows is not None:
             (to, first_row), rows = step.shows, self.peer.estimator.rows
-            self.journal.disclose(self.peer.source.data_digest, to, first_row, rows.sample_size, rows.count)
+            shown = Shown(self.peer.source.data_digest, to, first_row, rows.sample_size, rows.count)
+            can_wait = can_wait and shown in self._shown
+            sent = [*sent, shown]
+        if can_wait:
+            self._unwritten = records, sent
+        else:
+            self.journal.append(records, sent)
+            self._unwritten = [], []
+        if step.shows is not None:
+            self._shown.add(shown)
             self._disclosures[first_row] += 1
-        if step.records:
-            self.journal.append(step.records)
+
+    def _write_waiting(self) -> None:
+        if any(self._unwritten):
+            self.journal.append(*self._unwritten)
+            self._unwritten = [], []
 
     def _on_epoch(self, record: EpochStarted) -> None:
         self._epoch_at = self._exchanged_at = self.loop.time()
         self.is_converged = False
+        self._shown.clear()
         epoch, origin, reason, _ = record.announcement
         self.log("epoch started", epoch=epoch, origin=origin, reason=reason)
         for neighbour, contact in self.contacts.items():
@@ -438,6 +469,7 @@ class Node:
     def _save_snapshot(self) -> None:
         self._snapshot_number = self.journal.last_number
         try:
+            self._write_waiting()
             self.journal.save_snapshot(self.peer.snapshot())
         except sqlite3.Error as error:
             self.log("snapshot failed", reason=str(error))  # no record is lost, but a restart takes longer

@@ -199,11 +199,8 @@ class Journal:
             number += 1
             body = ledger.encode(entry)
             rows.append((number, ledger.KIND, body, checksum(number, ledger.KIND, body)))
-        if len(rows) == 1:  # a transaction by itself
-            self._db.execute(INSERT, rows[0])
-        else:
-            with self._transaction():
-                self._db.executemany(INSERT, rows)
+        if rows:  # one statement is a transaction
+            self._db.execute(INSERT + ", (?, ?, ?, ?)" * (len(rows) - 1), [value for row in rows for value in row])
         self.last_number = number
         for number, kind, _, _ in rows:
             self._retention.add(number, kind)
