@@ -350,16 +350,23 @@ class Node:
             self._write_waiting()
         except sqlite3.Error as failure:
             self._on_disk_error(str(failure))
-        now, until = self.loop.time(), self.config.node.until
-        report = self.peer.report() if until else None
-        error = report.expected_error if report is not None and report.epoch == self.peer.epoch else None
-        self.is_converged = error is not None and error <= until
+        now = self.loop.time()
+        self.is_converged = self._has_converged()
         for neighbour, contact in list(self.contacts.items()):
             if contact.link is not None and now - (contact.last_heard or now) > SILENCE_SECONDS:
                 contact.link.close()
             elif contact.link is not None:
                 self._ping(neighbour)
         self._schedule("heartbeat", HEARTBEAT_SECONDS, self._heartbeat)
+
+    def _has_converged(self) -> bool:
+        """Return whether the estimate of this epoch is good enough, and over the rows of all members."""
+        until, report = self.config.network.until, None
+        if until:
+            report = self.peer.report()
+        if report is None or report.epoch != self.peer.epoch or report.missing or report.expected_error is None:
+            return False
+        return report.expected_error <= until
 
     def _ping(self, neighbour: str) -> None:
         self._execute(self.peer.ping(neighbour, int(self.loop.time() * 1e6)))
