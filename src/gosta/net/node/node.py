@@ -14,7 +14,7 @@ import msgspec
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig
 from gosta.net.limits import MAX_MESSAGE_BYTES
-from gosta.net.node.contact import ANSWER_SECONDS, OUTCOME_SECONDS, Contact
+from gosta.net.node.contact import ANSWER_SECONDS, REPEAT_SECONDS, Contact
 from gosta.net.node.lists import ListFolder, NoLists
 from gosta.net.node.rejections import Rejections
 from gosta.net.node.source import Source
@@ -35,7 +35,6 @@ DIAL_PRIORITY_SECONDS = 1.0  # of two neighbours, the one whose name comes secon
 INSTANT_SECONDS = 1e-4  # until the next exchange: it need not be scheduled
 IDLE_SECONDS = 0.05  # between attempts to initiate an exchange while that is not possible, at least
 CHECK_SECONDS = 0.25  # between checks of the exchange under way
-REPEAT_SECONDS = 1.0  # after which an acceptance is repeated that was neither confirmed nor aborted
 PROBE_SECONDS = 1.0  # between attempts to write to a disk that failed
 STALLED_SECONDS, STALLED_EXCHANGES = 5.0, 20.0  # without an exchange, or the usual time of so many: "stalled"
 SNAPSHOT_RECORDS = 512  # records between snapshots: a restart applies fewer than these
@@ -204,8 +203,10 @@ class Node:
         """Count a message that was rejected; suspend a neighbour that sends many."""
         self.counters[f"rejected: {reason}"] += 1
         self.rejections.add(link.neighbour, reason, detail, now)
-        if reason in HONEST_REASONS or self._hostility.take(link.neighbour, now):
-            return
+        if reason not in HONEST_REASONS and not self._hostility.take(link.neighbour, now):
+            self._suspend(link, reason, now)
+
+    def _suspend(self, link: Link, reason: str, now: float) -> None:
         self.log("suspended", neighbour=link.neighbour, seconds=SUSPENSION_SECONDS, reason=reason)
         self.counters["suspensions"] += 1
         self.contacts[link.neighbour].suspended_until = now + SUSPENSION_SECONDS
@@ -304,9 +305,9 @@ class Node:
                 self._execute(self.peer.withdraw_offer())
         if accepted is not None and not self.disk_error:
             contact = self.contacts.get(accepted.partner, Contact())
-            if now - self._accepted_at > contact.timeout(OUTCOME_SECONDS):
+            if now - self._accepted_at > contact.outcome_timeout(now):
                 self._abandon(accepted.partner, contact, now)
-            elif now - self._asked_at > REPEAT_SECONDS:
+            elif now - self._asked_at > contact.timeout(REPEAT_SECONDS):
                 self._asked_at = now
                 if contact.link is None:
                     self._dial(accepted.partner)
@@ -319,6 +320,7 @@ class Node:
         self.log("exchange abandoned", neighbour=partner)
         if contact.is_alive(now) and contact.link is not None and contact.connected_at < self._accepted_at:
             self._reject(contact.link, "unconfirmed", "it does not confirm an exchange that it offered", now)
+            self._suspend(contact.link, "unconfirmed", now)
         self._execute(self.peer.abandon())
 
     def _schedule_dial(self, neighbour: str, delay: float = 0.0) -> None:
