@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -28,7 +29,6 @@ from gosta.net.transport.memory import MemoryNetwork
 
 HERE = Path(__file__).parent
 LATENCY_SECONDS = 0.01
-RETRANSMISSION_SECONDS = 0.2, 0.6  # by which a message is late whose packets were lost once
 START_TIME = 1.8e9  # seconds since 1970
 
 
@@ -138,22 +138,22 @@ class VirtualNetwork:
         confidence_level: float | None = None,
         exchanges_per_second: float = 4.0,
         loss: float = 0.0,
-        late: float = 0.0,
         epoch_seconds: float = 0.0,
+        trusts: Mapping[str, Trust] | None = None,
+        hostile: Mapping[str, type[Node]] | None = None,
     ) -> None:
-        self.clock, self.rng, self.schedule = VirtualClock(), Random(seed), list(schedule)
-        self.loss, self.late = loss, late  # shares of messages that are lost for good, or arrive late
+        self.clock, self.rng, self.schedule, self.loss = VirtualClock(), Random(seed), list(schedule), loss
         self.memory, self.messages = MemoryNetwork(self.clock, LATENCY_SECONDS), 0
         self.fault = faults.combine(
             faults.numbered({int(one.at): _delays(one) for one in schedule if one.kind in ("lose", "repeat", "delay")}),
             faults.partition(self.is_separated),
             lambda *message: faults.loss(self.loss, self.rng)(*message),
-            lambda *_: [self.rng.uniform(*RETRANSMISSION_SECONDS) if self.rng.random() < self.late else 0.0],
         )
         self.task = Task("0123456789abcdef", statistic, protocol, confidence_level, encoded_columns=parts[0].shape[1])
         self.fingerprint = fingerprint(self.task, HERE)
         self.names = [f"node-{k}" for k in range(len(parts))]
-        self.trusts: dict[str, Trust] = dict.fromkeys(self.names, OpenTrust())
+        self.trusts: dict[str, Trust] = dict(trusts or dict.fromkeys(self.names, OpenTrust()))
+        self.node_types = dict.fromkeys(self.names, Node) | dict(hostile or {})
         self.neighbours: dict[str, dict[str, str]] = {name: {} for name in self.names}
         for i, j in edges:
             first, second = self.names[i], self.names[j]
@@ -222,13 +222,13 @@ class VirtualNetwork:
         self.lives[name] = life
         peer = self.restore_peer(name)
         journal, clock = self.journals[name], lambda: START_TIME + self.clock.now
-        life.node = node = Node(config, peer, journal, life, rng, self._log, clock)
+        life.node = node = self.node_types[name](config, peer, journal, life, rng, partial(self._log, name), clock)
         self.transports[name] = FaultyTransport(
             name, life, self.clock, self._apply_faults, lambda handler: self.memory.attach(name, handler)
         )
         life.call(node.start, self.transports[name], self.boot_ids[name])
 
-    def _log(self, event: str, **_: Any) -> None:
+    def _log(self, node: str, event: str, **_: Any) -> None:
         self.events[event] += 1
 
     def crash(self, name: str, seconds: float) -> None:
@@ -250,7 +250,7 @@ class VirtualNetwork:
     def end_faults(self) -> None:
         """Let everything work from now on."""
         self.schedule.clear()
-        self.loss = self.late = 0.0
+        self.loss = 0.0
         self.fault = faults.combine()
         for journal in self.journals.values():
             journal.fault = lambda write: ""
@@ -306,9 +306,9 @@ class VirtualNetwork:
             node._unwritten = [], []
         peers = self.peers
         if self.events["exchange abandoned"] and any(
-            peers[a].exchanges_with(b) > peers[b].exchanges_with(a) and (waiting is None or waiting.partner != a)
+            peers[a].exchanges_with(b) > peers[b].exchanges_with(a) and consistency.unconfirmed(peers, b) is None
             for a in peers
-            for b, waiting in ((b, consistency.unconfirmed(peers, b)) for b in self.neighbours[a])
+            for b in self.neighbours[a]
         ):
             return
         if len({peer.epoch for peer in peers.values()}) == 1:

@@ -259,6 +259,12 @@ class Estimand:
         return self._scatters[key]
 
 
+def kernel_ranges(estimand: Estimand) -> Floats:
+    """Return the lowest and highest possible mean of each kernel value; infinite where unknown: values × 2."""
+    statistic, unknown = estimand.statistic, ((-np.inf, np.inf),) * estimand.width
+    return np.array(statistic.mean_ranges if statistic.mean_ranges and statistic.local is None else unknown)
+
+
 def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
     """Return the lowest and highest value of each number that a node sends as its payload: numbers × 2."""
     if protocol.averages_moments:

@@ -11,4 +11,5 @@ SECONDS_PER_EPOCH = 10.0  # an epoch's number is at most that of such intervals 
 MAX_HOMES = 100_000  # nodes whose visitors one node keeps apart
 MAX_ROWS_FACTOR = 2  # a home may have so many times the rows that it declared in the member list
 MAX_CACHED_SEALS = 10_000  # visitors whose signatures a node need not verify again
-MAX_TOLD_FACTOR = 1e6  # a neighbour may tell means of so many times the largest kernel value that was seen
+MAX_TOLD_FACTOR = 1e18  # a mean may be so many times the square of the largest number that was seen, where a
+# statistic has no range: far beyond what honest sites with different rows tell

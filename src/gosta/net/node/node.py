@@ -14,7 +14,7 @@ import msgspec
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig
 from gosta.net.limits import MAX_MESSAGE_BYTES
-from gosta.net.node.contact import ANSWER_SECONDS, REPEAT_SECONDS, Contact
+from gosta.net.node.contact import ANSWER_SECONDS, OUTCOME_SECONDS, Contact
 from gosta.net.node.lists import ListFolder, NoLists
 from gosta.net.node.rejections import Rejections
 from gosta.net.node.source import Source
@@ -35,13 +35,16 @@ DIAL_PRIORITY_SECONDS = 1.0  # of two neighbours, the one whose name comes secon
 INSTANT_SECONDS = 1e-4  # until the next exchange: it need not be scheduled
 IDLE_SECONDS = 0.05  # between attempts to initiate an exchange while that is not possible, at least
 CHECK_SECONDS = 0.25  # between checks of the exchange under way
+REPEAT_SECONDS = 1.0  # after which an acceptance is repeated that was neither confirmed nor aborted
 PROBE_SECONDS = 1.0  # between attempts to write to a disk that failed
 STALLED_SECONDS, STALLED_EXCHANGES = 5.0, 20.0  # without an exchange, or the usual time of so many: "stalled"
 SNAPSHOT_RECORDS = 512  # records between snapshots: a restart applies fewer than these
 MAX_SENT_LIST_BYTES = MAX_MESSAGE_BYTES - 64  # a longer member list has to be taken to the sites
 MAX_REJECTIONS, REJECTION_SECONDS = 20, 3.0  # of a neighbour's messages at once, and one per so many seconds; then
 SUSPENSION_SECONDS = 60.0  # it is suspended for so long
-HONEST_REASONS = ("late", "withdrawn", "duplicate")  # of rejections for which the sender need not be to blame
+UNCONFIRMED_FACTOR = 4.0  # a neighbour that is alive and does not answer is charged so much more for the time it took
+CONNECTIONS_AT_ONCE, CONNECTION_SECONDS = 20, 3.0  # of one neighbour, and then one per so many seconds
+MESSAGES_PER_EXCHANGE = 5  # that a neighbour may send, of the most exchanges per second; for two seconds at once
 
 EXCHANGES = ExchangeCompleted, ExchangeConfirmed
 Log = Callable[..., None]  # log(event, **fields)
@@ -76,7 +79,10 @@ class Node:
         self.disk_error = ""  # why the journal cannot be written
         self.reload_error = ""  # why changed files are not in use
         self.is_converged = False  # the expected error is at most `until`
-        self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)
+        self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)  # by neighbour, as the next two
+        self._connections = Budget(CONNECTIONS_AT_ONCE, CONNECTION_SECONDS)
+        rate = MESSAGES_PER_EXCHANGE * max(1000.0, config.node.max_exchanges_per_second)
+        self._messages = Budget(2.0 * rate, 1.0 / rate)
         self._disclosures: Counter[int] = Counter()  # how often own rows were sent, by the first row of the sample
         self._shown: set[Shown] = set()  # own rows that were sent before to the same neighbour
         # What the journal need not have before the next message: a crash only means that the node asks again whether an
@@ -84,6 +90,8 @@ class Node:
         self._unwritten: tuple[list[Record], list[Shown]] = [], []
         self._timers: dict[str, Any] = {}
         self._snapshot_number = journal.last_number
+        self._partner, self._partner_since = "", 0.0  # of the exchange under way
+        self._link_count = 1
         # A token bucket: exchanges that it may still take part in, and when they were counted.
         self._tokens, self._counted_at = config.node.max_exchanges_per_second, loop.time()
         self._started_at = self._epoch_at = self._exchanged_at = loop.time()
@@ -154,6 +162,10 @@ class Node:
         if contact is None or self.disk_error or self.loop.time() < contact.suspended_until:
             link.close()
             return
+        if not self._connections.take(link.neighbour, self.loop.time()):
+            self._reject(link, wire.Rejected("connections", "it connects too often"), self.loop.time())
+            link.close()
+            return
         self.log("connected", neighbour=link.neighbour)
         contact.link, contact.dial_attempts, contact.mismatch = link, 0, ""
         contact.connected_at = contact.last_heard = self.loop.time()
@@ -167,13 +179,15 @@ class Node:
             return
         contact.last_heard = now = self.loop.time()
         try:
+            if not self._messages.take(link.neighbour, now):
+                raise wire.Rejected("flood", "it sends more messages than exchanges need")
             message = wire.decode(raw)
             self._note(link, contact, message)
             for step in self.peer.handle(link.neighbour, message, self.clock()):
                 if not self._execute(step):
                     break
         except wire.Rejected as rejected:
-            self._reject(link, rejected.reason, rejected.detail, now)
+            self._reject(link, rejected, now)
         self._schedule_next()
 
     def _note(self, link: Link, contact: Contact, message: wire.AnyMessage) -> None:
@@ -181,11 +195,14 @@ class Node:
         serial = self.peer.trust.serial
         match message:
             case wire.Offer():
-                self.peer.is_busy = not self._has_capacity() or self._is_at_row_limit()
+                has_time = contact.has_time(self.loop.time(), self._link_count)
+                self.peer.is_busy = not (has_time and self._has_capacity()) or self._is_at_row_limit()
             case wire.Accept() | wire.Busy() | wire.Decline():
-                contact.on_answer()
+                pending = self.peer.pending
+                if pending is not None and (pending.to, pending.id) == (link.neighbour, message.id):
+                    contact.on_answer()
             case wire.Pong():
-                contact.measure(max(0.0, self.loop.time() - message.sent / 1e6))
+                contact.measure(self.loop.time() - message.sent / 1e6)
             case wire.Ping():
                 contact.epoch = message.announcement.epoch
                 if message.list_serial < serial != contact.list_sent:
@@ -199,14 +216,13 @@ class Node:
                 except (InputError, OSError) as error:
                     raise wire.Rejected("signature", f"it sent a member list: {error}") from None
 
-    def _reject(self, link: Link, reason: str, detail: str, now: float) -> None:
+    def _reject(self, link: Link, rejected: wire.Rejected, now: float) -> None:
         """Count a message that was rejected; suspend a neighbour that sends many."""
+        reason = rejected.reason
         self.counters[f"rejected: {reason}"] += 1
-        self.rejections.add(link.neighbour, reason, detail, now)
-        if reason not in HONEST_REASONS and not self._hostility.take(link.neighbour, now):
-            self._suspend(link, reason, now)
-
-    def _suspend(self, link: Link, reason: str, now: float) -> None:
+        self.rejections.add(link.neighbour, reason, rejected.detail, now)
+        if not rejected.is_blamed or self._hostility.take(link.neighbour, now):
+            return
         self.log("suspended", neighbour=link.neighbour, seconds=SUSPENSION_SECONDS, reason=reason)
         self.counters["suspensions"] += 1
         self.contacts[link.neighbour].suspended_until = now + SUSPENSION_SECONDS
@@ -228,7 +244,7 @@ class Node:
 
     def on_mismatch(self, neighbour: str, setting: str, detail: str) -> None:
         contact = self.contacts.get(neighbour)
-        if contact is not None and contact.mismatch != setting:
+        if contact is not None and contact.mismatch != setting and self._connections.take(neighbour, self.loop.time()):
             contact.mismatch = setting
             self.log("mismatch", neighbour=neighbour, setting=setting, detail=detail)
         self.counters[f"mismatches: {setting}"] += 1
@@ -255,6 +271,7 @@ class Node:
 
     def _schedule_next(self, shortest: float = 0.0) -> None:
         """Make sure that the next exchange will be initiated, unless one is under way; `shortest` is in seconds."""
+        self._charge()
         rate = self.config.node.exchanges_per_second
         if rate > 0 and "initiate" not in self._timers and self.peer.is_free:
             seconds = max(shortest, self.rng.expovariate(rate))
@@ -262,6 +279,16 @@ class Node:
                 self._initiate()
             else:
                 self._schedule("initiate", seconds, self._initiate)
+
+    def _charge(self) -> None:
+        """Charge the neighbour with which an exchange was under way until now for the time that it took."""
+        peer = self.peer
+        partner = peer.accepted.partner if peer.accepted is not None else peer.pending.to if peer.pending else ""
+        if partner != self._partner:
+            now, shortest = self.loop.time(), 1.0 / self.config.node.max_exchanges_per_second
+            if self._partner in self.contacts:
+                self.contacts[self._partner].time_left -= max(now - self._partner_since, shortest)
+            self._partner, self._partner_since = partner, now
 
     def _has_capacity(self) -> bool:
         """Refill the token bucket and return whether the node may take part in one more exchange."""
@@ -286,7 +313,10 @@ class Node:
             available = [
                 name
                 for name, contact in self.contacts.items()
-                if contact.is_alive(now) and contact.epoch == peer.epoch and now >= contact.no_offers_before
+                if contact.is_alive(now)
+                and contact.epoch == peer.epoch
+                and now >= contact.no_offers_before
+                and contact.has_time(now, self._link_count)
             ]
             if available:
                 self._offered_at = now
@@ -302,12 +332,14 @@ class Node:
             contact = self.contacts.get(pending.to, Contact())
             if now - self._offered_at > contact.timeout(ANSWER_SECONDS):
                 contact.on_no_answer(now)
+                if contact.is_alive(now) and contact.link is not None:
+                    self._reject(contact.link, wire.Rejected("unanswered", "it does not answer an offer"), now)
                 self._execute(self.peer.withdraw_offer())
         if accepted is not None and not self.disk_error:
             contact = self.contacts.get(accepted.partner, Contact())
-            if now - self._accepted_at > contact.outcome_timeout(now):
+            if now - self._accepted_at > contact.timeout(OUTCOME_SECONDS):
                 self._abandon(accepted.partner, contact, now)
-            elif now - self._asked_at > contact.timeout(REPEAT_SECONDS):
+            elif now - self._asked_at > REPEAT_SECONDS:
                 self._asked_at = now
                 if contact.link is None:
                     self._dial(accepted.partner)
@@ -318,9 +350,10 @@ class Node:
 
     def _abandon(self, partner: str, contact: Contact, now: float) -> None:
         self.log("exchange abandoned", neighbour=partner)
-        if contact.is_alive(now) and contact.link is not None and contact.connected_at < self._accepted_at:
-            self._reject(contact.link, "unconfirmed", "it does not confirm an exchange that it offered", now)
-            self._suspend(contact.link, "unconfirmed", now)
+        if contact.is_alive(now) and contact.link is not None and now - contact.connected_at > REPEAT_SECONDS:
+            contact.time_left -= UNCONFIRMED_FACTOR * (now - self._accepted_at)
+            rejected = wire.Rejected("unconfirmed", "it does not confirm an exchange that it offered")
+            self._reject(contact.link, rejected, now)
         self._execute(self.peer.abandon())
 
     def _schedule_dial(self, neighbour: str, delay: float = 0.0) -> None:
@@ -352,23 +385,17 @@ class Node:
             self._write_waiting()
         except sqlite3.Error as failure:
             self._on_disk_error(str(failure))
-        now = self.loop.time()
-        self.is_converged = self._has_converged()
+        now, until = self.loop.time(), self.config.node.until
+        report = self.peer.report() if until else None
+        error = report.expected_error if report is not None and report.epoch == self.peer.epoch else None
+        self.is_converged = error is not None and error <= until
+        self._link_count = len(self.links)
         for neighbour, contact in list(self.contacts.items()):
             if contact.link is not None and now - (contact.last_heard or now) > SILENCE_SECONDS:
                 contact.link.close()
             elif contact.link is not None:
                 self._ping(neighbour)
         self._schedule("heartbeat", HEARTBEAT_SECONDS, self._heartbeat)
-
-    def _has_converged(self) -> bool:
-        """Return whether the estimate of this epoch is good enough, and over the rows of all members."""
-        until, report = self.config.network.until, None
-        if until:
-            report = self.peer.report()
-        if report is None or report.epoch != self.peer.epoch or report.missing or report.expected_error is None:
-            return False
-        return report.expected_error <= until
 
     def _ping(self, neighbour: str) -> None:
         self._execute(self.peer.ping(neighbour, int(self.loop.time() * 1e6)))
@@ -405,8 +432,9 @@ class Node:
                 self.counters["failed sends"] += 1
         for record in step.records:
             self.peer.apply(record)
+            if isinstance(record, ExchangeCompleted | ExchangeAccepted):
+                self._tokens -= 1.0  # also for exchanges that are withdrawn
             if isinstance(record, EXCHANGES):
-                self._tokens -= 1.0
                 self._exchanged_at = self.loop.time()
             elif isinstance(record, ExchangeAccepted):
                 self._accepted_at = self._asked_at = self.loop.time()

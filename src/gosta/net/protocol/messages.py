@@ -9,6 +9,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from gosta.estimation.exchange import Contribution, Visitor
+from gosta.net.addresses import NAME_PATTERN
 from gosta.net.limits import MAX_COUNT, MAX_ESTIMATE, MAX_NAME_CHARACTERS, MAX_ROW_VALUE, MAX_ROWS
 
 DECODE_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
@@ -18,20 +19,20 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_CHARACTERS)
 Signature = Annotated[bytes, msgspec.Meta(max_length=64)]  # Ed25519; empty without TLS
 Digest = Annotated[bytes, msgspec.Meta(max_length=16)]
 
-# Reasons for which a message is rejected. The sender of a message that is "late" or "withdrawn" is honest, and so may
-# be one that passes on a "duplicate".
+# Reasons for which a message is rejected.
 REASONS: Final = (
-    *("malformed", "late", "withdrawn", "epoch", "member", "rows", "values", "visitor"),
-    *("signature", "duplicate", "counts", "receipt"),
+    *("malformed", "late", "withdrawn", "epoch", "member", "rows"),
+    *("values", "visitor", "signature", "counts", "receipt"),
 )
+HONEST_REASONS = ("late", "withdrawn")  # for which the sender need not be to blame
 
 
 class Rejected(Exception):  # noqa: N818 - not an error of this program
-    """A message that cannot be used, for one of REASONS."""
+    """A message that cannot be used, for one of REASONS; `is_blamed`: no honest node would have sent it."""
 
-    def __init__(self, reason: str, detail: str = "") -> None:
+    def __init__(self, reason: str, detail: str = "", is_blamed: bool = True) -> None:
         super().__init__(reason)
-        self.reason, self.detail = reason, detail
+        self.reason, self.detail, self.is_blamed = reason, detail, is_blamed and reason not in HONEST_REASONS
 
 
 class Seal(NamedTuple):
@@ -88,9 +89,10 @@ class Confirm(Message, frozen=True, tag="confirm"):
 
 
 class Abort(Message, frozen=True, tag="abort"):
-    """Withdraws an offer, or answers an `accept` that came too late: the exchange will never take place."""
+    """Withdraws an offer, or answers an `accept` that came too late or was rejected: the exchange never takes place."""
 
     id: Count
+    reason: Text = ""  # why the `accept` was rejected
 
 
 class Busy(Message, frozen=True, tag="busy"):
@@ -156,7 +158,7 @@ def is_valid_visitor(visitor: Visitor, columns: int, sample: int, values: int) -
     """Return whether all parts of a visitor have the right lengths, and all numbers are within bounds."""
     return (
         0 < visitor.rows < MAX_ROWS
-        and 0 < len(visitor.home) <= MAX_NAME_CHARACTERS
+        and NAME_PATTERN.fullmatch(visitor.home) is not None
         and len(visitor.sample) == min(visitor.rows, sample)
         and all(len(row) == columns and _within(row, MAX_ROW_VALUE) for row in visitor.sample)
         and len(visitor.correction) == (values if visitor.sample else 0)

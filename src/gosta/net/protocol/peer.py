@@ -21,7 +21,9 @@ no number may be ahead of the time, so that no node can be led to a number from 
 
 **Trust.** A visitor is signed by its home, an announcement by its origin, all contributions over an edge by both ends
 (a receipt). Whatever a neighbour sends is rejected unless it is within the bounds of the statistic, of the member list
-and of the signatures; what is within them can be false, but lasts no longer than the epoch.
+and of the signatures; what is within them can be false, but lasts no longer than the epoch. What a node accepts must
+never make others reject what it sends: so it keeps to the bounds itself, and takes part in exchanges whose visitor is a
+second one of its home, which only shows that the epoch is spoilt.
 
 The state follows from the records alone: `apply` is the only method that changes it, also after a restart. Offers,
 which nobody has to remember, are the exception.
@@ -37,8 +39,9 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from gosta.errors import GostaError
-from gosta.estimation.estimand import payload_bounds
+from gosta.estimation.estimand import kernel_ranges, payload_bounds
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, NodeSnapshot, Visitor
+from gosta.net.addresses import NAME_PATTERN
 from gosta.net.limits import MAX_CACHED_SEALS, MAX_HOMES, MAX_ROWS_FACTOR, MAX_TOLD_FACTOR, SECONDS_PER_EPOCH
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
@@ -56,7 +59,8 @@ from gosta.net.protocol.records import (
 from gosta.net.protocol.report import Readings, Report, make_report
 
 NO_EPOCH = Announcement(0, "-", "not started", b"")
-MAX_EPOCHS_AT_ONCE = 8  # that one node may start, or one neighbour may cause; then one per SECONDS_PER_EPOCH
+MAX_EPOCHS_AT_ONCE = 8  # that one node may start; then one per SECONDS_PER_EPOCH
+CAUSED_EPOCHS = 2, 60.0  # that a node starts because of one neighbour at once, and then one per so many seconds
 
 
 class Identity(NamedTuple):
@@ -153,12 +157,14 @@ class Peer:
         self.previous_report: Report | None = None  # the best one of earlier epochs
         self._last_id = 0
         self._starts = Budget(MAX_EPOCHS_AT_ONCE, SECONDS_PER_EPOCH)  # by origin
-        self._causes = Budget(2, 6 * SECONDS_PER_EPOCH)  # by neighbour that makes this node start an epoch
+        self._causes = Budget(*CAUSED_EPOCHS)  # by neighbour
+        self._entered_at = -inf  # when the epoch started, unless this node started it by itself
         self._reset()
 
     def _reset(self) -> None:
         self.estimator, self.readings, self.pending = self.source.estimator(), Readings(), None
         self._bounds: list[list[float]] = payload_bounds(self.estimator.rows.estimand, self.estimator.protocol).tolist()
+        self._ranges: list[list[float]] = kernel_ranges(self.estimator.rows.estimand).tolist()
         self.accepted: ExchangeAccepted | None = None  # waits for the initiator's answer
         self.completed: dict[str, int] = {}  # ids of the last exchange with each partner that this node initiated,
         self.confirmed: dict[str, int] = {}  # and of the last one that the partner initiated
@@ -172,7 +178,11 @@ class Peer:
         self._verified: dict[bytes, Visitor] = {}  # and visitors of others by signature, which return
         self._receipted: dict[str, Transcript] = {}  # transcripts for which a receipt was sent
         self._contributions: dict[str, Contribution] = {}
-        self._largest = self.estimator.largest_mean  # absolute kernel value so far
+        self._largest = self._largest_number()  # in a row, or absolute kernel value
+
+    def _largest_number(self) -> float:
+        """Return the scale of the numbers that this node knows of: at least 1, in case that its rows are all alike."""
+        return max(1.0, float(abs(self.estimator.rows.estimand.x).max()), self.estimator.largest_mean)
 
     @property
     def epoch(self) -> int:
@@ -218,7 +228,8 @@ class Peer:
         self.estimator.exchange(theirs, self.edge_share(partner))
         home = theirs.visitor.home
         self.seal = None if home == self.name else seal
-        self.trips[home] = max(self.trips.get(home, 0), seal.trip)
+        if home != self.name:
+            self.trips[home] = max(self.trips.get(home, 0), seal.trip)
         self._before[partner] = self.transcripts.get(partner, EMPTY)
         self.transcripts[partner] = self._before[partner].extended(record.id, initiator, responder)
         self.payloads[partner] = theirs.payload
@@ -243,7 +254,7 @@ class Peer:
 
     def may_start_epoch(self, now: float) -> bool:
         """Return whether this node may start an epoch now: others would not follow if it did so too often."""
-        return self._starts.take(self.name, now)
+        return self.epoch + 1 <= now / SECONDS_PER_EPOCH and self._starts.take(self.name, now)
 
     def start_epoch(self, reason: str) -> Step:
         """Start the next epoch."""
@@ -256,24 +267,38 @@ class Peer:
     def _enter(self, announcement: Announcement) -> Step:
         return Step((EpochStarted(announcement, self.source.digest, self.report()),), (), "epochs")
 
+    def _is_young(self, now: float) -> bool:
+        return 0.0 <= now - self._entered_at < SECONDS_PER_EPOCH
+
+    def _may_restart(self, neighbour: str, now: float) -> bool:
+        """Return whether to start an epoch because of a neighbour: not often, and not soon after the last one."""
+        allowed = not self._is_young(now) and self._causes.take(neighbour, now) and self.may_start_epoch(now)
+        if allowed:
+            self._entered_at = now
+        return allowed
+
     def _restart(self, neighbour: str, reason: str, detail: str, now: float) -> Iterator[Step]:
-        """Start an epoch because of what a neighbour sent; reject that if it happens too often."""
-        if not self._causes.take(neighbour, now):
-            raise Rejected(reason, detail)
+        """Start an epoch because of a message; reject it if that happens too often."""
+        if not self._may_restart(neighbour, now):
+            raise Rejected(reason, detail, is_blamed=not self._is_young(now))
         yield self.start_epoch(detail)
 
-    def _follow(self, announcement: Announcement, now: float) -> Iterator[Step]:
-        """Follow a neighbour to a later epoch."""
+    def _follow(self, sender: str, announcement: Announcement, now: float) -> Iterator[Step]:
+        """Follow a neighbour to a later epoch; a neighbour that only passes an announcement on is not blamed for it."""
         epoch, origin, reason, signature = announcement
         if epoch <= self.epoch:
             return
+        if not (NAME_PATTERN.fullmatch(origin) and reason.isprintable()):
+            raise Rejected("malformed", "the origin or the reason of an epoch is not printable")
+        is_own = origin == sender
         if epoch > now / SECONDS_PER_EPOCH:
-            raise Rejected("epoch", f"epoch {epoch} is ahead of the time")
+            raise Rejected("epoch", f"epoch {epoch} is ahead of the time", is_own)
         content = wire.signed_announcement(self.identity.network, epoch, origin, reason)
         if not self.trust.verify(origin, content, signature):
-            raise Rejected("signature", f"epoch {epoch} is not signed by {origin}, or {origin} is not a member")
+            raise Rejected("signature", f"epoch {epoch} is not signed by {origin}, or {origin} is not a member", is_own)
         if not self._starts.take(origin, now):
-            raise Rejected("epoch", f"{origin} starts epochs too often")
+            raise Rejected("epoch", f"{origin} starts epochs too often", is_own)
+        self._entered_at = now
         yield self._enter(announcement)
 
     # Heartbeats.
@@ -291,9 +316,9 @@ class Peer:
 
     def _handle_ping(self, sender: str, ping: wire.Ping, now: float) -> Iterator[Step]:
         yield Step((), ((sender, wire.encode(wire.Pong(ping.sent))),))
-        yield from self._follow(ping.announcement, now)
-        receipt = ping.receipt
-        if receipt is None or receipt.epoch != self.epoch or self.receipts.get(sender) == receipt:
+        yield from self._follow(sender, ping.announcement, now)
+        receipt, last = ping.receipt, self.receipts.get(sender)
+        if receipt is None or receipt.epoch != self.epoch or (last and receipt.exchanges <= last.exchanges):
             return
         for own in (self.transcripts.get(sender, EMPTY), self._before.get(sender, EMPTY)):
             if own.exchanges == receipt.exchanges:
@@ -336,11 +361,16 @@ class Peer:
         return wire.encode(wire.Accept(self.epoch, id, self._contribution(to), self._departing_seal()))
 
     def _contribution(self, neighbour: str) -> Contribution:
-        """Return what the node sends a neighbour in its next exchange, the same until then."""
+        """Return what the node sends a neighbour in its next exchange, the same until then.
+
+        It is within the bounds, whatever the node was told before: otherwise a neighbour could make others reject it.
+        """
         if neighbour not in self._contributions:
             exchanges = self.exchanges_with(neighbour)
             found = self.estimator.contribution(self.edge_share(neighbour), edge_exchanges=exchanges)
-            self._contributions[neighbour] = found
+            told = zip(found.payload, self._bounds, strict=True)
+            payload = tuple(min(max(number, low), high) for number, (low, high) in told)
+            self._contributions[neighbour] = found._replace(payload=payload)
         return self._contributions[neighbour]
 
     def _departing_seal(self) -> Seal:
@@ -372,7 +402,7 @@ class Peer:
             case wire.Accept():
                 yield from self._handle_accept(sender, message, now)
             case wire.Confirm() | wire.Abort():
-                yield from self._handle_outcome(sender, message)
+                yield from self._handle_outcome(sender, message, now)
             case wire.Busy() | wire.Decline():
                 yield from self._handle_refusal(sender, message, now)
             case wire.Ping():
@@ -425,22 +455,29 @@ class Peer:
             self._check(sender, theirs, accept.seal)
         except Rejected as rejected:
             self.pending = None
-            yield Step((), ((sender, wire.encode(wire.Abort(accept.id))),))
-            if rejected.reason not in ("counts", "duplicate"):
+            yield Step((), ((sender, wire.encode(wire.Abort(accept.id, rejected.reason))),))
+            if rejected.reason != "counts":
                 raise
             yield from self._restart(sender, rejected.reason, rejected.detail, now)
             return
+        second = self._find_second(theirs.visitor, accept.seal)
         record = ExchangeCompleted(sender, accept.id, theirs, accept.seal)
         yield Step((record,), ((sender, wire.encode(wire.Confirm(accept.id))),), "exchanges initiated")
+        if second and self._may_restart(sender, now):
+            yield self.start_epoch(second)
 
-    def _handle_outcome(self, sender: str, message: wire.Confirm | wire.Abort) -> Iterator[Step]:
+    def _handle_outcome(self, sender: str, message: wire.Confirm | wire.Abort, now: float) -> Iterator[Step]:
         accepted = self.accepted
         if accepted is None or (accepted.partner, accepted.id) != (sender, message.id):
             return
         if isinstance(message, wire.Confirm):
+            second = self._find_second(accepted.theirs.visitor, accepted.seal)
             yield Step((ExchangeConfirmed(message.id),), (), "exchanges accepted")
+            if second and self._may_restart(sender, now):
+                yield self.start_epoch(second)
         else:
             yield Step((ExchangeAborted(message.id, "withdrawn"),), (), "exchanges aborted")
+            yield from self._doubt(sender, message.reason, now)
 
     def _handle_refusal(self, sender: str, message: wire.Busy | wire.Decline, now: float) -> Iterator[Step]:
         if self.pending is None or (self.pending.to, self.pending.id) != (sender, message.id):
@@ -448,8 +485,12 @@ class Peer:
         self.pending = None
         reason = message.reason if isinstance(message, wire.Decline) else "busy"
         yield Step((), (), f"offers declined: {reason if reason in (*wire.REASONS, 'busy') else 'unknown'}")
-        if reason == "duplicate":
-            yield from self._restart(sender, "duplicate", f"{sender} found the visitor at {self.name} twice", now)
+        yield from self._doubt(sender, reason, now)
+
+    def _doubt(self, sender: str, reason: str, now: float) -> Iterator[Step]:
+        """Start an epoch if a neighbour rejected this node's values: others may have spoilt them."""
+        if reason == "values" and self._may_restart(sender, now):
+            yield self.start_epoch(f"{sender} rejected the values of {self.name}")
 
     # Checks of what a neighbour sends.
 
@@ -459,21 +500,19 @@ class Peer:
         if not wire.is_valid(theirs, len(self._bounds)):
             raise Rejected("malformed", "lengths or numbers of the contribution are out of bounds")
         self._check_rows(sender, theirs.rows)
-        home, last, is_held = visitor.home, self.trips.get(visitor.home, 0), estimator.visitors[0].home == visitor.home
-        if home == self.name:
-            if is_held or seal.trip != last or visitor != estimator.issued:
-                raise Rejected("duplicate", f"a visitor of {home} came back that it has not sent, or a second time")
-        elif is_held or seal.trip < last:
-            raise Rejected("duplicate", f"a second visitor of {home} exists")
-        elif self._verified.get(seal.signature) != visitor:
-            self._check_visitor(visitor, seal)
+        if estimator.homes.get(sender, (theirs.rows,))[0] != theirs.rows:
+            raise Rejected("rows", "it has other rows than its visitors")
+        if self._verified.get(seal.signature) != visitor and visitor != estimator.issued:
+            self._check_visitor(sender, visitor, seal)
             if len(self._verified) >= MAX_CACHED_SEALS:
                 self._verified.clear()
             self._verified[seal.signature] = visitor
-        widest = (visitor.sample and MAX_TOLD_FACTOR * max(self._largest, self._largest**2)) or inf
+        widest = MAX_TOLD_FACTOR * self._largest**2 if visitor.sample else inf
         for told, (low, high) in zip(theirs.payload, self._bounds, strict=True):
-            if not (low <= told <= high and abs(told) <= widest):
-                raise Rejected("values", f"it tells a mean of {told:.3g}, which the statistic cannot have")
+            is_possible = low <= told <= high
+            if not is_possible or abs(told) > widest:  # others may have told an honest node such a number
+                detail = f"it tells a mean of {told:.3g}, which the statistic cannot have"
+                raise Rejected("values", detail, is_blamed=not is_possible)
 
     def _check_rows(self, name: str, rows: int) -> None:
         members = self.trust.members
@@ -483,7 +522,7 @@ class Peer:
         if declared and rows > MAX_ROWS_FACTOR * declared:
             raise Rejected("rows", f"{name} claims {rows:,} rows and has declared {declared:,}")
 
-    def _check_visitor(self, visitor: Visitor, seal: Seal) -> None:
+    def _check_visitor(self, sender: str, visitor: Visitor, seal: Seal) -> None:
         """Raise `Rejected` unless its home signed a visitor, and its rows are such as the kernel takes."""
         homes, rows, home = self.estimator.homes, self.estimator.rows, visitor.home
         has_sample = self.estimator.protocol.visitors > 0
@@ -493,8 +532,8 @@ class Peer:
         self._check_rows(home, visitor.rows)
         if not self.trust.verify(home, wire.signed_visitor(self.identity.network, self.epoch, visitor), seal.signature):
             raise Rejected("signature", f"a visitor of {home} is not signed by it")
-        if homes.get(home, (visitor.rows, visitor.diagonal)) != (visitor.rows, visitor.diagonal):
-            raise Rejected("rows", f"the visitor of {home} has other rows than its earlier ones")
+        if home == sender and homes.get(home, (visitor.rows, visitor.diagonal)) != (visitor.rows, visitor.diagonal):
+            raise Rejected("rows", "its visitor has other rows than its earlier ones")
         if len(homes) > MAX_HOMES:
             raise Rejected("member", f"more than {MAX_HOMES:,} homes")
         if not all(map(rows.estimand.is_valid_row, visitor.sample)):
@@ -503,8 +542,32 @@ class Peer:
             try:
                 found = rows.kernel_means(visitor.sample)  # cached for the exchange
             except GostaError as error:
-                raise Rejected("visitor", str(error)) from None
-            self._largest = max(self._largest, float(abs(found).max()))
+                raise Rejected("visitor", str(error), is_blamed=home == sender) from None
+            largest = max(abs(number) for row in visitor.sample for number in row)
+            self._largest = max(self._largest, largest, float(abs(found).max()))
+            self._check_means(visitor)
+
+    def _check_means(self, visitor: Visitor) -> None:
+        """Raise `Rejected` for a correction or a diagonal that the statistic cannot have."""
+        widest = MAX_TOLD_FACTOR * self._largest**2
+        for correction, mean, (low, high) in zip(visitor.correction, visitor.diagonal, self._ranges, strict=True):
+            if not low <= mean <= high or abs(correction) > high - low or max(abs(mean), abs(correction)) > widest:
+                raise Rejected("visitor", f"{visitor.home} has means that the statistic cannot have")
+
+    def _find_second(self, visitor: Visitor, seal: Seal) -> str:
+        """Return how a visitor proves that its home has two on their way, and thus that another one is lost.
+
+        The exchange takes place all the same: the sender need not be to blame, and nodes that rejected such visitors
+        would be stuck with those that they hold. Then an epoch starts, if that is not too early.
+        """
+        home, last, rows = visitor.home, self.trips.get(visitor.home, 0), (visitor.rows, visitor.diagonal)
+        if self.estimator.visitors[0].home == home or seal.trip < last:
+            return f"there was a second visitor of {home}"
+        if home == self.name and (seal.trip != last or visitor != self.estimator.issued):
+            return f"a visitor of {home} came back that it had not sent"
+        if self.estimator.homes.get(home, rows) != rows:
+            return f"{home} had signed visitors with different rows"
+        return ""
 
     def snapshot(self) -> bytes:
         head = self.announcement, self.digest, self.accepted, self.completed, self.confirmed
@@ -536,4 +599,4 @@ class Peer:
         self.readings = Readings(saved.times, saved.values)
         self.estimator.restore(saved.estimator)
         self._contributions.clear()
-        self._largest = self.estimator.largest_mean
+        self._largest = self._largest_number()
