@@ -29,6 +29,7 @@ from gosta.net.transport.memory import MemoryNetwork
 
 HERE = Path(__file__).parent
 LATENCY_SECONDS = 0.01
+RETRANSMISSION_SECONDS = 0.2, 0.6  # by which a message is late whose packets were lost once
 START_TIME = 1.8e9  # seconds since 1970
 
 
@@ -138,16 +139,19 @@ class VirtualNetwork:
         confidence_level: float | None = None,
         exchanges_per_second: float = 4.0,
         loss: float = 0.0,
+        late: float = 0.0,
         epoch_seconds: float = 0.0,
         trusts: Mapping[str, Trust] | None = None,
         hostile: Mapping[str, type[Node]] | None = None,
     ) -> None:
-        self.clock, self.rng, self.schedule, self.loss = VirtualClock(), Random(seed), list(schedule), loss
+        self.clock, self.rng, self.schedule = VirtualClock(), Random(seed), list(schedule)
+        self.loss, self.late = loss, late  # shares of messages that are lost for good, or arrive late
         self.memory, self.messages = MemoryNetwork(self.clock, LATENCY_SECONDS), 0
         self.fault = faults.combine(
             faults.numbered({int(one.at): _delays(one) for one in schedule if one.kind in ("lose", "repeat", "delay")}),
             faults.partition(self.is_separated),
             lambda *message: faults.loss(self.loss, self.rng)(*message),
+            lambda *_: [self.rng.uniform(*RETRANSMISSION_SECONDS) if self.rng.random() < self.late else 0.0],
         )
         self.task = Task("0123456789abcdef", statistic, protocol, confidence_level, encoded_columns=parts[0].shape[1])
         self.fingerprint = fingerprint(self.task, HERE)
@@ -250,7 +254,7 @@ class VirtualNetwork:
     def end_faults(self) -> None:
         """Let everything work from now on."""
         self.schedule.clear()
-        self.loss = 0.0
+        self.loss = self.late = 0.0
         self.fault = faults.combine()
         for journal in self.journals.values():
             journal.fault = lambda write: ""
@@ -306,9 +310,9 @@ class VirtualNetwork:
             node._unwritten = [], []
         peers = self.peers
         if self.events["exchange abandoned"] and any(
-            peers[a].exchanges_with(b) > peers[b].exchanges_with(a) and consistency.unconfirmed(peers, b) is None
+            peers[a].exchanges_with(b) > peers[b].exchanges_with(a) and (waiting is None or waiting.partner != a)
             for a in peers
-            for b in self.neighbours[a]
+            for b, waiting in ((b, consistency.unconfirmed(peers, b)) for b in self.neighbours[a])
         ):
             return
         if len({peer.epoch for peer in peers.values()}) == 1:

@@ -41,6 +41,9 @@ class Task:
         str | None, "Level of the confidence intervals, or none; by default 95% where the statistic has them."
     ] = None
     classes: Annotated[str | None, "Classes of all sites' files, a,b: the last one is the positive class."] = None
+    until: Annotated[str | None, "Error, such as 1%, from which on nodes exchange no more; by default they go on."] = (
+        None
+    )
 
     def goal(self) -> Goal:
         """Return the settings that all nodes share."""
@@ -49,7 +52,8 @@ class Task:
         text = None if (self.interval or "").lower() == "none" else self.interval or "95%"
         level = options.fraction("interval", text, f"none, or {options.LEVEL}")
         given = options.statistic_options(self.option)
-        return Goal(self.statistic, self.protocol, given, level, self.interval is not None)
+        until = options.fraction("until", self.until, options.ERROR) or 0.0
+        return Goal(self.statistic, self.protocol, given, level, self.interval is not None, until)
 
 
 @dataclass(frozen=True)

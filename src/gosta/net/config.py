@@ -15,6 +15,7 @@ import msgspec
 
 from gosta.errors import InputError
 from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse
+from gosta.net.limits import SECONDS_PER_EPOCH
 from gosta.runtime.files import write_atomically
 
 NODE_FILE, NETWORK_FILE = "node.toml", "network.toml"
@@ -47,6 +48,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     score: str | None = None  # and this score are read from them
     classes: tuple[str | int | float, ...] = ()  # of all sites, in order: one site need not have them all
     drop_missing: bool = False  # leave out rows with missing values
+    until: float = 0.0  # relative error, such as 0.01, from which on nodes initiate no exchanges; 0: they never stop
 
 
 class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +65,6 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tls: bool = True
     keep_exchanges: int = 100_000  # of the epoch that the journal keeps at least, for verify and replay
     secure_delete: bool = False  # whether what the journal deletes is overwritten on the disk
-    until: float = 0.0  # relative error at which it initiates no more exchanges, such as 0.01; 0: never
     max_disclosures: int = 0  # times that each of its rows may be sent to neighbours; 0: no limit
 
 
@@ -154,6 +155,8 @@ def _check_task(task: Task) -> None:
     level = task.confidence_level
     if level is not None and not 0 < level < 1:
         raise InputError(f"network.confidence_level = {level!r} must be between 0 and 1, such as 0.95")
+    if not 0 <= task.until < 1:
+        raise InputError(f"network.until = {task.until!r} must be a relative error below 1, such as 0.01, or 0")
     if len({str(name) for name in task.classes}) < len(task.classes):
         raise InputError(f"network.classes = {list(task.classes)!r} must name each class once")
 
@@ -187,8 +190,8 @@ def _check_node(config: NodeConfig) -> None:
         count = getattr(node, field)
         if count < 0:
             raise InputError(f"node.{field} = {count!r} must be 0 or more")
-    if not 0 <= node.until < 1:
-        raise InputError(f"node.until = {node.until!r} must be a relative error below 1, such as 0.01, or 0 for never")
+    if 0 < node.epoch_seconds < SECONDS_PER_EPOCH:
+        raise InputError(f"node.epoch_seconds = {node.epoch_seconds!r} must be 0, or at least {SECONDS_PER_EPOCH:g}")
     for name, address in config.neighbours.items():
         _check_name(name, "neighbours")
         if name == node.name:
@@ -236,7 +239,6 @@ NODE_HEADER = """\
 #   epoch_seconds: seconds after which everything is computed anew; 0: only when something changed
 #   keep_exchanges: exchanges with rows of others that its journal keeps, for verify and replay; 0: none
 #   secure_delete: whether deleted rows of others are overwritten on the disk
-#   until: relative error, such as 0.01, from which on it initiates no exchanges; 0: never
 #   max_disclosures: times that each of its rows may be sent to neighbours; 0: no limit
 # A running node reloads this file and its data when they change.
 """

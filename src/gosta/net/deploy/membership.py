@@ -98,6 +98,7 @@ def policy_of(task: Task) -> dict[str, str]:
         "label": task.label or "",
         "classes": ", ".join(map(str, task.classes)),
         "incomplete rows": "left out" * task.drop_missing,
+        "exchanges end": f"when nodes expect an error of at most {numbers.error(task.until)}" * bool(task.until),
         "shown to others": f"samples of at most {MAX_SAMPLE_ROWS} rows, as numbers that the statistic needs",
     }
     words |= {f"option {name}": str(value) for name, value in task.options.items()}

@@ -37,6 +37,7 @@ class Goal:
     options: Mapping[str, Any] | None = None
     confidence_level: float | None = DEFAULT_LEVEL
     interval_required: bool = False  # if not, a statistic that cannot have an interval gets none
+    until: float = 0.0  # relative error from which on nodes initiate no exchanges; 0: they never stop
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ def for_data(
     level, no_interval = _choose_level(goal, with_interval)
     name, files = _place_statistic(goal.statistic)
     width = estimand.x.shape[1]
-    task = Task(secrets.token_hex(8), name, goal.protocol, level, estimand.json_options, encoded_columns=width)
+    task = Task(
+        secrets.token_hex(8), name, goal.protocol, level, estimand.json_options, encoded_columns=width, until=goal.until
+    )
     node_rows, edges = tuple(placement.split(estimand.x)), edges_of(setting.graph)
     return Plan(task, setting.graph.name, placement.nodes, edges, node_rows, files, no_interval)
 
@@ -104,7 +107,7 @@ def for_sites(
     own_name, own_file = _place_statistic(goal.statistic)
     files = {name: Path(v) for name, v in options.items() if isinstance(v, str) and v and Path(v).is_file()}
     settings = options | {name: file.name for name, file in files.items()}
-    task = Task(secrets.token_hex(8), own_name, goal.protocol, level, settings)
+    task = Task(secrets.token_hex(8), own_name, goal.protocol, level, settings, until=goal.until)
     task = replace(task, columns=columns, label=label, score=score, classes=classes, drop_missing=drop_missing)
     _check_encoding(statistic, options, task)
     shared = (*own_file, *files.values())

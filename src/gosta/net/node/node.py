@@ -14,7 +14,7 @@ import msgspec
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig
 from gosta.net.limits import MAX_MESSAGE_BYTES
-from gosta.net.node.contact import ANSWER_SECONDS, OUTCOME_SECONDS, Contact
+from gosta.net.node.contact import ANSWER_SECONDS, REPEAT_SECONDS, Contact
 from gosta.net.node.lists import ListFolder, NoLists
 from gosta.net.node.rejections import Rejections
 from gosta.net.node.source import Source
@@ -35,14 +35,13 @@ DIAL_PRIORITY_SECONDS = 1.0  # of two neighbours, the one whose name comes secon
 INSTANT_SECONDS = 1e-4  # until the next exchange: it need not be scheduled
 IDLE_SECONDS = 0.05  # between attempts to initiate an exchange while that is not possible, at least
 CHECK_SECONDS = 0.25  # between checks of the exchange under way
-REPEAT_SECONDS = 1.0  # after which an acceptance is repeated that was neither confirmed nor aborted
 PROBE_SECONDS = 1.0  # between attempts to write to a disk that failed
 STALLED_SECONDS, STALLED_EXCHANGES = 5.0, 20.0  # without an exchange, or the usual time of so many: "stalled"
 SNAPSHOT_RECORDS = 512  # records between snapshots: a restart applies fewer than these
 MAX_SENT_LIST_BYTES = MAX_MESSAGE_BYTES - 64  # a longer member list has to be taken to the sites
 MAX_REJECTIONS, REJECTION_SECONDS = 20, 3.0  # of a neighbour's messages at once, and one per so many seconds; then
 SUSPENSION_SECONDS = 60.0  # it is suspended for so long
-UNCONFIRMED_FACTOR = 4.0  # a neighbour that is alive and does not answer is charged so much more for the time it took
+UNCONFIRMED_SECONDS = 2.0  # connected for so long and not confirming an exchange is not a fault of the network
 CONNECTIONS_AT_ONCE, CONNECTION_SECONDS = 20, 3.0  # of one neighbour, and then one per so many seconds
 MESSAGES_PER_EXCHANGE = 5  # that a neighbour may send, of the most exchanges per second; for two seconds at once
 
@@ -221,8 +220,10 @@ class Node:
         reason = rejected.reason
         self.counters[f"rejected: {reason}"] += 1
         self.rejections.add(link.neighbour, reason, rejected.detail, now)
-        if not rejected.is_blamed or self._hostility.take(link.neighbour, now):
-            return
+        if rejected.is_blamed and not self._hostility.take(link.neighbour, now):
+            self._suspend(link, reason, now)
+
+    def _suspend(self, link: Link, reason: str, now: float) -> None:
         self.log("suspended", neighbour=link.neighbour, seconds=SUSPENSION_SECONDS, reason=reason)
         self.counters["suspensions"] += 1
         self.contacts[link.neighbour].suspended_until = now + SUSPENSION_SECONDS
@@ -337,9 +338,9 @@ class Node:
                 self._execute(self.peer.withdraw_offer())
         if accepted is not None and not self.disk_error:
             contact = self.contacts.get(accepted.partner, Contact())
-            if now - self._accepted_at > contact.timeout(OUTCOME_SECONDS):
+            if now - self._accepted_at > contact.outcome_timeout(now):
                 self._abandon(accepted.partner, contact, now)
-            elif now - self._asked_at > REPEAT_SECONDS:
+            elif now - self._asked_at > contact.timeout(REPEAT_SECONDS):
                 self._asked_at = now
                 if contact.link is None:
                     self._dial(accepted.partner)
@@ -350,10 +351,10 @@ class Node:
 
     def _abandon(self, partner: str, contact: Contact, now: float) -> None:
         self.log("exchange abandoned", neighbour=partner)
-        if contact.is_alive(now) and contact.link is not None and now - contact.connected_at > REPEAT_SECONDS:
-            contact.time_left -= UNCONFIRMED_FACTOR * (now - self._accepted_at)
+        if contact.is_alive(now) and contact.link is not None and now - contact.connected_at > UNCONFIRMED_SECONDS:
             rejected = wire.Rejected("unconfirmed", "it does not confirm an exchange that it offered")
             self._reject(contact.link, rejected, now)
+            self._suspend(contact.link, "unconfirmed", now)
         self._execute(self.peer.abandon())
 
     def _schedule_dial(self, neighbour: str, delay: float = 0.0) -> None:
@@ -385,10 +386,8 @@ class Node:
             self._write_waiting()
         except sqlite3.Error as failure:
             self._on_disk_error(str(failure))
-        now, until = self.loop.time(), self.config.node.until
-        report = self.peer.report() if until else None
-        error = report.expected_error if report is not None and report.epoch == self.peer.epoch else None
-        self.is_converged = error is not None and error <= until
+        now = self.loop.time()
+        self.is_converged = self._has_converged()
         self._link_count = len(self.links)
         for neighbour, contact in list(self.contacts.items()):
             if contact.link is not None and now - (contact.last_heard or now) > SILENCE_SECONDS:
@@ -396,6 +395,15 @@ class Node:
             elif contact.link is not None:
                 self._ping(neighbour)
         self._schedule("heartbeat", HEARTBEAT_SECONDS, self._heartbeat)
+
+    def _has_converged(self) -> bool:
+        """Return whether the estimate of this epoch is good enough, and over the rows of all members."""
+        until, report = self.config.network.until, None
+        if until:
+            report = self.peer.report()
+        if report is None or report.epoch != self.peer.epoch or report.missing or report.expected_error is None:
+            return False
+        return report.expected_error <= until
 
     def _ping(self, neighbour: str) -> None:
         self._execute(self.peer.ping(neighbour, int(self.loop.time() * 1e6)))
