@@ -232,7 +232,7 @@ class VirtualNetwork:
         )
         life.call(node.start, self.transports[name], self.boot_ids[name])
 
-    def _log(self, node: str, event: str, **_: Any) -> None:
+    def _log(self, node: str, event: str, **_: Any) -> None:  # noqa: ARG002
         self.events[event] += 1
 
     def crash(self, name: str, seconds: float) -> None:
