@@ -28,6 +28,7 @@ class Contact:
     dial_attempts: int = 0  # since the last connection
     mismatch: str = ""  # the setting in which the two differ, so that they do not connect
     epoch: int = 0  # that it announced last
+    messages: int = 0  # from it since the last heartbeat
     list_sent: int = 0  # serial number of the member list that was sent to it
     unanswered: int = 0  # offers in a row
     no_offers_before: float = 0.0

@@ -43,7 +43,7 @@ MAX_REJECTIONS, REJECTION_SECONDS = 20, 3.0  # of a neighbour's messages at once
 SUSPENSION_SECONDS = 60.0  # it is suspended for so long
 UNCONFIRMED_SECONDS = 2.0  # connected for so long and not confirming an exchange is not a fault of the network
 CONNECTIONS_AT_ONCE, CONNECTION_SECONDS = 20, 3.0  # of one neighbour, and then one per so many seconds
-MESSAGES_PER_EXCHANGE = 5  # that a neighbour may send, of the most exchanges per second; for two seconds at once
+MESSAGES_PER_EXCHANGE = 5  # that a neighbour may send, at the most exchanges per second
 
 EXCHANGES = ExchangeCompleted, ExchangeConfirmed
 Log = Callable[..., None]  # log(event, **fields)
@@ -78,10 +78,8 @@ class Node:
         self.disk_error = ""  # why the journal cannot be written
         self.reload_error = ""  # why changed files are not in use
         self.is_converged = False  # the expected error is at most `until`
-        self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)  # by neighbour, as the next two
+        self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)  # by neighbour, as the next one
         self._connections = Budget(CONNECTIONS_AT_ONCE, CONNECTION_SECONDS)
-        rate = MESSAGES_PER_EXCHANGE * max(1000.0, config.node.max_exchanges_per_second)
-        self._messages = Budget(2.0 * rate, 1.0 / rate)
         self._disclosures: Counter[int] = Counter()  # how often own rows were sent, by the first row of the sample
         self._shown: set[Shown] = set()  # own rows that were sent before to the same neighbour
         # What the journal need not have before the next message: a crash only means that the node asks again whether an
@@ -178,7 +176,8 @@ class Node:
             return
         contact.last_heard = now = self.loop.time()
         try:
-            if not self._messages.take(link.neighbour, now):
+            contact.messages += 1
+            if contact.messages > MESSAGES_PER_EXCHANGE * max(1000.0, self.config.node.max_exchanges_per_second):
                 raise wire.Rejected("flood", "it sends more messages than exchanges need")
             message = wire.decode(raw)
             self._note(link, contact, message)
@@ -390,6 +389,7 @@ class Node:
         self.is_converged = self._has_converged()
         self._link_count = len(self.links)
         for neighbour, contact in list(self.contacts.items()):
+            contact.messages = 0
             if contact.link is not None and now - (contact.last_heard or now) > SILENCE_SECONDS:
                 contact.link.close()
             elif contact.link is not None:
@@ -455,19 +455,20 @@ class Node:
         return True
 
     def _write(self, step: Step) -> None:
-        """Write the records of a step and which own rows it sends, now or together with the next ones."""
-        records, sent = [*self._unwritten[0], *step.records], self._unwritten[1]
-        can_wait = not step.records or isinstance(step.records[0], ExchangeConfirmed)
+        """Write the records of a step, and which own rows it sends if the neighbour has not got them before."""
+        records, sent = self._unwritten
+        if step.records:
+            records = [*records, *step.records]
+        is_new = False
         if step.shows is not None:
             (to, first_row), rows = step.shows, self.peer.estimator.rows
             shown = Shown(self.peer.source.data_digest, to, first_row, rows.sample_size, rows.count)
-            can_wait = can_wait and shown in self._shown
+            is_new = shown not in self._shown
             sent = [*sent, shown]
-        if can_wait:
-            self._unwritten = records, sent
-        else:
-            self.journal.append(records, sent)
-            self._unwritten = [], []
+        if is_new or (step.records and not isinstance(step.records[0], ExchangeConfirmed)):
+            self.journal.append(records, sent if is_new else ())
+            records, sent = [], [] if is_new else sent
+        self._unwritten = records, sent
         if step.shows is not None:
             self._shown.add(shown)
             self._disclosures[first_row] += 1

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from gosta.net.protocol import records
 from gosta.net.protocol.records import EpochStarted, ReceiptReceived, Record, tag_of
 from gosta.net.storage import ledger, wal
 from gosta.net.storage.checksums import checksum
-from gosta.net.storage.ledger import Disclosure, Entry, Shown
+from gosta.net.storage.ledger import Disclosure, Shown
 from gosta.net.storage.retention import EXCHANGES, RECEIPT, STARTED, Retention
 
 KEEP_EXCHANGES = 100_000  # for verify and replay, some 100 MB
@@ -113,7 +114,7 @@ class Journal:
         if not self._read_only:
             self._count_records()
             for entry in self._entries():
-                ledger.add(self._shown, Disclosure(entry.shown, 1, entry.time, entry.time))
+                ledger.add(self._shown, entry)
             ledger.read(self._db)
         elif self._may_lack_records():
             missing = "its last records are missing, as its write-ahead log is damaged, ends early or is not there"
@@ -194,7 +195,8 @@ class Journal:
             number += 1
             kind, body = kind_of(type(record)), records.encode(record)
             rows.append((number, kind, body, checksum(number, kind, body)))
-        entries = [Entry(one, time.time()) for one in shown]
+        now = time.time()
+        entries = [Disclosure(one, times, now, now) for one, times in Counter(shown).items()] if shown else []
         for entry in entries:
             number += 1
             body = ledger.encode(entry)
@@ -205,7 +207,7 @@ class Journal:
         for number, kind, _, _ in rows:
             self._retention.add(number, kind)
         for entry in entries:
-            ledger.add(self._shown, Disclosure(entry.shown, 1, entry.time, entry.time))
+            ledger.add(self._shown, entry)
 
     def disclose(self, data: str, to: str, first_row: int, rows: int, of: int) -> None:
         """Write that own rows are sent to a neighbour: of all `of` rows, `rows` from `first_row` on."""
@@ -270,7 +272,7 @@ class Journal:
         """Return which own rows were sent to whom, how often and when; the earliest first."""
         with self._reporting_damage():
             found: dict[Shown, Disclosure] = {}
-            new = [Disclosure(entry.shown, 1, entry.time, entry.time) for entry in self._entries()]
+            new = self._entries()
             for one in [*ledger.read(self._db), *new]:
                 ledger.add(found, one)
             return sorted(found.values(), key=lambda one: one.first_time)
@@ -291,7 +293,7 @@ class Journal:
             raise ValueError("the snapshot does not match its checksum")
         return row[0], row[1]
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[Disclosure]:
         """Return what was disclosed since the last snapshot."""
         rows = self._rows("number > ?", self._read_snapshot()[0])
         return [ledger.decode(body) for _, kind, body in rows if kind == ledger.KIND]

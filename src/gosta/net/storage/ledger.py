@@ -41,15 +41,8 @@ class Disclosure(NamedTuple):
         return ((self.shown.first_row + k) % self.shown.total for k in range(self.shown.rows))
 
 
-class Entry(NamedTuple):
-    """An entry among the records."""
-
-    shown: Shown
-    time: float
-
-
 encode = msgspec.msgpack.Encoder().encode
-decode = msgspec.msgpack.Decoder(Entry).decode
+decode = msgspec.msgpack.Decoder(Disclosure).decode
 
 
 def add(found: dict[Shown, Disclosure], new: Disclosure) -> None:
