@@ -10,6 +10,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from virtual_network import HERE, START_TIME, VirtualNetwork
 
+from gosta.estimation.exchange import Visitor
 from gosta.net.members import Keyring, Member, MemberList
 from gosta.net.node.node import Node
 from gosta.net.node.source import estimand_of
@@ -35,6 +36,7 @@ class HostileNode(Node):
     """A node that sends what its attack makes of each of its messages, and what it likes."""
 
     attack: Attack | None = None
+    booty: tuple[Visitor, wire.Seal] | None = None  # a visitor that it keeps, see `attacks.kept`
 
     def _execute(self, step: Step) -> bool:
         if self.attack is not None:
@@ -77,16 +79,20 @@ class HostileNetwork(VirtualNetwork):
     """Nodes with keys and a member list, one of them malicious."""
 
     def __init__(self, nodes: int, edges: list[tuple[int, int]], attacker: int, seed: int = 0, **options: Any) -> None:
-        rng = np.random.default_rng(7)
+        statistic, rng = options.pop("statistic", "auc"), np.random.default_rng(7)
         sizes = [4 + 3 * k for k in range(nodes)]
-        parts = [np.column_stack([rng.normal(k / nodes, 1.0, n), np.tile([1.0, -1.0], n)[:n]]) for k, n in
-                 enumerate(sizes)]  # fmt: skip
+        parts = [np.column_stack([rng.normal(k / nodes, 1.0, n), np.arange(n) % 2 * 2.0 - 1.0])
+                 for k, n in enumerate(sizes)]  # fmt: skip
+        if statistic != "auc":
+            parts = [part[:, :1] for part in parts]
         self.keys = {f"node-{k}": Ed25519PrivateKey.generate() for k in range(nodes)}
         self.rows = {f"node-{k}": n for k, n in enumerate(sizes)}
         self.attacker = f"node-{attacker}"
         self.lines: list[tuple[str, str, dict[str, Any]]] = []  # of all logs: node, event, fields
         trusts = make_trusts(self.rows, self.keys)
-        super().__init__(parts, edges, (), seed, "auc", trusts=trusts, hostile={self.attacker: HostileNode}, **options)
+        super().__init__(
+            parts, edges, (), seed, statistic, trusts=trusts, hostile={self.attacker: HostileNode}, **options
+        )
 
     @property
     def hostile(self) -> HostileNode:

@@ -25,7 +25,7 @@ class Contact:
     connected_at: float = 0.0
     last_heard: float | None = None
     round_trip: float = 0.0  # seconds, a moving average
-    dial_attempts: int = 0  # since the last connection
+    dial_attempts: int = 0  # since its last message
     mismatch: str = ""  # the setting in which the two differ, so that they do not connect
     epoch: int = 0  # that it announced last
     messages: int = 0  # from it since the last heartbeat

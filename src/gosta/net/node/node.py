@@ -164,7 +164,7 @@ class Node:
             link.close()
             return
         self.log("connected", neighbour=link.neighbour)
-        contact.link, contact.dial_attempts, contact.mismatch = link, 0, ""
+        contact.link, contact.mismatch = link, ""
         contact.connected_at = contact.last_heard = self.loop.time()
         self._ping(link.neighbour)
         if self.peer.accepted is not None and self.peer.accepted.partner == link.neighbour:
@@ -175,6 +175,7 @@ class Node:
         if self.transport is None or contact is None:
             return
         contact.last_heard = now = self.loop.time()
+        contact.dial_attempts = 0  # not when it connects: it may close the connection at once
         try:
             contact.messages += 1
             if contact.messages > MESSAGES_PER_EXCHANGE * max(1000.0, self.config.node.max_exchanges_per_second):

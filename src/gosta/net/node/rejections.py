@@ -8,6 +8,7 @@ import msgspec
 
 LOG_SECONDS = 60.0  # between two log lines about the same sender and reason
 MAX_KINDS = 1000  # pairs of sender and reason
+MAX_DETAIL = 200  # characters
 
 
 class Rejection(msgspec.Struct):
@@ -30,6 +31,7 @@ class Rejections:
         kind = neighbour, reason
         if kind not in self._kinds and len(self._kinds) >= MAX_KINDS:
             return
+        detail = detail[:MAX_DETAIL] if detail.isprintable() else ascii(detail)[1 : MAX_DETAIL + 1]
         one = self._kinds.setdefault(kind, Rejection(neighbour, reason, 0, detail, now))
         one.count, one.detail, one.seconds = one.count + 1, detail, now
         if kind not in self._logged_at or now - self._logged_at[kind] >= LOG_SECONDS:

@@ -1,0 +1,148 @@
+"""A malicious neighbour with valid keys: honest nodes go on, and forget it once it is removed.
+
+Each line of the table in SECURITY.md names a test in this file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from attacks import ATTACKS, Exchanged, kept, replace, storm
+from hostile import Attack, HostileNetwork, HostileNode, Sent
+
+from gosta.net.protocol.messages import AnyMessage
+
+ATTACK_SECONDS = 20.0
+
+
+def exchanges(network: HostileNetwork) -> int:
+    """Return how often honest nodes have exchanged with each other, as far as their initiators count."""
+    honest = network.honest
+    return sum(node.peer.exchanges_with(other) for node in honest.values() for other in honest) // 2
+
+
+def attack_network(attack: Attack, nodes: int = 5, seconds: float = ATTACK_SECONDS, seed: int = 0) -> HostileNetwork:
+    """Run a network of which one node is malicious, and check what must hold meanwhile."""
+    edges = [(a, b) for a in range(nodes) for b in range(a)]
+    network = HostileNetwork(nodes, edges, attacker=2, seed=seed)
+    network.run(5.0)
+    epoch, done = network.nodes["node-0"].peer.epoch, Counter[str]()
+    network.hostile.attack = attack
+    for _ in range(int(seconds)):
+        before = exchanges(network), network.nodes["node-0"].peer.epoch
+        network.run(1.0)
+        if network.nodes["node-0"].peer.epoch == before[1]:
+            done["exchanges"] += max(0, exchanges(network) - before[0])
+    assert done["exchanges"] > seconds, "honest nodes go on exchanging"
+    epochs = {node.peer.epoch for node in network.honest.values()}
+    assert max(epochs) < epoch + 12 + seconds / 3.0 or max(epochs) <= network.now() / 10.0 + 1
+    for node in network.honest.values():
+        others = [one for one in node.status().neighbours if one.name != network.attacker]
+        assert [one.name for one in others if one.suspended_seconds] == [], "no honest node is suspended"
+    lines = Counter((name, *map(fields.get, ("neighbour", "reason")))
+                    for name, event, fields in network.lines if event == "rejected")  # fmt: skip
+    assert max(lines.values(), default=0) <= 1 + seconds / 60.0, "logged once a minute at most"
+    return network
+
+
+def check_recovery(network: HostileNetwork) -> None:
+    """Remove the malicious node: all others find the value over their rows, also after a restart of all."""
+    journals = dict(network.journals)
+    network.expel()
+    network.run(40.0)
+    assert {node.status().state for node in network.nodes.values()} == {"running"}
+    assert len({node.peer.epoch for node in network.nodes.values()}) == 1
+    assert network.error() < 0.02
+    for name in network.names:
+        network.crash(name, 1.0)
+    network.run(15.0)
+    network.check()
+    assert {node.status().state for node in network.nodes.values()} == {"running"}
+    assert network.error() < 0.02
+    assert all(network.journals[name] is journals[name] for name in network.names)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attacks(name: str) -> None:
+    attack, reason = ATTACKS[name]
+    network = attack_network(attack)
+    found = {(one.neighbour, one.reason) for node in network.honest.values() for one in node.status().rejections}
+    assert not reason or (network.attacker, reason) in found
+    blamed = {reason for neighbour, reason in found if neighbour != network.attacker}
+    assert blamed <= {"late"}, "what honest nodes send is not rejected"
+    check_recovery(network)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_storm_of_all_attacks(seed: int) -> None:
+    """One of eight for a minute, all attacks in random order."""
+    network = attack_network(storm, nodes=8, seconds=60.0, seed=seed)
+    check_recovery(network)
+
+
+def test_thousands_of_epochs_at_once() -> None:
+    network = HostileNetwork(3, [(0, 1), (0, 2), (1, 2)], attacker=2)
+    network.run(5.0)
+    network.hostile.send_all(*(network.hostile.ping_from(2 + k) for k in range(3000)))
+    network.run(5.0)
+    assert {node.peer.epoch for node in network.honest.values()} == {9}, "eight at once"
+    check_recovery(network)
+
+
+def test_epochs_of_honest_nodes_after_the_highest_one() -> None:
+    """There is always a later number within ten seconds."""
+    network = HostileNetwork(4, [(a, b) for a in range(4) for b in range(a)], attacker=2)
+    network.run(5.0)
+    for _ in range(6):
+        network.hostile.send_all(network.hostile.ping_from(int(network.now() / 10.0)))
+        network.change("node-1", network.parts["node-1"] + [0.1, 0.0])
+        network.run(2.0)
+        assert max(node.peer.epoch for node in network.honest.values()) <= network.now() / 10.0
+    network.run(10.0)
+    check_recovery(network)
+
+
+def test_a_visitor_of_an_earlier_epoch_is_rejected() -> None:
+    network = HostileNetwork(4, [(a, b) for a in range(4) for b in range(a)], attacker=2)
+    network.hostile.attack = kept
+    network.run(10.0)
+    assert network.hostile.booty is not None
+    network.change("node-1", network.parts["node-1"] + [0.1, 0.0])
+    network.run(10.0)
+    found = {(one.neighbour, one.reason) for node in network.honest.values() for one in node.status().rejections}
+    assert (network.attacker, "signature") in found
+    check_recovery(network)
+
+
+@pytest.mark.parametrize("name", ["own visitors for everybody", "a visitor of another node for everybody"])
+def test_second_visitors_are_found(name: str) -> None:
+    network = attack_network(ATTACKS[name][0])
+    reasons = {fields["reason"] for _, event, fields in network.lines if event == "epoch started"}
+    assert any("second visitor" in reason or "came back" in reason for reason in reasons)
+
+
+def test_a_node_whose_only_neighbour_announces_other_epochs_says_that_it_is_alone() -> None:
+    network = HostileNetwork(2, [(0, 1)], attacker=1)
+    network.run(5.0)
+    network.hostile.attack = lambda node, _to, one: [] if isinstance(one, Exchanged) else [node.ping_from(2**45)]
+    network.run(8.0)
+    assert network.nodes["node-0"].status().state == "alone"
+
+
+def test_values_that_spoil_a_node_start_an_epoch() -> None:
+    """Where a statistic has no range, a node can be told numbers that others then reject: it starts anew."""
+    network = HostileNetwork(4, [(a, b) for a in range(4) for b in range(a)], 2, statistic="gini-mean-difference")
+    network.run(5.0)
+
+    def attack(node: HostileNode, _to: str, message: AnyMessage) -> Sent:
+        if isinstance(message, Exchanged):
+            payload = (node.rng.choice([1e18, 9e18]),) * len(message.contribution.payload)
+            return [replace(message, contribution=message.contribution._replace(payload=payload))]
+        return [message]
+
+    network.hostile.attack = attack
+    network.run(20.0)
+    reasons = {fields["reason"] for _, event, fields in network.lines if event == "epoch started"}
+    assert any("rejected the values of" in reason for reason in reasons)
+    check_recovery(network)
