@@ -97,6 +97,15 @@ def slow_confirmation(node: HostileNode, to: str, message: AnyMessage) -> Sent:
     return [message]
 
 
+def disconnection(node: HostileNode, to: str, message: AnyMessage) -> Sent:
+    """Close the connection instead of confirming."""
+    link = node.contacts[to].link
+    if isinstance(message, Confirm) and link is not None:
+        link.close()
+        return []
+    return [message]
+
+
 def highest(node: HostileNode) -> list[float]:
     return [high for _, high in node.peer._bounds]
 
@@ -158,6 +167,7 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "an epoch with a reason for terminals": (announce(lambda node: node.peer.epoch + 1, reason="\x1b[2J"), "malformed"),
     "offers that are never confirmed": (instead(Confirm), "unconfirmed"),
     "offers that are confirmed late": (slow_confirmation, ""),
+    "a closed connection instead of a confirmation": (disconnection, ""),
     "offers that are withdrawn at once": (instead(Offer, lambda one: one, lambda one: Abort(one.id)), ""),
     "never an answer": (
         lambda _node, _to, one: [] if isinstance(one, Accept | Busy | Decline) else [one],

@@ -5,13 +5,15 @@ Each line of the table in SECURITY.md names a test in this file.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from attacks import ATTACKS, Exchanged, kept, replace, storm
 from hostile import Attack, HostileNetwork, HostileNode, Sent
 
-from gosta.net.protocol.messages import AnyMessage
+from gosta.net.protocol.messages import AnyMessage, Offer, Ping
 
 ATTACK_SECONDS = 20.0
 
@@ -125,7 +127,11 @@ def test_second_visitors_are_found(name: str) -> None:
 def test_a_node_whose_only_neighbour_announces_other_epochs_says_that_it_is_alone() -> None:
     network = HostileNetwork(2, [(0, 1)], attacker=1)
     network.run(5.0)
-    network.hostile.attack = lambda node, _to, one: [] if isinstance(one, Exchanged) else [node.ping_from(2**45)]
+
+    def attack(node: HostileNode, _to: str, message: AnyMessage) -> Sent:
+        return [node.ping_from(2**45)] if isinstance(message, Ping) else [] if isinstance(message, Offer) else [message]
+
+    network.hostile.attack = attack
     network.run(8.0)
     assert network.nodes["node-0"].status().state == "alone"
 
@@ -146,3 +152,11 @@ def test_values_that_spoil_a_node_start_an_epoch() -> None:
     reasons = {fields["reason"] for _, event, fields in network.lines if event == "epoch started"}
     assert any("rejected the values of" in reason for reason in reasons)
     check_recovery(network)
+
+
+def test_every_attack_is_in_the_table_of_security() -> None:
+    page = (Path(__file__).parents[1] / "SECURITY.md").read_text(encoding="utf-8")
+    named = {name for found in re.findall(r"`test_attacks` \[(.+?)\]", page) for name in ATTACKS if name in found}
+    assert len(named) > 25
+    for name in re.findall(r"`(test_[a-z_]+)`", page):
+        assert name in globals() or name == "test_attacks"
