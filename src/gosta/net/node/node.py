@@ -109,10 +109,12 @@ class Node:
         self._schedule_next()
 
     def pause(self) -> None:
-        """Initiate no more exchanges."""
+        """Initiate no more exchanges, and sign those so far."""
         settings = msgspec.structs.replace(self.config.node, exchanges_per_second=0.0)
         self.config = msgspec.structs.replace(self.config, node=settings)
         self._cancel("initiate")
+        for neighbour in self.links:
+            self._ping(neighbour)
 
     def stop(self) -> None:
         """Close all connections, save a snapshot and close the journal."""

@@ -27,6 +27,7 @@ from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
 
 POLL_SECONDS = 1.0  # between checks for changed files
+GOODBYE_SECONDS = 0.1  # for signatures of neighbours that stop at the same time
 STOP_TIMEOUT_SECONDS = 2.0  # for the exchange under way before the node stops
 LINK_CHECK_SECONDS = 60.0  # between checks of the neighbours' certificates
 
@@ -111,6 +112,7 @@ async def _until_signal(node: Node, watchers: Sequence[Watcher]) -> None:
         for watcher in () if stop.is_set() else watchers:
             watcher.poll()
     node.pause()
+    await asyncio.sleep(GOODBYE_SECONDS)
     deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
     while (node.peer.pending or node.peer.accepted) and node.links and time.monotonic() < deadline:
         await asyncio.sleep(0.01)
