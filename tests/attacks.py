@@ -107,15 +107,15 @@ def disconnection(node: HostileNode, to: str, message: AnyMessage) -> Sent:
 
 
 def highest(node: HostileNode) -> list[float]:
-    return [high for _, high in node.peer._bounds]
+    return [high for _, high in node.peer.checks._bounds]
 
 
 def lowest(node: HostileNode) -> list[float]:
-    return [low for low, _ in node.peer._bounds]
+    return [low for low, _ in node.peer.checks._bounds]
 
 
 def count(node: HostileNode) -> int:
-    return len(node.peer._bounds)
+    return len(node.peer.checks._bounds)
 
 
 # Names, what is sent, and the reason for which it is rejected; empty: for none, or for several.

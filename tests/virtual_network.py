@@ -306,8 +306,8 @@ class VirtualNetwork:
         Not so between the time at which a node abandoned an exchange that its partner had completed, and the new epoch.
         """
         for name, node in self.nodes.items():
-            Journal.append(self.journals[name], *node._unwritten)
-            node._unwritten = [], []
+            Journal.append(self.journals[name], node._unwritten)
+            node._unwritten = []
         peers = self.peers
         if self.events["exchange abandoned"] and any(
             peers[a].exchanges_with(b) > peers[b].exchanges_with(a) and (waiting is None or waiting.partner != a)

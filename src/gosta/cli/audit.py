@@ -78,6 +78,7 @@ def audit(
             lines = [TOTAL_HEADING, *(_total_line(total, site.data) for total in by_neighbour)]
         print(terminal.columns(lines, indent=0))
         print("data: digest of the data file's rows; rows are counted from 0, in the order of the file")
+        print("a sample counts once for a neighbour and epoch, however often it is sent again")
         who = f"all {len(site.members)} members: {shorten(site.members, 20)}" if site.members else "all nodes"
         print(f"neighbours pass these rows on, and so do theirs: they can be seen by {who}")
 

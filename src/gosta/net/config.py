@@ -65,7 +65,7 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tls: bool = True
     keep_exchanges: int = 100_000  # of the epoch that the journal keeps at least, for verify and replay
     secure_delete: bool = False  # whether what the journal deletes is overwritten on the disk
-    max_disclosures: int = 0  # times that each of its rows may be sent to neighbours; 0: no limit
+    max_disclosures: int = 0  # to neighbours of each of its rows, counted once for a neighbour and epoch; 0: no limit
 
 
 class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -239,7 +239,7 @@ NODE_HEADER = """\
 #   epoch_seconds: seconds after which everything is computed anew; 0: only when something changed
 #   keep_exchanges: exchanges with rows of others that its journal keeps, for verify and replay; 0: none
 #   secure_delete: whether deleted rows of others are overwritten on the disk
-#   max_disclosures: times that each of its rows may be sent to neighbours; 0: no limit
+#   max_disclosures: times that each of its rows may be sent to neighbours, once for a neighbour and epoch; 0: no limit
 # A running node reloads this file and its data when they change.
 """
 NETWORK_HEADER = """\

@@ -17,8 +17,11 @@ class ListFolder:
         self._folder, self._network, self._log = folder, network, log
 
     def content(self) -> bytes:
-        """Return the list that this node has accepted, as a file."""
-        return (self._folder / MEMBERS_FILE).read_bytes()
+        """Return the list that this node has accepted, as a file; empty if it cannot be read."""
+        try:
+            return (self._folder / MEMBERS_FILE).read_bytes()
+        except OSError:
+            return b""
 
     def propose(self, content: bytes, serial: int) -> None:
         """Write a list that is newer than a serial number to the folder, where the operator can accept it.

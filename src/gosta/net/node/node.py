@@ -80,11 +80,10 @@ class Node:
         self.is_converged = False  # the expected error is at most `until`
         self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)  # by neighbour, as the next one
         self._connections = Budget(CONNECTIONS_AT_ONCE, CONNECTION_SECONDS)
-        self._disclosures: Counter[int] = Counter()  # how often own rows were sent, by the first row of the sample
-        self._shown: set[Shown] = set()  # own rows that were sent before to the same neighbour
-        # What the journal need not have before the next message: a crash only means that the node asks again whether an
-        # exchange took place, or counts rows once less that it has sent before.
-        self._unwritten: tuple[list[Record], list[Shown]] = [], []
+        # How often own rows were sent, by the first row of the sample; a sample counts once for a neighbour and epoch.
+        self._disclosures: Counter[int] = Counter()
+        self._shown: set[Shown] = set()  # in this epoch
+        self._unwritten: list[Record] = []  # confirmations: after a crash the node asks for them again
         self._timers: dict[str, Any] = {}
         self._snapshot_number = journal.last_number
         self._partner, self._partner_since = "", 0.0  # of the exchange under way
@@ -209,7 +208,7 @@ class Node:
                 if message.list_serial < serial != contact.list_sent:
                     contact.list_sent = serial
                     content = self.lists.content()
-                    if len(content) <= MAX_SENT_LIST_BYTES:
+                    if 0 < len(content) <= MAX_SENT_LIST_BYTES:
                         link.send(wire.encode(wire.Members(content)))
             case wire.Members():
                 try:
@@ -458,28 +457,27 @@ class Node:
         return True
 
     def _write(self, step: Step) -> None:
-        """Write the records of a step, and which own rows it sends if the neighbour has not got them before."""
-        records, sent = self._unwritten
-        if step.records:
-            records = [*records, *step.records]
-        is_new = False
-        if step.shows is not None:
-            (to, first_row), rows = step.shows, self.peer.estimator.rows
-            shown = Shown(self.peer.source.data_digest, to, first_row, rows.sample_size, rows.count)
-            is_new = shown not in self._shown
-            sent = [*sent, shown]
-        if is_new or (step.records and not isinstance(step.records[0], ExchangeConfirmed)):
-            self.journal.append(records, sent if is_new else ())
-            records, sent = [], [] if is_new else sent
-        self._unwritten = records, sent
-        if step.shows is not None:
-            self._shown.add(shown)
-            self._disclosures[first_row] += 1
+        """Write the records of a step, and which own rows it sends to a neighbour for the first time in this epoch."""
+        records, shown = [*self._unwritten, *step.records], self._newly_shown(step)
+        if shown or (step.records and not isinstance(step.records[0], ExchangeConfirmed)):
+            self.journal.append(records, shown)
+            records = []
+        self._unwritten = records
+        for one in shown:
+            self._shown.add(one)
+            self._disclosures[one.first_row] += 1
+
+    def _newly_shown(self, step: Step) -> list[Shown]:
+        if step.shows is None:
+            return []
+        (to, first_row), rows = step.shows, self.peer.estimator.rows
+        shown = Shown(self.peer.source.data_digest, to, first_row, rows.sample_size, rows.count)
+        return [] if shown in self._shown else [shown]
 
     def _write_waiting(self) -> None:
-        if any(self._unwritten):
-            self.journal.append(*self._unwritten)
-            self._unwritten = [], []
+        if self._unwritten:
+            self.journal.append(self._unwritten)
+            self._unwritten = []
 
     def _on_epoch(self, record: EpochStarted) -> None:
         self._epoch_at = self._exchanged_at = self.loop.time()

@@ -38,14 +38,13 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from gosta.errors import GostaError
-from gosta.estimation.estimand import kernel_ranges, payload_bounds
-from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, NodeSnapshot, Visitor
+from gosta.estimation.exchange import Contribution, Estimator, NodeSnapshot, Visitor
 from gosta.net.addresses import NAME_PATTERN
-from gosta.net.limits import MAX_CACHED_SEALS, MAX_HOMES, MAX_ROWS_FACTOR, MAX_TOLD_FACTOR, SECONDS_PER_EPOCH
+from gosta.net.limits import SECONDS_PER_EPOCH
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.budget import Budget
+from gosta.net.protocol.checks import Checks
 from gosta.net.protocol.messages import Announcement, Receipt, Rejected, Seal
 from gosta.net.protocol.records import (
     EpochStarted,
@@ -163,8 +162,7 @@ class Peer:
 
     def _reset(self) -> None:
         self.estimator, self.readings, self.pending = self.source.estimator(), Readings(), None
-        self._bounds: list[list[float]] = payload_bounds(self.estimator.rows.estimand, self.estimator.protocol).tolist()
-        self._ranges: list[list[float]] = kernel_ranges(self.estimator.rows.estimand).tolist()
+        self.checks = Checks(self.estimator)
         self.accepted: ExchangeAccepted | None = None  # waits for the initiator's answer
         self.completed: dict[str, int] = {}  # ids of the last exchange with each partner that this node initiated,
         self.confirmed: dict[str, int] = {}  # and of the last one that the partner initiated
@@ -174,15 +172,9 @@ class Peer:
         self.seal: Seal | None = None  # of the visitor that the node holds; None: its own is at home
         self.trips: dict[str, int] = {}  # the last trip of each home's visitor that this node knows of
         self.payloads: dict[str, tuple[float, ...]] = {}  # the last one of each neighbour
-        self._seals: dict[int, bytes] = {}  # signatures of own visitors by position, which repeat,
-        self._verified: dict[bytes, Visitor] = {}  # and visitors of others by signature, which return
+        self._seals: dict[int, bytes] = {}  # signatures of own visitors by position
         self._receipted: dict[str, Transcript] = {}  # transcripts for which a receipt was sent
         self._contributions: dict[str, Contribution] = {}
-        self._largest = self._largest_number()  # in a row, or absolute kernel value
-
-    def _largest_number(self) -> float:
-        """Return the scale of the numbers that this node knows of: at least 1, in case that its rows are all alike."""
-        return max(1.0, float(abs(self.estimator.rows.estimand.x).max()), self.estimator.largest_mean)
 
     @property
     def epoch(self) -> int:
@@ -361,16 +353,11 @@ class Peer:
         return wire.encode(wire.Accept(self.epoch, id, self._contribution(to), self._departing_seal()))
 
     def _contribution(self, neighbour: str) -> Contribution:
-        """Return what the node sends a neighbour in its next exchange, the same until then.
-
-        It is within the bounds, whatever the node was told before: otherwise a neighbour could make others reject it.
-        """
+        """Return what the node sends a neighbour in its next exchange, the same until then."""
         if neighbour not in self._contributions:
             exchanges = self.exchanges_with(neighbour)
             found = self.estimator.contribution(self.edge_share(neighbour), edge_exchanges=exchanges)
-            told = zip(found.payload, self._bounds, strict=True)
-            payload = tuple(min(max(number, low), high) for number, (low, high) in told)
-            self._contributions[neighbour] = found._replace(payload=payload)
+            self._contributions[neighbour] = found._replace(payload=self.checks.clip(found.payload))
         return self._contributions[neighbour]
 
     def _departing_seal(self) -> Seal:
@@ -492,67 +479,8 @@ class Peer:
         if reason == "values" and self._may_restart(sender, now):
             yield self.start_epoch(f"{sender} rejected the values of {self.name}")
 
-    # Checks of what a neighbour sends.
-
     def _check(self, sender: str, theirs: Contribution, seal: Seal) -> None:
-        """Raise `Rejected` unless a contribution is within the bounds of statistic, member list and signatures."""
-        visitor, estimator = theirs.visitor, self.estimator
-        if not wire.is_valid(theirs, len(self._bounds)):
-            raise Rejected("malformed", "lengths or numbers of the contribution are out of bounds")
-        self._check_rows(sender, theirs.rows)
-        if estimator.homes.get(sender, (theirs.rows,))[0] != theirs.rows:
-            raise Rejected("rows", "it has other rows than its visitors")
-        if self._verified.get(seal.signature) != visitor and visitor != estimator.issued:
-            self._check_visitor(sender, visitor, seal)
-            if len(self._verified) >= MAX_CACHED_SEALS:
-                self._verified.clear()
-            self._verified[seal.signature] = visitor
-        widest = MAX_TOLD_FACTOR * self._largest**2 if visitor.sample else inf
-        for told, (low, high) in zip(theirs.payload, self._bounds, strict=True):
-            is_possible = low <= told <= high
-            if not is_possible or abs(told) > widest:  # others may have told an honest node such a number
-                detail = f"it tells a mean of {told:.3g}, which the statistic cannot have"
-                raise Rejected("values", detail, is_blamed=not is_possible)
-
-    def _check_rows(self, name: str, rows: int) -> None:
-        members = self.trust.members
-        if members and name not in members:
-            raise Rejected("member", f"{name} is not a member")
-        declared = members.get(name, 0)
-        if declared and rows > MAX_ROWS_FACTOR * declared:
-            raise Rejected("rows", f"{name} claims {rows:,} rows and has declared {declared:,}")
-
-    def _check_visitor(self, sender: str, visitor: Visitor, seal: Seal) -> None:
-        """Raise `Rejected` unless its home signed a visitor, and its rows are such as the kernel takes."""
-        homes, rows, home = self.estimator.homes, self.estimator.rows, visitor.home
-        has_sample = self.estimator.protocol.visitors > 0
-        columns, sample = (rows.estimand.x.shape[1], MAX_SAMPLE_ROWS) if has_sample else (0, 0)
-        if not wire.is_valid_visitor(visitor, columns, sample, rows.width):
-            raise Rejected("malformed", "lengths or numbers of the visitor are out of bounds")
-        self._check_rows(home, visitor.rows)
-        if not self.trust.verify(home, wire.signed_visitor(self.identity.network, self.epoch, visitor), seal.signature):
-            raise Rejected("signature", f"a visitor of {home} is not signed by it")
-        if home == sender and homes.get(home, (visitor.rows, visitor.diagonal)) != (visitor.rows, visitor.diagonal):
-            raise Rejected("rows", "its visitor has other rows than its earlier ones")
-        if len(homes) > MAX_HOMES:
-            raise Rejected("member", f"more than {MAX_HOMES:,} homes")
-        if not all(map(rows.estimand.is_valid_row, visitor.sample)):
-            raise Rejected("visitor", f"a row of {home} has a class that does not exist")
-        if has_sample:
-            try:
-                found = rows.kernel_means(visitor.sample)  # cached for the exchange
-            except GostaError as error:
-                raise Rejected("visitor", str(error), is_blamed=home == sender) from None
-            largest = max(abs(number) for row in visitor.sample for number in row)
-            self._largest = max(self._largest, largest, float(abs(found).max()))
-            self._check_means(visitor)
-
-    def _check_means(self, visitor: Visitor) -> None:
-        """Raise `Rejected` for a correction or a diagonal that the statistic cannot have."""
-        widest = MAX_TOLD_FACTOR * self._largest**2
-        for correction, mean, (low, high) in zip(visitor.correction, visitor.diagonal, self._ranges, strict=True):
-            if not low <= mean <= high or abs(correction) > high - low or max(abs(mean), abs(correction)) > widest:
-                raise Rejected("visitor", f"{visitor.home} has means that the statistic cannot have")
+        self.checks.check(sender, theirs, seal, self.trust, self.identity.network, self.epoch)
 
     def _find_second(self, visitor: Visitor, seal: Seal) -> str:
         """Return how a visitor proves that its home has two on their way, and thus that another one is lost.
@@ -590,13 +518,9 @@ class Peer:
             self.previous_report = saved.current_report
             return
         self.accepted, self.completed, self.confirmed = saved.accepted, saved.completed, saved.confirmed
-        self.transcripts, self.receipts, self.seal, self.trips = (
-            saved.transcripts,
-            saved.receipts,
-            saved.seal,
-            saved.trips,
-        )
+        self.transcripts, self.receipts = saved.transcripts, saved.receipts
+        self.seal, self.trips = saved.seal, saved.trips
         self.readings = Readings(saved.times, saved.values)
         self.estimator.restore(saved.estimator)
         self._contributions.clear()
-        self._largest = self._largest_number()
+        self.checks = Checks(self.estimator)

@@ -11,7 +11,6 @@ import contextlib
 import functools
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -196,7 +195,7 @@ class Journal:
             kind, body = kind_of(type(record)), records.encode(record)
             rows.append((number, kind, body, checksum(number, kind, body)))
         now = time.time()
-        entries = [Disclosure(one, times, now, now) for one, times in Counter(shown).items()] if shown else []
+        entries = [Disclosure(one, 1, now, now) for one in shown]
         for entry in entries:
             number += 1
             body = ledger.encode(entry)
