@@ -291,12 +291,13 @@ def test_disclosures_survive_epochs_snapshots_and_restarts(tmp_path: Path) -> No
     journal.disclose("b", "node-1", 0, 1, 1)
     assert journal.load() == (b"1", [epoch(2)])
     for _ in range(2):
-        assert journal.disclosures("a") == {64: 4, 2: 1}
+        often = dict.fromkeys([64, 65, 66, 67, 68, 69, 0, 1], 4)
+        assert journal.disclosures("a") == often | dict.fromkeys(range(2, 10), 1)
         found = journal.ledger()
         assert [(one.shown.neighbour, one.shown.first_row, one.times) for one in found] == [
             ("node-1", 64, 3), ("node-2", 64, 1), ("node-1", 2, 1), ("node-1", 0, 1),
         ]  # fmt: skip
-        assert list(found[0].row_numbers()) == [64, 65, 66, 67, 68, 69, 0, 1]
+        assert list(found[0].shown.row_numbers()) == [64, 65, 66, 67, 68, 69, 0, 1]
         assert found[0].first_time < found[1].first_time < found[0].last_time
         journal.save_snapshot(b"2")
     assert journal.load() == (b"2", [])

@@ -48,8 +48,10 @@ def replay(folder: Folder, as_json: options.Json = False) -> None:
         print(json.dumps(found._asdict()))
     else:
         differ = f"states differ at {', '.join(found.differing)}" if found.differing else ""
-        print(f"{found.exchanges:,} exchanges of {found.nodes} nodes replayed")
-        print(differ or "all states are the same, bit for bit")
+        print(f"{found.exchanges:,} exchanges replayed, and the states of {found.nodes} nodes compared")
+        if found.waiting:
+            print(f"not compared, as they wait for the confirmation of an exchange: {', '.join(found.waiting)}")
+        print(differ or "all these states are the same, bit for bit")
     if found.differing:
         raise typer.Exit(1)
 

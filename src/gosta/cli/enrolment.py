@@ -122,6 +122,8 @@ def _accept(folder: Path, proposal: Proposal, yes: bool) -> None:
         [one.name, f"{one.rows:,}" if one.rows else "-", fingerprint(bytes.fromhex(one.key))] for one in new.members
     ]
     print(terminal.columns([["member", "rows", "key"], *rows], right=[1]))
+    for line in enrolment.own_settings(folder, new):
+        print(f"different in this site's node.toml: {line}")
     if old is not None:
         print("changes:", *(f"  {line}" for line in enrolment.differences(old, new) or ["none"]), sep="\n")
     options.confirm("Accept these members, and what they compute?", yes)

@@ -147,7 +147,11 @@ class LocalRows:
 
     def sample(self, position: int) -> Sample:
         """Return the own rows from a position on, as many as a visitor has."""
-        return tuple(tuple(self.rows[(position + k) % self.count]) for k in range(self.sample_size))
+        return tuple(tuple(self.rows[number]) for number in self.numbers(position))
+
+    def numbers(self, position: int) -> list[int]:
+        """Return the numbers of the own rows in the sample from a position on."""
+        return [(position + k) % self.count for k in range(self.sample_size)]
 
 
 def first_state(rows: LocalRows, protocol: Protocol) -> Floats:

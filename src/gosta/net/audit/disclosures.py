@@ -96,7 +96,7 @@ def total_by_neighbour(ledger: Sequence[Disclosure]) -> list[Total]:
         Total(
             *key,
             samples=sum(one.times for one in group),
-            rows=len({row for one in group for row in one.row_numbers()}),
+            rows=len({row for one in group for row in one.shown.row_numbers()}),
             of=group[0].shown.total,
             first_time=min(one.first_time for one in group),
             last_time=max(one.last_time for one in group),
@@ -108,7 +108,7 @@ def total_by_neighbour(ledger: Sequence[Disclosure]) -> list[Total]:
 def total_by_row(ledger: Sequence[Disclosure]) -> list[Row]:
     groups: dict[tuple[str, int], list[Disclosure]] = {}
     for one in ledger:
-        for row in one.row_numbers():
+        for row in one.shown.row_numbers():
             groups.setdefault((one.shown.data, row), []).append(one)
     found = []
     for key, group in sorted(groups.items()):

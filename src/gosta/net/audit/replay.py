@@ -14,6 +14,7 @@ class Replay(NamedTuple):
     exchanges: int
     nodes: int
     differing: list[str]
+    waiting: list[str]  # nodes that wait for the confirmation of their last exchange, and are not compared
 
 
 def replay(journals: Journals) -> Replay:
@@ -30,4 +31,4 @@ def replay(journals: Journals) -> Replay:
     compared = {name: node for name, node in nodes.items() if name not in behind}
     peers = journals.peers
     differing = [name for name, node in compared.items() if node.snapshot() != peers[name].estimator.snapshot()]
-    return Replay(len(exchanges), len(compared), differing)
+    return Replay(len(exchanges), len(compared), differing, sorted(behind))

@@ -61,6 +61,8 @@ def request(
     bundles.check_name(name)
     bundles.check_address("listen", listen)
     bundles.check_address("address", address or listen)
+    if addresses.parse(address or listen).host in ("0.0.0.0", "::"):
+        raise InputError(f"address = {address or listen!r} is no address that neighbours can reach; give --address")
     for file in invitation.files:
         if file in RESERVED_NAMES:
             raise InputError(f"the invitation has a file called {file}, which would replace one of the node's own")
@@ -272,6 +274,16 @@ def accept(folder: Path, proposal: Proposal) -> None:
     if proposal.neighbours is not None and proposal.neighbours != site.neighbours:
         config.write(folder / NODE_FILE, replace(site, neighbours=proposal.neighbours))
     (folder / PROPOSED_FILE).unlink(missing_ok=True)
+
+
+def own_settings(folder: Path, listed: MemberList) -> list[str]:
+    """Return what a site's node.toml says otherwise than the list: a site may have other names of columns."""
+    own = membership.policy_of(_read_site(folder).network)
+    return [
+        f"{key}: {own.get(key, 'none')}, in the list {listed.policy.get(key, 'none')}"
+        for key in dict.fromkeys((*own, *listed.policy))
+        if own.get(key) != listed.policy.get(key)
+    ]
 
 
 def differences(old: MemberList, new: MemberList) -> list[str]:

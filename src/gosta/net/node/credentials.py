@@ -66,9 +66,11 @@ class CredentialWatcher:
         if not is_due or self._seen != last:
             return
         self._loaded, self._loaded_at = self._seen, time.monotonic()
+        self._node.credentials_error = ""
         try:
             self._reload()
         except GostaError as error:
+            self._node.credentials_error = str(error)
             self._log("reload failed", reason=str(error))
 
     def _reload(self) -> None:

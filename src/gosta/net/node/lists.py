@@ -23,6 +23,14 @@ class ListFolder:
         except OSError:
             return b""
 
+    def proposed(self, serial: int) -> int:
+        """Return the serial number of a list that waits to be accepted, if it is newer than a given one; else 0."""
+        try:
+            found = members.read_list(self._folder / PROPOSED_FILE).list.serial
+        except InputError:
+            return 0
+        return found if found > serial else 0
+
     def propose(self, content: bytes, serial: int) -> None:
         """Write a list that is newer than a serial number to the folder, where the operator can accept it.
 
@@ -43,6 +51,9 @@ class NoLists:
 
     def content(self) -> bytes:
         return b""
+
+    def proposed(self, serial: int) -> int:  # noqa: ARG002
+        return 0
 
     def propose(self, content: bytes, serial: int) -> None:  # noqa: ARG002
         raise InputError("this node has no member list")

@@ -14,7 +14,7 @@ import msgspec
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig
 from gosta.net.limits import MAX_MESSAGE_BYTES
-from gosta.net.node.contact import ANSWER_SECONDS, REPEAT_SECONDS, Contact
+from gosta.net.node.contact import ANSWER_SECONDS, MAX_PAUSE_SECONDS, REPEAT_SECONDS, Contact
 from gosta.net.node.lists import ListFolder, NoLists
 from gosta.net.node.rejections import Rejections
 from gosta.net.node.source import Source
@@ -45,6 +45,7 @@ UNCONFIRMED_SECONDS = 2.0  # connected for so long and not confirming an exchang
 CONNECTIONS_AT_ONCE, CONNECTION_SECONDS = 20, 3.0  # of one neighbour, and then one per so many seconds
 MESSAGES_PER_EXCHANGE = 5  # that a neighbour may send, at the most exchanges per second
 
+CLOSED_REASONS = "withdrawn", "row limit"  # of neighbours that take part in no exchange for a while
 EXCHANGES = ExchangeCompleted, ExchangeConfirmed
 Log = Callable[..., None]  # log(event, **fields)
 
@@ -76,12 +77,11 @@ class Node:
         self.counters: Counter[str] = Counter()
         self.rejections = Rejections(log)
         self.disk_error = ""  # why the journal cannot be written
-        self.reload_error = ""  # why changed files are not in use
+        self.reload_error = self.credentials_error = ""  # why changed files are not in use
         self.is_converged = False  # the expected error is at most `until`
         self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)  # by neighbour, as the next one
         self._connections = Budget(CONNECTIONS_AT_ONCE, CONNECTION_SECONDS)
-        # How often own rows were sent, by the first row of the sample; a sample counts once for a neighbour and epoch.
-        self._disclosures: Counter[int] = Counter()
+        self._disclosures: Counter[int] = Counter()  # how often own rows were sent, once for a neighbour and epoch
         self._shown: set[Shown] = set()  # in this epoch
         self._unwritten: list[Record] = []  # confirmations: after a crash the node asks for them again
         self._timers: dict[str, Any] = {}
@@ -147,8 +147,7 @@ class Node:
     def withdraw(self) -> None:
         """Take the node's rows out of the network: it starts an epoch, and takes part in no exchange."""
         if not self.peer.is_withdrawn:
-            self.peer.is_withdrawn = True
-            self._execute(self.peer.start_epoch(f"{self.peer.name} withdrew its rows"))
+            self._execute(self.peer.withdraw())
 
     # Callbacks of the transport.
 
@@ -196,11 +195,14 @@ class Node:
         match message:
             case wire.Offer():
                 has_time = contact.has_time(self.loop.time(), self._link_count)
-                self.peer.is_busy = not (has_time and self._has_capacity()) or self._is_at_row_limit()
+                self.peer.is_busy = not (has_time and self._has_capacity())
+                self.peer.is_at_row_limit = self._is_at_row_limit()
             case wire.Accept() | wire.Busy() | wire.Decline():
                 pending = self.peer.pending
                 if pending is not None and (pending.to, pending.id) == (link.neighbour, message.id):
                     contact.on_answer()
+                    if isinstance(message, wire.Decline) and message.reason in CLOSED_REASONS:
+                        contact.no_offers_before = self.loop.time() + MAX_PAUSE_SECONDS
             case wire.Pong():
                 contact.measure(self.loop.time() - message.sent / 1e6)
             case wire.Ping():
@@ -300,11 +302,13 @@ class Node:
         return self._tokens >= 1.0
 
     def _is_at_row_limit(self) -> bool:
-        limit = self.config.node.max_disclosures
-        return limit > 0 and self.peer.shows_own_rows and self._disclosures[self.peer.estimator.next_position] >= limit
+        limit, estimator = self.config.node.max_disclosures, self.peer.estimator
+        if limit == 0 or not self.peer.shows_own_rows:
+            return False
+        return any(self._disclosures[row] >= limit for row in estimator.rows.numbers(estimator.next_position))
 
     def _count_disclosures(self) -> None:
-        self._disclosures = Counter(self.journal.disclosures(self.peer.source.data_digest))
+        self._disclosures = self.journal.disclosures(self.peer.source.data_digest)
 
     def _initiate(self) -> None:
         now, peer = self.loop.time(), self.peer
@@ -465,7 +469,7 @@ class Node:
         self._unwritten = records
         for one in shown:
             self._shown.add(one)
-            self._disclosures[one.first_row] += 1
+            self._disclosures.update(one.row_numbers())
 
     def _newly_shown(self, step: Step) -> list[Shown]:
         if step.shows is None:
@@ -569,7 +573,8 @@ class Node:
             tuple(view(name, contact) for name, contact in self.contacts.items()),
             state=self._state(),
             rejections=self.rejections.list(now),
-            reload_error=self.reload_error,
+            reload_error=self.reload_error or self.credentials_error,
+            proposed_list=self.lists.proposed(peer.trust.serial),
             disk_error=self.disk_error,
             counters=dict(sorted(self.counters.items())),
             uptime_seconds=now - self._started_at,

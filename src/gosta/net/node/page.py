@@ -33,6 +33,8 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "that means", STATES[status.state]
     if status.disk_error:
         yield "disk error", status.disk_error
+    if status.proposed_list:
+        yield "new member list", f"{status.proposed_list}, to be accepted with: gosta node accept FOLDER"
     if status.reload_error:
         yield "changed files are not in use", status.reload_error
     estimate = "none yet" if status.estimate is None else numbers.number(status.estimate)

@@ -82,6 +82,7 @@ class Status(msgspec.Struct, frozen=True):
     neighbours: tuple[Neighbour, ...]
     rejections: tuple[Rejection, ...] = ()  # since the node started, the latest first
     reload_error: str = ""  # why changed files are not in use
+    proposed_list: int = 0  # serial number of a newer member list that waits to be accepted; 0: none
     disk_error: str = ""  # why the journal cannot be written
     counters: dict[str, int] = {}  # events since the node started: "offers", "rejected: REASON", ...
     uptime_seconds: float | None = None  # None: read from the journal of a stopped node

@@ -93,7 +93,7 @@ class Checks:
 
 def _check_member(name: str, rows: int, trust: Trust) -> None:
     if trust.members and name not in trust.members:
-        raise Rejected("member", f"{name} is not a member")
+        raise Rejected("member", f"{name} is not a member", is_blamed=False)  # the sender may have a newer list
     declared = trust.members.get(name, 0)
     if declared and rows > MAX_ROWS_FACTOR * declared:
         raise Rejected("rows", f"{name} claims {rows:,} rows and has declared {declared:,}")

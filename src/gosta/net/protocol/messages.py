@@ -21,10 +21,10 @@ Digest = Annotated[bytes, msgspec.Meta(max_length=16)]
 
 # Reasons for which a message is rejected.
 REASONS: Final = (
-    *("malformed", "late", "withdrawn", "epoch", "member", "rows"),
+    *("malformed", "late", "withdrawn", "row limit", "epoch", "member", "rows"),
     *("values", "visitor", "signature", "counts", "receipt"),
 )
-HONEST_REASONS = ("late", "withdrawn")  # for which the sender need not be to blame
+HONEST_REASONS = ("late", "withdrawn", "row limit")  # for which the sender need not be to blame
 
 
 class Rejected(Exception):  # noqa: N818 - not an error of this program

@@ -57,6 +57,7 @@ from gosta.net.protocol.records import (
 )
 from gosta.net.protocol.report import Readings, Report, make_report
 
+WITHDRAWN = "the site withdrew its rows"  # reason of an epoch from which on earlier estimates are not reported
 NO_EPOCH = Announcement(0, "-", "not started", b"")
 MAX_EPOCHS_AT_ONCE = 8  # that one node may start; then one per SECONDS_PER_EPOCH
 CAUSED_EPOCHS = 2, 60.0  # that a node starts because of one neighbour at once, and then one per so many seconds
@@ -152,7 +153,8 @@ class Peer:
         self.announcement, self.digest = NO_EPOCH, ""  # of the epoch; its rows, neighbours and settings
         self.pending: Offered | None = None  # an offer that waits for an answer
         self.is_busy = False  # set by the node: offers are answered with `busy`
-        self.is_withdrawn = False  # set by the node: the site took its rows back
+        self.is_withdrawn = False  # set by the node: the site took its rows back,
+        self.is_at_row_limit = False  # or its rows were sent as often as they may be
         self.previous_report: Report | None = None  # the best one of earlier epochs
         self._last_id = 0
         self._starts = Budget(MAX_EPOCHS_AT_ONCE, SECONDS_PER_EPOCH)  # by origin
@@ -238,8 +240,10 @@ class Peer:
         missing = tuple(name for name in members if name not in self.estimator.homes)
         current = make_report(self.estimator, self.readings, self.epoch, self.level, self.identity.fingerprint, missing)
         previous = self.previous_report
-        if previous is not None and previous.fingerprint != self.identity.fingerprint:
-            previous = None  # it is of another statistic
+        if previous is not None and (
+            previous.fingerprint != self.identity.fingerprint or 0 < len(members) < previous.sites
+        ):
+            previous = None  # it is of another statistic, or over rows of a site that was removed
         return current if current is not None and current.is_better_than(previous) else previous
 
     # Epochs.
@@ -256,8 +260,14 @@ class Peer:
         signature = self.trust.sign(wire.signed_announcement(self.identity.network, epoch, self.name, reason))
         return Announcement(epoch, self.name, reason, signature)
 
+    def withdraw(self) -> Step:
+        """Start an epoch without this node's rows."""
+        self.is_withdrawn = True
+        return self.start_epoch(WITHDRAWN)
+
     def _enter(self, announcement: Announcement) -> Step:
-        return Step((EpochStarted(announcement, self.source.digest, self.report()),), (), "epochs")
+        report = None if announcement.reason == WITHDRAWN else self.report()
+        return Step((EpochStarted(announcement, self.source.digest, report),), (), "epochs")
 
     def _is_young(self, now: float) -> bool:
         return 0.0 <= now - self._entered_at < SECONDS_PER_EPOCH
@@ -420,8 +430,8 @@ class Peer:
         yield Step((record,), tuple(messages), "", self._shown(sender))
 
     def _check_offer(self, sender: str, offer: wire.Offer) -> None:
-        if self.is_withdrawn:
-            raise Rejected("withdrawn")
+        if self.is_withdrawn or self.is_at_row_limit:
+            raise Rejected("withdrawn" if self.is_withdrawn else "row limit")
         if offer.epoch != self.epoch:
             raise Rejected("late", f"the offer is of epoch {offer.epoch}, this node is in epoch {self.epoch}")
         self._check(sender, offer.contribution, offer.seal)

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -276,12 +277,13 @@ class Journal:
                 ledger.add(found, one)
             return sorted(found.values(), key=lambda one: one.first_time)
 
-    def disclosures(self, data: str) -> dict[int, int]:
-        """Return how often samples of the rows with this digest were sent, by their first row."""
-        times: dict[int, int] = {}
+    def disclosures(self, data: str) -> Counter[int]:
+        """Return how often each of the rows with this digest was sent."""
+        times: Counter[int] = Counter()
         for one in self.ledger():
             if one.shown.data == data:
-                times[one.shown.first_row] = times.get(one.shown.first_row, 0) + one.times
+                for row in one.shown.row_numbers():
+                    times[row] += one.times
         return times
 
     def _read_snapshot(self) -> tuple[int, bytes | None]:

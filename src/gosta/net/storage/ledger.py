@@ -27,6 +27,10 @@ class Shown(NamedTuple):
     rows: int  # so many from there on; after the last row comes the first one
     total: int  # number of own rows
 
+    def row_numbers(self) -> Iterator[int]:
+        """The rows, counted from 0."""
+        return ((self.first_row + k) % self.total for k in range(self.rows))
+
 
 class Disclosure(NamedTuple):
     """How often own rows were sent to a neighbour, and when, in seconds since 1970."""
@@ -35,10 +39,6 @@ class Disclosure(NamedTuple):
     times: int
     first_time: float
     last_time: float
-
-    def row_numbers(self) -> Iterator[int]:
-        """The rows, counted from 0."""
-        return ((self.shown.first_row + k) % self.shown.total for k in range(self.shown.rows))
 
 
 encode = msgspec.msgpack.Encoder().encode
