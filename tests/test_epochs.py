@@ -10,7 +10,9 @@ import pytest
 from virtual_network import HERE, Fault, VirtualNetwork
 
 import gosta
-from gosta.net.node.source import fingerprint
+from gosta.net.config import Task
+from gosta.net.members import OpenTrust
+from gosta.net.node.source import Source, fingerprint
 
 RNG = np.random.default_rng(11)
 PARTS = [RNG.gamma(2.0, 1.0, (rows, 1)) for rows in (4, 20, 1, 9, 15)]
@@ -183,3 +185,25 @@ def test_a_report_of_another_statistic_is_not_used() -> None:
     network.clock.run(60.0)
     exact = gosta.exact(np.concatenate(PARTS), "variance")
     np.testing.assert_allclose(network.estimates()[:, 0], exact, rtol=0.02)
+
+
+def test_an_exchange_that_cannot_be_computed_starts_an_epoch() -> None:
+    """Also after a restart: it is in the journal."""
+    network = VirtualNetwork(PARTS, RING)
+    network.clock.run(5.0)
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    network.nodes["node-1"].peer.estimator.exchange = fail  # type: ignore[method-assign]
+    assert settle(network) < 0.02
+    assert network.peers["node-1"].epoch >= 2
+
+
+def test_a_nodes_own_visitor_as_the_first_one() -> None:
+    """Only a hostile neighbour sends that."""
+    task = Task("0123456789abcdef", "auc", confidence_level=0.95, encoded_columns=2)
+    rows = np.column_stack([RNG.normal(size=20), np.arange(20) % 2 * 2.0 - 1.0])
+    node = Source("node-0", task, rows, ["node-1"], HERE, OpenTrust()).estimator()
+    node.exchange(node.contribution(1.0), 1.0)
+    assert np.isfinite(node.estimates()).all()

@@ -318,7 +318,7 @@ class Estimator:
             half = self.halves[self.exchanges // 2 % 2]
             half += self._weight(visitor, self.exchanges // 2 % 2) * (self.rows.visit(visitor) - half)
         first, second = self.halves
-        share = self.weights[1] / (self.weights[0] + self.weights[1])
+        share = self.weights[1] and self.weights[1] / (self.weights[0] + self.weights[1])
         if share > 0.0:
             a, b, both = self._local(np.array([first, second, first + share * (second - first)]))
             found = 2.0 * both - 0.5 * (a + b)

@@ -10,7 +10,7 @@ ALIVE_SECONDS = 2.0  # since its last message, plus two round trips: until then,
 ANSWER_SECONDS = 1.0, 4.0  # an offer is withdrawn after so long, or so many round trips if that is longer
 # An accepted exchange is abandoned after so long, or so many round trips, if its initiator is connected but silent, as
 # when it hangs; after twice that if it sends other messages, or is disconnected, as a killed process soon starts again.
-OUTCOME_SECONDS = 2.5, 8.0
+OUTCOME_SECONDS = 2.5, 4.0
 REPEAT_SECONDS = 0.5, 2.0  # after which the initiator is asked again whether an accepted exchange took place
 MAX_ROUND_TRIP_SECONDS = 1.0  # a longer one, or one that a neighbour only pretends, does not make timeouts longer
 TIME_SHARE = 1.5  # of a node's time for exchanges with one neighbour, divided by the number of neighbours
@@ -52,7 +52,9 @@ class Contact:
 
     def outcome_timeout(self, now: float) -> float:
         """Return how long to wait for the outcome of an accepted exchange."""
-        return self.timeout(OUTCOME_SECONDS) * (2 if self.link is None or self.is_alive(now) else 1)
+        if self.link is None:
+            return 2 * OUTCOME_SECONDS[0]
+        return self.timeout(OUTCOME_SECONDS) * (2 if self.is_alive(now) else 1)
 
     def on_answer(self) -> None:
         self.unanswered, self.no_offers_before = 0, 0.0

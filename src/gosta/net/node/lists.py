@@ -36,14 +36,11 @@ class ListFolder:
 
         Raises `InputError` if the coordinator has not signed it.
         """
-        signed = members.parse_list(content)
-        found = members.verify_list(signed, (self._folder / "ca.pem").read_bytes(), self._network)
-        path = self._folder / PROPOSED_FILE
-        if path.exists():
-            serial = max(serial, members.read_list(path).list.serial)
-        if found.serial > serial:
+        signed, path = members.parse_list(content), self._folder / PROPOSED_FILE
+        if signed.list.serial > max(serial, self.proposed(serial)):
+            members.verify_list(signed, (self._folder / "ca.pem").read_bytes(), self._network)
             members.write_list(path, signed)
-            self._log("member list proposed", serial=found.serial, accept=f"gosta node accept {self._folder}")
+            self._log("member list proposed", serial=signed.list.serial, accept=f"gosta node accept {self._folder}")
 
 
 class NoLists:

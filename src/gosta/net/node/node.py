@@ -421,6 +421,8 @@ class Node:
             return
         if peer.epoch == 0:
             reason = "first start"
+        elif peer.failure:
+            reason = peer.failure
         elif is_back or (peer.digest != peer.source.digest and (has_changed or not epoch_seconds)):
             reason = "rows, neighbours, members or settings changed"
         elif is_over:

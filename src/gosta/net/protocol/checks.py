@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from gosta.errors import GostaError
 from gosta.estimation.estimand import kernel_ranges, payload_bounds
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, Visitor
@@ -45,7 +43,7 @@ class Checks:
             if len(self._verified) >= MAX_CACHED_SEALS:
                 self._verified.clear()
             self._verified[seal.signature] = visitor
-        widest = self._widest if visitor.sample else inf
+        widest = self._widest
         for told, (low, high) in zip(theirs.payload, self._bounds, strict=True):
             is_possible = low <= told <= high
             if not is_possible or abs(told) > widest:  # others may have told an honest node such a number
@@ -78,9 +76,9 @@ class Checks:
                 raise Rejected("visitor", str(error), is_blamed=home == sender) from None
             largest = max(abs(number) for row in visitor.sample for number in row)
             self._largest = max(self._largest, largest, float(abs(found).max()))
-            self._check_means(visitor)
+            self._check_means(sender, visitor)
 
-    def _check_means(self, visitor: Visitor) -> None:
+    def _check_means(self, sender: str, visitor: Visitor) -> None:
         """Raise `Rejected` for a correction or a diagonal that the statistic cannot have."""
         for correction, mean, (low, high) in zip(visitor.correction, visitor.diagonal, self._ranges, strict=True):
             if (
@@ -88,7 +86,8 @@ class Checks:
                 or abs(correction) > high - low
                 or max(abs(mean), abs(correction)) > self._widest
             ):
-                raise Rejected("visitor", f"{visitor.home} has means that the statistic cannot have")
+                detail = f"{visitor.home} has means that the statistic cannot have"
+                raise Rejected("visitor", detail, is_blamed=visitor.home == sender)
 
 
 def _check_member(name: str, rows: int, trust: Trust) -> None:

@@ -177,6 +177,7 @@ class Peer:
         self._seals: dict[int, bytes] = {}  # signatures of own visitors by position
         self._receipted: dict[str, Transcript] = {}  # transcripts for which a receipt was sent
         self._contributions: dict[str, Contribution] = {}
+        self.failure = ""  # why a new epoch has to start
 
     @property
     def epoch(self) -> int:
@@ -219,7 +220,10 @@ class Peer:
         partner, theirs, seal = record.partner, record.theirs, record.seal
         if self.seal is None:
             self.trips[self.name] = self.trips.get(self.name, 0) + 1
-        self.estimator.exchange(theirs, self.edge_share(partner))
+        try:
+            self.estimator.exchange(theirs, self.edge_share(partner))
+        except Exception as error:  # a user's function can raise anything; it must not keep the node from restarting
+            self.failure = f"an exchange with {partner} cannot be computed ({type(error).__name__})"
         home = theirs.visitor.home
         self.seal = None if home == self.name else seal
         if home != self.name:
@@ -238,12 +242,11 @@ class Peer:
         """Return the report of this epoch, or of an earlier one as long as that is better."""
         members = self.trust.members
         missing = tuple(name for name in members if name not in self.estimator.homes)
-        current = make_report(self.estimator, self.readings, self.epoch, self.level, self.identity.fingerprint, missing)
+        subject = f"{self.identity.fingerprint} {self.trust.digest}"
+        current = make_report(self.estimator, self.readings, self.epoch, self.level, subject, missing)
         previous = self.previous_report
-        if previous is not None and (
-            previous.fingerprint != self.identity.fingerprint or 0 < len(members) < previous.sites
-        ):
-            previous = None  # it is of another statistic, or over rows of a site that was removed
+        if previous is not None and previous.fingerprint != subject:
+            previous = None  # it is of another statistic, or of other members
         return current if current is not None and current.is_better_than(previous) else previous
 
     # Epochs.

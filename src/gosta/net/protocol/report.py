@@ -7,6 +7,7 @@ import math
 import msgspec
 import numpy as np
 
+from gosta.errors import GostaError
 from gosta.estimation.exchange import Estimator
 from gosta.estimation.setting import kernel_means
 from gosta.estimation.stopping import MAX_READINGS, READINGS_PER_DOUBLING, expected_errors
@@ -21,7 +22,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     low: float | None
     high: float | None
     expected_error: float | None  # relative, of gossip; None: too few readings so far
-    fingerprint: str  # of the statistic and protocol
+    fingerprint: str  # of the statistic, the protocol and the members
     sites: int  # whose rows count
     rows: int  # at these sites together
     missing: tuple[str, ...]  # members whose rows do not count
@@ -65,7 +66,10 @@ def value_of(estimator: Estimator, estimates: tuple[float, ...] | None = None) -
     means = np.array([estimator.estimates() if estimates is None else estimates])
     if estimator.protocol.averages_moments:
         means = kernel_means(estimator.rows.estimand.statistic, means)
-    value = estimator.value_function.values(means)[0]
+    try:
+        value = estimator.value_function.values(means)[0]
+    except GostaError:  # a user's function that does not take these means
+        return None
     return tuple(value.tolist()) if np.isfinite(value).all() else None
 
 
