@@ -187,7 +187,7 @@ def test_a_report_of_another_statistic_is_not_used() -> None:
     np.testing.assert_allclose(network.estimates()[:, 0], exact, rtol=0.02)
 
 
-def test_an_exchange_that_cannot_be_computed_starts_an_epoch() -> None:
+def test_an_exchange_that_cannot_be_computed_starts_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after a restart: it is in the journal."""
     network = VirtualNetwork(PARTS, RING)
     network.clock.run(5.0)
@@ -195,7 +195,7 @@ def test_an_exchange_that_cannot_be_computed_starts_an_epoch() -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    network.nodes["node-1"].peer.estimator.exchange = fail  # type: ignore[method-assign]
+    monkeypatch.setattr(network.nodes["node-1"].peer.estimator, "exchange", fail)
     assert settle(network) < 0.02
     assert network.peers["node-1"].epoch >= 2
 
