@@ -19,6 +19,7 @@ from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
 from gosta.net.deploy.query import query_status
 from gosta.net.node.source import read_source
 from gosta.net.storage.journal import Journal
+from gosta.net.storage.ledger import Shown
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -38,11 +39,11 @@ def folder(tmp_path: Path) -> Path:
     data = read_source(read_node(tmp_path / "node.toml"), tmp_path).data_digest
     journal = Journal(tmp_path / "journal.sqlite")
     journal.check_owner("node-0")
-    journal.disclose("earlier", "node-1", 0, 1, 1)
-    journal.disclose(data, "node-1", 8, 4, 10)
+    journal.append([], [Shown("earlier", "node-1", 0, 1, 1)])
+    journal.append([], [Shown(data, "node-1", 8, 4, 10)])
     journal.save_snapshot(b"never read")
-    journal.disclose(data, "node-2", 0, 4, 10)
-    journal.disclose(data, "node-1", 8, 4, 10)
+    journal.append([], [Shown(data, "node-2", 0, 4, 10)])
+    journal.append([], [Shown(data, "node-1", 8, 4, 10)])
     journal.close()
     return tmp_path
 

@@ -11,6 +11,7 @@ from gosta.net.addresses import certificate_name
 from gosta.net.config import NodeConfig
 from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Keyring, dns_names, key_of, read_keyring
 from gosta.net.node.node import Log, Node
+from gosta.net.node.reload import stat_file
 from gosta.net.node.source import Source, fingerprint
 from gosta.net.transport.tcp import TcpTransport
 from gosta.net.transport.tls import TlsFiles, load_certificate
@@ -85,12 +86,5 @@ class CredentialWatcher:
             self._node.change(config, Source(name, task, x, config.neighbours, self._folder, keyring))
         self._log("credentials reloaded", member_list=keyring.list.serial, members=len(keyring.members))
 
-    def _stat_files(self) -> list[tuple[int, int] | None]:
-        found: list[tuple[int, int] | None] = []
-        for name in CREDENTIAL_FILES:
-            try:
-                one = (self._folder / name).stat()
-                found.append((one.st_mtime_ns, one.st_size))
-            except OSError:
-                found.append(None)
-        return found
+    def _stat_files(self) -> list[tuple[int, int]]:
+        return [stat_file(self._folder / name) for name in CREDENTIAL_FILES]

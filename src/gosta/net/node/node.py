@@ -491,9 +491,8 @@ class Node:
         self._shown.clear()
         epoch, origin, reason, _ = record.announcement
         self.log("epoch started", epoch=epoch, origin=origin, reason=reason)
-        for neighbour, contact in self.contacts.items():
-            if contact.link is not None:
-                self._ping(neighbour)
+        for neighbour in self.links:
+            self._ping(neighbour)
 
     def _on_disk_error(self, reason: str) -> None:
         """Close all connections: a node that cannot write cannot keep a promise."""
@@ -502,9 +501,8 @@ class Node:
             self.log("disk error", reason=reason)
             self._schedule("probe", PROBE_SECONDS, self._probe)
         self.disk_error, self.peer.pending = reason, None
-        for contact in self.contacts.values():
-            if contact.link is not None:
-                contact.link.close()
+        for link in self.links.values():
+            link.close()
 
     def _probe(self) -> None:
         try:

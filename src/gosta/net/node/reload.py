@@ -78,7 +78,7 @@ class FileWatcher:
         return [self._folder / NODE_FILE, *self._data_files()]
 
     def _stat_files(self) -> tuple[tuple[Path, int, int], ...]:
-        return tuple((file, *_stat(file)) for file in self._files())
+        return tuple((file, *stat_file(file)) for file in self._files())
 
     def _has_ended(self) -> bool:
         changed = [file for file, *stat in self._found if (file, *stat) not in self._handled]
@@ -88,7 +88,8 @@ class FileWatcher:
         return {file: _digest(file) for file in self._files()}
 
 
-def _stat(file: Path) -> tuple[int, int]:
+def stat_file(file: Path) -> tuple[int, int]:
+    """Return a file's size and modification time."""
     try:
         found = file.stat()
     except FileNotFoundError:

@@ -209,10 +209,6 @@ class Journal:
         for entry in entries:
             ledger.add(self._shown, entry)
 
-    def disclose(self, data: str, to: str, first_row: int, rows: int, of: int) -> None:
-        """Write that own rows are sent to a neighbour: of all `of` rows, `rows` from `first_row` on."""
-        Journal.append(self, (), [Shown(data, to, first_row, rows, of)])
-
     def save_snapshot(self, snapshot: bytes) -> None:
         """Save the state after all records so far; delete those that neither verify nor replay need."""
         last = self.last_number
@@ -272,8 +268,7 @@ class Journal:
         """Return which own rows were sent to whom, how often and when; the earliest first."""
         with self._reporting_damage():
             found: dict[Shown, Disclosure] = {}
-            new = self._entries()
-            for one in [*ledger.read(self._db), *new]:
+            for one in [*ledger.read(self._db), *self._entries()]:
                 ledger.add(found, one)
             return sorted(found.values(), key=lambda one: one.first_time)
 

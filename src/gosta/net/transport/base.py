@@ -85,7 +85,7 @@ class Handler(Protocol):
 
     @property
     def greeting(self) -> Greeting:
-        """What the node says of itself."""
+        """The greeting that the node sends."""
 
     def is_neighbour(self, name: str) -> bool:
         """Return whether to accept connections of this node."""
