@@ -289,9 +289,9 @@ class Node:
         peer = self.peer
         partner = peer.accepted.partner if peer.accepted is not None else peer.pending.to if peer.pending else ""
         if partner != self._partner:
-            now, shortest = self.loop.time(), 1.0 / self.config.node.max_exchanges_per_second
+            now, rate = self.loop.time(), self.config.node.max_exchanges_per_second
             if self._partner in self.contacts:
-                self.contacts[self._partner].time_left -= max(now - self._partner_since, shortest)
+                self.contacts[self._partner].time_left -= max(now - self._partner_since, 1.0 / rate if rate else 0.0)
             self._partner, self._partner_since = partner, now
 
     def _has_capacity(self) -> bool:
