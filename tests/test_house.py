@@ -19,8 +19,8 @@ SOURCE = ROOT / "src" / "gosta"
 
 # From the bottom up: a room imports only rooms named before it.
 GROUND = ["errors", "runtime", "views"]
-FIRST = [*GROUND, "datasets", "graphs", "statistics", "protocols"]
-ROOMS = [*FIRST, "estimation", "theory", "schedule", "net", "simulation", "experiments", "cli"]
+FIRST = [*GROUND, "datasets", "graphs", "statistics", "sketches", "protocols"]
+ROOMS = [*FIRST, "estimation", "theory", "schedule", "private", "net", "simulation", "experiments", "cli"]
 # Inside net, from the bottom up.
 NET = ["addresses", "limits", "config", "members", "transport", "protocol", "storage", "node", "deploy", "audit"]
 APART = {"net", "simulation"}  # neither imports the other

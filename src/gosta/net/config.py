@@ -9,13 +9,14 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
 from gosta.errors import InputError
 from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse
 from gosta.net.limits import SECONDS_PER_EPOCH
+from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.files import write_atomically
 
 NODE_FILE, NETWORK_FILE = "node.toml", "network.toml"
@@ -38,7 +39,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     """Section [network]: what the network computes, equal at all of its nodes."""
 
     id: str  # of the network, drawn at random: 16 hexadecimal digits
-    statistic: str  # a name, or FILE.py:NAME with the file in the node's folder
+    statistic: str  # a name, or FILE.py:NAME with the file in the node's folder; of private sums one or several (docs)
     protocol: str = "tracking"
     confidence_level: float | None = None  # of the intervals, such as 0.95; None: no intervals
     options: dict[str, Any] = {}  # of the statistic
@@ -49,6 +50,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     classes: tuple[str | int | float, ...] = ()  # of all sites, in order: one site need not have them all
     drop_missing: bool = False  # leave out rows with missing values
     until: float = 0.0  # relative error, such as 0.01, from which on nodes initiate no exchanges; 0: they never stop
+    private: PrivateSettings | None = None  # of private sums, where no row leaves a site; None: rows are exchanged
 
 
 class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,10 +127,12 @@ def _explain(error: str, values: Mapping[str, Any], kind: type) -> str:
     """Add to a message of msgspec the field, its value and the fields that exist."""
     problem, _, place = error.partition(" - at ")
     keys = [key for key in re.split(r"[.\[\]`$]+", place) if key]
-    hints: dict[str, Any] = get_type_hints(kind)
-    section = hints.get(keys[0], kind) if keys else kind
+    section: Any = kind
+    for key in keys:
+        hint = get_type_hints(section).get(key) if hasattr(section, "__struct_fields__") else None
+        section = next((one for one in get_args(hint) if hasattr(one, "__struct_fields__")), hint)  # of `X | None`
     if "field" in problem and hasattr(section, "__struct_fields__"):  # missing or unknown
-        where = f" in [{keys[0]}]" if keys else ""
+        where = f" in [{'.'.join(keys)}]" if keys else ""
         key = problem.split("`")[-2]
         if key in RENAMED_KEYS:
             return f"key {key!r}{where} is now called {RENAMED_KEYS[key]!r}; rename it"
@@ -147,7 +151,9 @@ def _check_task(task: Task) -> None:
     if not re.fullmatch(r"[0-9a-f]{16}", task.id):
         raise InputError(f"network.id = {task.id[:40]!r} must be 16 hexadecimal digits, the same at all nodes")
     file = user_file.split_reference(task.statistic)
-    if file is None:
+    if task.private is not None:
+        _check_private(task, task.private)
+    elif file is None:
         statistics.find(task.statistic)
     elif file[0].name != str(file[0]):
         raise InputError(f"network.statistic = {task.statistic!r}: the file must be beside node.toml; name no folder")
@@ -159,6 +165,15 @@ def _check_task(task: Task) -> None:
         raise InputError(f"network.until = {task.until!r} must be a relative error below 1, such as 0.01, or 0")
     if len({str(name) for name in task.classes}) < len(task.classes):
         raise InputError(f"network.classes = {list(task.classes)!r} must name each class once")
+
+
+def _check_private(task: Task, private: PrivateSettings) -> None:
+    if ".py:" in task.statistic or not all(re.match(r"[A-Za-z]", name) for name in task.statistic.split(",")):
+        what = "statistics that have sketches ('gosta statistics'), as auc or auc,gini-index:income"
+        raise InputError(f"network.statistic = {task.statistic!r}: private sums are of {what}")
+    if task.until:
+        raise InputError(f"network.until = {task.until!r} is for exchanges of rows; private sums end by themselves")
+    check_settings(private, "network.private.")
 
 
 def check_protocol(name: str) -> None:
@@ -228,7 +243,13 @@ def _check_address(field: str, address: str) -> None:
 
 NODE_HEADER = """\
 # A node of a network that computes a statistic by gossip. Start it with: gosta node FOLDER
-# [network]: what is computed; the same at all nodes.
+# [network]: what is computed; the same at all nodes. With private = {...}, only masked sums leave a site, never a row:
+#   bins: of each column; ranges: lowest and highest value of a column, beyond which values count as these
+#   edges: between the bins of a column, instead of bins of equal width; find_edges: a first sum finds them
+#   strata: columns and their values; there are results for each combination
+#   epsilon, delta: differential privacy of a release; colluding: sites that may combine what they know despite it
+#   deadline_seconds: that a site has to join, and then to contribute, before the others go on without it
+#   Whether this site takes part is decided by policy.toml beside this file, which nobody else can change.
 # [neighbours]: their names and addresses.
 # [node]:
 #   listen: address where neighbours connect; status_page: address of its status page, "" for none

@@ -7,6 +7,8 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
+import msgspec
+
 from gosta.estimation.estimand import Estimand
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, Estimator, LocalRows, first_state
 from gosta.estimation.setting import protocol_for
@@ -57,6 +59,9 @@ def fingerprint(task: Task, folder: Path) -> str:
         "source": None if own is None else hashlib.sha256((folder / own[0]).read_bytes()).hexdigest(),
         "statistic": task.statistic if own is None else own[1],
     }
+    if task.private is not None:  # the order of strata matters, so that the settings are one text
+        parts |= {"columns": list(task.columns), "label": task.label, "score": task.score}
+        parts |= {"private": msgspec.json.encode(task.private).decode()}
     return _digest(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
 
 
