@@ -1,0 +1,109 @@
+"""Masks between pairs of sites: they hide what each site contributes, and cancel in the total.
+
+Two sites i and j with keys of one epoch share a secret, which nobody else can compute from their public keys. A stream
+of numbers follows from it: the site whose name is first adds it to its vector, the other one subtracts it, modulo
+2^64. A contribution is uniformly distributed as long as one partner of its site keeps its key to itself, and the total
+of all contributions is the total of the vectors, bit for bit.
+
+    k_ij = HKDF-SHA256(X25519(sk_i, pk_j), info = context, name of i, name of j)
+    m_ij = ChaCha20(k_ij) as uint64[m]
+    y_i  = v_i + Σ_{j in M(i), i < j} m_ij − Σ_{j in M(i), j < i} m_ij   (mod 2^64)
+
+The names are part of k_ij: otherwise a participant that repeats another one's public key, without knowing its secret,
+would get the same numbers with the other sign, and both masks would be gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+
+KEY_BYTES = 32
+MOST_PARTNERS = 50  # of a site; up to one more participant, all the others
+
+
+def new_key() -> bytes:
+    """Return a new secret key, to be used for one epoch."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    return X25519PrivateKey.generate().private_bytes_raw()
+
+
+def public_key(key: bytes) -> bytes:
+    """Return the public key that belongs to a secret one."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    return X25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw()
+
+
+def is_public_key(data: bytes) -> bool:
+    """Return whether a secret can be shared with the owner of a public key: points of low order give all the same."""
+    try:
+        _shared_secret(bytes(range(KEY_BYTES)), data)
+    except ValueError:
+        return False
+    return True
+
+
+def partners(names: Iterable[str], name: str, context: bytes) -> list[str]:
+    """Return the participants that share a mask with one of them.
+
+    These are all others; of more than 51 participants, the 25 on either side of it on a ring, whose order follows from
+    the context, so that nobody can choose a place.
+    """
+    others = sorted(set(names) - {name})
+    if len(others) <= MOST_PARTNERS:
+        return others
+    ring = sorted([*others, name], key=lambda one: hashlib.sha256(_joined(context, one)).digest())
+    place, reach = ring.index(name), MOST_PARTNERS // 2
+    return sorted(ring[(place + step) % len(ring)] for step in range(-reach, reach + 1) if step)
+
+
+def mask(size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: bytes) -> Words:
+    """Return what a site adds to its vector.
+
+    Parameters
+    ----------
+    size
+        Numbers in the vector.
+    name, key
+        The site, and its secret key of this epoch.
+    keys
+        The public keys of all participants by name.
+    context
+        What the masks are for: network, epoch, participants, round, layout. Never the same for two vectors.
+    """
+    total = np.zeros(size, dtype=np.uint64)
+    for partner in partners(keys, name, context):
+        pair = min(name, partner), max(name, partner)
+        stream = _stream(size, _shared_secret(key, keys[partner]), _joined(context, *pair))
+        total = total + stream if name == pair[0] else total - stream
+    return total
+
+
+def _shared_secret(key: bytes, public: bytes) -> bytes:
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+    return X25519PrivateKey.from_private_bytes(key).exchange(X25519PublicKey.from_public_bytes(public))
+
+
+def _stream(size: int, secret: bytes, info: bytes) -> Words:
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    key = HKDF(SHA256(), KEY_BYTES, salt=None, info=info).derive(secret)
+    content = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor().update(bytes(8 * size))
+    return np.frombuffer(content, dtype="<u8").astype(np.uint64)
+
+
+def _joined(context: bytes, *names: str) -> bytes:
+    """Join a context and names, each after its length, so that no two lists give the same bytes."""
+    parts = [context, *(name.encode() for name in names)]
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)

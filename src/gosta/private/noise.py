@@ -1,0 +1,203 @@
+"""Noise of differential privacy, in shares: every site adds one, and all honest ones together have the wanted law.
+
+Noise lives on the grid on which features are summed, multiples of 2^-bits, so that nothing is lost to rounding of
+floats and the total tells nothing but its value. Of two laws the one with less variance is taken:
+
+* discrete Laplace, P(k) ∝ exp(−|k| ε/Δ₁), for (ε, 0): a share is the difference of two Pólya (negative binomial)
+  numbers, and a sum of n shares with index 1/n has the law exactly. Only if all features are counts: the grid is 1.
+* discrete Gaussian, for (ε, δ): a sum of discrete Gaussian numbers is one again, up to exp(−2π²·32²/2), if each has a
+  standard deviation of 32 grid units or more.
+
+Neighbouring data differ in one row, which is replaced: with f features of a row, each from 0 to 1, the sums move by at
+most Δ₁ = 2f, or Δ₂ = √(2f).
+
+Numbers are drawn with a table of cumulative probabilities, computed with integers to 2^-64, from 64 bits each of the
+operating system's generator. A discrete Gaussian number of a large standard deviation is A + 8B + 64C + ..., whose
+summands are of one table with a standard deviation of at least 32: by the convolution lemma (Micciancio and Walter) the
+sum is discrete Gaussian up to exp(−2π²·(32/8.1)²), which is 10^-134.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.errors import InputError
+from gosta.private.accounting import MAX_EPSILON, gaussian_mu
+from gosta.private.settings import PrivateSettings
+
+Words = NDArray[np.uint64]
+Random = Callable[[int], bytes]
+
+SUM_BITS = 24  # of fractions that are summed: 2^39 rows fit beside them
+LEAST_DEVIATION = 32.0  # grid units
+LEVEL_FACTOR = 8  # between the summands of a Gaussian number of a large standard deviation
+GRID_MARGIN = 1.0005  # on a grid δ is larger than the formula for real numbers says, by less than this factor of σ
+PRECISION_BITS = 192  # of probabilities in tables, of which 64 are kept
+MAX_TABLE = 1 << 18  # numbers in a table: a second's work
+
+
+class Summed(Protocol):
+    """What noise has to know of the sums."""
+
+    @property
+    def features_per_row(self) -> int: ...
+    @property
+    def are_counts(self) -> bool: ...
+
+
+class Noise(NamedTuple):
+    """The noise of one total."""
+
+    law: str  # "none", "laplace" or "gaussian"
+    scale: float  # of the honest sites' total, in units of features: the Laplace law's, or the standard deviation
+    bits: int  # the grid is 2^-bits
+    epsilon: float  # of the total
+    delta: float
+    participants: int = 1
+    shares: int = 1  # that have the law together: those of all participants but the colluding ones
+
+    @property
+    def variance(self) -> float:
+        """Variance of the total of all participants, in units of features."""
+        return self.participants / self.shares * _variance(self.law, self.scale)
+
+
+NO_NOISE = Noise("none", 0.0, SUM_BITS, 0.0, 0.0)
+
+
+def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> Noise:
+    """Return the noise that gives one total of two, if edges are found first, half of epsilon and delta."""
+    if settings.epsilon is None:
+        return NO_NOISE
+    check_settings(settings)
+    rounds = 2 if settings.find_edges else 1
+    epsilon, delta = settings.epsilon / rounds, settings.delta / rounds
+    shares = participants - settings.colluding
+    if shares < 1:
+        raise InputError(
+            f"colluding = {settings.colluding} of {participants} participants leaves no site whose noise counts; "
+            f"set it to at most {participants - 1}"
+        )
+    changed = 2 * sums.features_per_row
+    laws = []
+    if sums.are_counts:
+        laws.append(Noise("laplace", changed / epsilon, 0, epsilon, 0.0, participants, shares))
+    if delta > 0:
+        deviation = GRID_MARGIN * math.sqrt(changed) / gaussian_mu(epsilon, delta)
+        least = math.ceil(math.log2(LEAST_DEVIATION * math.sqrt(shares) / deviation))
+        bits = max(0, least) if sums.are_counts else max(SUM_BITS, least)
+        laws.append(Noise("gaussian", deviation, bits, epsilon, delta, participants, shares))
+    if not laws:
+        raise InputError("delta = 0 suits statistics that are functions of counts only; set it, such as to 1e-6")
+    chosen = min(laws, key=lambda noise: noise.variance)
+    if chosen.law == "laplace" and _laplace_table_size(chosen.scale) > MAX_TABLE:
+        raise InputError(f"epsilon = {settings.epsilon:g} is too small without a delta; set delta, such as to 1e-6")
+    return chosen
+
+
+def check_settings(settings: PrivateSettings) -> None:
+    """Raise `InputError` for an epsilon, delta or number of colluding sites that cannot be."""
+    epsilon = settings.epsilon
+    if epsilon is not None and not 0 < epsilon <= MAX_EPSILON:
+        raise InputError(f"epsilon = {epsilon!r} must be above 0 and at most {MAX_EPSILON:g}, such as 1")
+    if not 0 <= settings.delta <= 0.1:
+        raise InputError(f"delta = {settings.delta!r} must be from 0 to 0.1, such as 1e-6")
+    if settings.colluding < 0:
+        raise InputError(f"colluding = {settings.colluding!r} must be 0 or more")
+
+
+def draw(noise: Noise, size: int, random: Random = os.urandom) -> Words:
+    """Draw one site's share of the noise, in grid units, modulo 2^64."""
+    total = np.zeros(size, dtype=np.int64)
+    if noise.law == "laplace":
+        table = _polya_table(noise.scale, noise.shares)
+        total = _look_up(table, size, random) - _look_up(table, size, random)
+    elif noise.law == "gaussian":
+        deviation, levels = _levels(noise.scale * 2**noise.bits / math.sqrt(noise.shares))
+        table = _gaussian_table(deviation)
+        for level in range(levels):
+            total += (_look_up(table, size, random) - len(table) // 2) * LEVEL_FACTOR**level
+    return total.view(np.uint64)
+
+
+def _look_up(table: Words, size: int, random: Random) -> NDArray[np.int64]:
+    return np.searchsorted(table, np.frombuffer(random(8 * size), dtype="<u8").astype(np.uint64), side="right")
+
+
+def _levels(deviation: float) -> tuple[float, int]:
+    """Return the standard deviation of each summand, and how many there are, for a number's standard deviation."""
+    levels = 1
+    while deviation / _spread(levels + 1) >= LEAST_DEVIATION:
+        levels += 1
+    return deviation / _spread(levels), levels
+
+
+def _spread(levels: int) -> float:
+    """Return the standard deviation of A + 8B + 64C + ... in units of that of each."""
+    return math.sqrt(sum(LEVEL_FACTOR ** (2 * level) for level in range(levels)))
+
+
+def _variance(law: str, scale: float) -> float:
+    if law == "laplace":
+        ratio = math.exp(-1 / scale)
+        return 2 * ratio / (1 - ratio) ** 2
+    return scale**2
+
+
+def _laplace_table_size(scale: float) -> int:
+    return math.ceil(64 * math.log(2) * scale) + 2
+
+
+@lru_cache(maxsize=16)
+def _polya_table(scale: float, shares: int) -> Words:
+    """Return the cumulative probabilities of a negative binomial number with index 1/shares, times 2^64.
+
+    P(0) = (1 − a)^(1/shares), P(k + 1) = P(k) · a · (k + 1/shares) / (k + 1), a = exp(−1/scale).
+    """
+    with localcontext() as context:
+        context.prec = 80
+        a = (-1 / Decimal(scale)).exp()
+        first = ((1 - a).ln() / shares).exp()
+        unit = Decimal(2) ** PRECISION_BITS
+        ratio, probability = int(a * unit), int(first * unit)
+    cumulated, sums = 0, []
+    for k in range(_laplace_table_size(scale)):
+        cumulated += probability
+        sums.append(cumulated)
+        probability = probability * ratio * (k * shares + 1) // (shares * (k + 1)) >> PRECISION_BITS
+    return _rounded(sums, 1 << PRECISION_BITS)
+
+
+@lru_cache(maxsize=16)
+def _gaussian_table(deviation: float) -> Words:
+    """Return the cumulative probabilities of −K, ..., K − 1 times 2^64, where K is 10 standard deviations.
+
+    The weight of k is exp(−k²/2σ²): the ratio of the weights of k + 1 and k is q^(2k + 1), where q = exp(−1/2σ²).
+    """
+    with localcontext() as context:
+        context.prec = 80
+        unit = Decimal(2) ** PRECISION_BITS
+        q = int((-1 / (2 * Decimal(deviation) ** 2)).exp() * unit)
+    weight, ratio, weights = 1 << PRECISION_BITS, q, []
+    for _ in range(math.ceil(10 * deviation) + 1):
+        weights.append(weight)
+        weight = weight * ratio >> PRECISION_BITS
+        ratio = (ratio * q >> PRECISION_BITS) * q >> PRECISION_BITS
+    cumulated, sums = 0, []
+    for weight in [*weights[:0:-1], *weights[:-1]]:  # that of K is what remains
+        cumulated += weight
+        sums.append(cumulated)
+    return _rounded(sums, cumulated + weights[-1])
+
+
+def _rounded(sums: list[int], whole: int) -> Words:
+    """Return shares of a whole as numbers of 64 bits; those that round to the whole are the largest number."""
+    return np.array([min((part << 64) // whole, 2**64 - 1) for part in sums], dtype=np.uint64)

@@ -1,0 +1,228 @@
+"""A site's own policy: which private sums it takes part in. Nobody else can override it.
+
+A verdict is a short text that says what the policy forbids; it is empty if nothing is forbidden. It may contain counts
+of rows, so that only the site itself ever sees it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.errors import InputError
+from gosta.private.accounting import Spent, total_epsilon
+from gosta.runtime.arrays import Floats
+
+POLICY_FILE = "policy.toml"
+MAX_POLICY_BYTES = 1 << 20
+DAY_SECONDS = 86_400.0
+DIGEST_BYTES = 8  # of a row: two of 100,000 rows agree by chance once in 4 billion files
+
+Mode = Literal["rows", "private", "noisy"]
+MODES: tuple[Mode, ...] = ("rows", "private", "noisy")
+
+
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Contents of a policy.toml."""
+
+    statistics: tuple[str, ...] = ()  # allowed ones: names, or fingerprints of layouts; empty: all
+    columns: tuple[str, ...] = ()  # allowed ones; empty: all
+    modes: tuple[Mode, ...] = ("private",)  # rows: rows leave; private: sums do; noisy: only sums with noise do
+    min_rows: int = 10  # of this site; people, if there is a column of persons
+    min_sites: int = 3  # that take part
+    min_cell: int = 5  # rows of a class in a bin, without noise: smaller bins are merged with neighbours
+    min_change: int = 10  # rows between two releases of the same sums, without noise
+    max_bins: int = 1024  # of a column
+    epsilon_budget: float | None = None  # of all releases together; None: no limit
+    delta_budget: float = 1e-5  # with which the budget's epsilon is computed
+    releases_per_day: int = 0  # 0: no limit
+    person: str | None = None  # the column that says whose row it is; counts are of people then
+
+
+class Policy(Rules, frozen=True):
+    """The policy of a site."""
+
+    has_file: bool = False  # whether the site has a policy.toml
+
+
+class Subject(NamedTuple):
+    """What a site is asked to take part in."""
+
+    mode: Mode  # noisy: sums with noise
+    statistics: tuple[str, ...]
+    columns: tuple[str, ...]  # that are read
+    layout: str = ""  # fingerprint of the sums
+    bins: int = 0  # the most of a column
+    rows: int = 0  # that the site has
+    people: int | None = None  # whose rows these are, if there is a column of persons
+    spent: Spent | None = None  # the privacy of the release, if there is noise
+
+
+class Past(NamedTuple):
+    """An earlier release: a contribution that was sent, whether or not its total ever became known."""
+
+    time: float  # Unix time, seconds
+    spent: Spent | None = None  # None: without noise
+
+
+def read_policy(folder: Path) -> Policy:
+    """Read the policy of a site's folder; without a file, all modes are allowed and the thresholds apply to sums."""
+    path = folder / POLICY_FILE
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_POLICY_BYTES + 1)
+    except FileNotFoundError:
+        return Policy(modes=MODES)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    if len(content) > MAX_POLICY_BYTES:
+        raise InputError(
+            f"{path} has more than {MAX_POLICY_BYTES >> 20} MiB, the limit for policies; is it another file?"
+        )
+    try:
+        rules = msgspec.convert(tomllib.loads(content.decode()), Rules)
+        _check(rules)
+    except UnicodeDecodeError:
+        raise InputError(f"cannot read {path}: it is not text in UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"cannot read {path}: {error}; fix the line") from None
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: {_explain(str(error))}") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return Policy(**msgspec.structs.asdict(rules), has_file=True)
+
+
+def _explain(error: str) -> str:
+    """Add to a message of msgspec the keys that exist, or the key whose value is wrong."""
+    problem, _, place = error.partition(" - at ")
+    problem = problem[0].lower() + problem[1:]
+    if "unknown field" in problem:
+        return f"{problem}; there are: {', '.join(Rules.__struct_fields__)}"
+    key = re.sub(r"[`$]", "", place).lstrip(".").replace("[...]", "")
+    allowed = f"; there are: {', '.join(MODES)}" if key == "modes" else ""
+    return f"{key}: {problem}{allowed}; fix the line"
+
+
+def _check(rules: Rules) -> None:
+    for name in ("min_rows", "min_sites", "min_cell", "min_change", "max_bins", "releases_per_day"):
+        if (value := getattr(rules, name)) < 0:
+            raise InputError(f"{name} = {value!r} must be 0 or more")
+    budget = rules.epsilon_budget
+    if budget is not None and not (budget > 0 and math.isfinite(budget)):
+        raise InputError(f"epsilon_budget = {budget!r} must be a number above 0; leave it out for no limit")
+    if not 0 <= rules.delta_budget <= 0.1:
+        raise InputError(f"delta_budget = {rules.delta_budget!r} must be from 0 to 0.1, such as 1e-5")
+    if not rules.modes:
+        raise InputError(f"modes = [] allows nothing; there are: {', '.join(MODES)}")
+
+
+def verdict_to_join(policy: Policy, subject: Subject, history: Sequence[Past], now: float) -> str:
+    """Return what forbids a site to take part at all; empty if nothing does."""
+    if subject.mode == "rows":
+        if "rows" not in policy.modes:
+            return "rows mode is not allowed"
+        return _forbidden_names(policy, subject)
+    if subject.mode == "private" and "private" not in policy.modes:
+        return "sums without noise are not allowed" if "noisy" in policy.modes else "private mode is not allowed"
+    if not {"private", "noisy"} & set(policy.modes):
+        return "private mode is not allowed"
+    if found := _forbidden_names(policy, subject):
+        return found
+    if subject.bins > policy.max_bins:
+        return f"{subject.bins} bins, {policy.max_bins} allowed"
+    counted = subject.rows if subject.people is None else subject.people
+    if counted < policy.min_rows:
+        return f"{_count(counted, 'row' if subject.people is None else 'person')}, {policy.min_rows} needed"
+    return _over_budget(policy, subject, history) or _too_often(policy, history, now)
+
+
+def verdict_to_contribute(
+    policy: Policy, sites: int, changed: int | None = None, same_participants: bool = True, has_noise: bool = False
+) -> str:
+    """Return what forbids a site to contribute once the participants are known; empty if nothing does.
+
+    `changed` is the number of its rows (or people) that changed since its last release of the same sums, None if there
+    was none. The difference of two totals without noise is the sum over what changed: that must be enough rows, or
+    nothing at all.
+    """
+    if sites < policy.min_sites:
+        return f"{_count(sites, 'site')}, {policy.min_sites} needed"
+    if has_noise or changed is None or changed >= policy.min_change or (changed == 0 and same_participants):
+        return ""
+    kind = "row" if policy.person is None else "person"
+    why = "" if changed else ": the sites that take part did"
+    return f"{_count(changed, kind)} changed since the last release, {policy.min_change} needed{why}"
+
+
+def _forbidden_names(policy: Policy, subject: Subject) -> str:
+    if policy.statistics and subject.layout not in policy.statistics:
+        for name in sorted(set(subject.statistics) - set(policy.statistics)):
+            return f"the statistic {name} is not allowed"
+    if policy.columns:
+        for name in sorted(set(subject.columns) - set(policy.columns)):
+            return f"column {name} is not allowed"
+    return ""
+
+
+def _over_budget(policy: Policy, subject: Subject, history: Sequence[Past]) -> str:
+    if policy.epsilon_budget is None:
+        return ""
+    if subject.spent is None:
+        return f"sums without noise are not within a budget of epsilon {policy.epsilon_budget:g}"
+    before = [past.spent for past in history if past.spent is not None]
+    if total_epsilon([*before, subject.spent], policy.delta_budget) <= policy.epsilon_budget * (1 + 1e-9):
+        return ""
+    spent, more = total_epsilon(before, policy.delta_budget), subject.spent.epsilon * subject.spent.rows_per_person
+    return f"epsilon {spent:.3g} spent, {more:.3g} more would exceed the budget of {policy.epsilon_budget:g}"
+
+
+def _too_often(policy: Policy, history: Sequence[Past], now: float) -> str:
+    recent = sum(now - past.time < DAY_SECONDS for past in history)
+    if not policy.releases_per_day or recent < policy.releases_per_day:
+        return ""
+    return f"{_count(recent, 'release')} in the last 24 hours, {policy.releases_per_day} allowed"
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "people" if noun == "person" else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def row_digests(x: Floats, key: bytes, people: Sequence[object] | NDArray[np.generic] | None = None) -> bytes:
+    """Return digests of rows, in order of size, from which nobody without the key learns anything about the rows.
+
+    With people, to whom rows belong, a digest is of all rows of one person.
+    """
+    rows = np.ascontiguousarray(x, dtype="<f8") + 0.0  # one zero, not two
+    digests = [_digest(row.tobytes(), key) for row in rows]
+    if people is not None:
+        of_person: dict[str, list[bytes]] = {}
+        for person, digest in zip(people, digests, strict=True):
+            of_person.setdefault(str(person), []).append(digest)
+        digests = [_digest(name.encode() + b"\0" + b"".join(sorted(own)), key) for name, own in of_person.items()]
+    return b"".join(sorted(digests))
+
+
+def changed_rows(old: bytes, new: bytes) -> int:
+    """Return how many rows (or people) changed from one list of digests to another; a replaced row counts once."""
+    before, after = Counter(_split(old)), Counter(_split(new))
+    return max((before - after).total(), (after - before).total())
+
+
+def _digest(content: bytes, key: bytes) -> bytes:
+    return hashlib.blake2b(content, key=key, digest_size=DIGEST_BYTES).digest()
+
+
+def _split(digests: bytes) -> list[bytes]:
+    return [digests[start : start + DIGEST_BYTES] for start in range(0, len(digests), DIGEST_BYTES)]
