@@ -43,6 +43,8 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return the smallest ε for which Gaussian noise is (ε, δ)-private; infinite beyond 100."""
+    if delta <= 0:
+        return 0.0 if mu == 0 else math.inf
     return _smallest_epsilon(lambda epsilon: gaussian_delta(epsilon, mu) <= delta)
 
 

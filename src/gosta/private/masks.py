@@ -44,7 +44,7 @@ def public_key(key: bytes) -> bytes:
 def is_public_key(data: bytes) -> bool:
     """Return whether a secret can be shared with the owner of a public key: points of low order give all the same."""
     try:
-        _shared_secret(bytes(range(KEY_BYTES)), data)
+        _secrets(bytes(range(KEY_BYTES)), [data])
     except ValueError:
         return False
     return True
@@ -79,17 +79,20 @@ def mask(size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: b
         What the masks are for: network, epoch, participants, round, layout. Never the same for two vectors.
     """
     total = np.zeros(size, dtype=np.uint64)
-    for partner in partners(keys, name, context):
+    chosen = partners(keys, name, context)
+    for partner, secret in zip(chosen, _secrets(key, [keys[partner] for partner in chosen]), strict=True):
         pair = min(name, partner), max(name, partner)
-        stream = _stream(size, _shared_secret(key, keys[partner]), _joined(context, *pair))
+        stream = _stream(size, secret, _joined(context, *pair))
         total = total + stream if name == pair[0] else total - stream
     return total
 
 
-def _shared_secret(key: bytes, public: bytes) -> bytes:
+def _secrets(key: bytes, public_keys: Iterable[bytes]) -> list[bytes]:
+    """Return the secret that the owner of a key shares with each of some others."""
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-    return X25519PrivateKey.from_private_bytes(key).exchange(X25519PublicKey.from_public_bytes(public))
+    own = X25519PrivateKey.from_private_bytes(key)
+    return [own.exchange(X25519PublicKey.from_public_bytes(public)) for public in public_keys]
 
 
 def _stream(size: int, secret: bytes, info: bytes) -> Words:

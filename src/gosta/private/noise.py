@@ -77,7 +77,8 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
     """Return the noise that gives one total of two, if edges are found first, half of epsilon and delta."""
     if settings.epsilon is None:
         return NO_NOISE
-    check_settings(settings)
+    if settings.epsilon > MAX_EPSILON:
+        raise InputError(f"epsilon = {settings.epsilon:g} is next to no privacy; set at most {MAX_EPSILON:g}")
     rounds = 2 if settings.find_edges else 1
     epsilon, delta = settings.epsilon / rounds, settings.delta / rounds
     shares = participants - settings.colluding
@@ -101,17 +102,6 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
     if chosen.law == "laplace" and _laplace_table_size(chosen.scale) > MAX_TABLE:
         raise InputError(f"epsilon = {settings.epsilon:g} is too small without a delta; set delta, such as to 1e-6")
     return chosen
-
-
-def check_settings(settings: PrivateSettings) -> None:
-    """Raise `InputError` for an epsilon, delta or number of colluding sites that cannot be."""
-    epsilon = settings.epsilon
-    if epsilon is not None and not 0 < epsilon <= MAX_EPSILON:
-        raise InputError(f"epsilon = {epsilon!r} must be above 0 and at most {MAX_EPSILON:g}, such as 1")
-    if not 0 <= settings.delta <= 0.1:
-        raise InputError(f"delta = {settings.delta!r} must be from 0 to 0.1, such as 1e-6")
-    if settings.colluding < 0:
-        raise InputError(f"colluding = {settings.colluding!r} must be 0 or more")
 
 
 def draw(noise: Noise, size: int, random: Random = os.urandom) -> Words:

@@ -109,7 +109,7 @@ def _explain(error: str) -> str:
     problem = problem[0].lower() + problem[1:]
     if "unknown field" in problem:
         return f"{problem}; there are: {', '.join(Rules.__struct_fields__)}"
-    key = re.sub(r"[`$]", "", place).lstrip(".").replace("[...]", "")
+    key = re.sub(r"[`$]|\[.*\]", "", place).lstrip(".")
     allowed = f"; there are: {', '.join(MODES)}" if key == "modes" else ""
     return f"{key}: {problem}{allowed}; fix the line"
 
