@@ -189,26 +189,16 @@ class Data:
             raise DataError(f"a site's rows need not have all classes, so declare these for all sites, {how}")
         self.used_columns[self.label] = None
         codes, classes = self._positions("label", self.label)
-        return self._among_declared(codes, classes) if self.declared_classes else (codes, classes)
+        if not self.declared_classes:
+            return codes, classes
+        where = f"label column {self.label!r}"
+        return _among(self.declared_classes, codes, classes, where, "class", "classes"), list(self.declared_classes)
 
-    def _among_declared(self, codes: Floats, classes: list[Any]) -> tuple[Floats, list[Any]]:
-        """Return the positions of classes among the declared ones, however a file's format writes them."""
-        position = {_key(declared): k for k, declared in enumerate(self.declared_classes)}
-        named = shorten([_text(declared) for declared in self.declared_classes])
-        if len(position) < len(self.declared_classes):
-            raise InputError(f"classes = {named}: give each class once")
-        for k, found in enumerate(classes):
-            if _key(found) not in position:
-                raise DataError(
-                    f"label column {self.label!r} has the class {_text(found)!r} (first in row "
-                    f"{np.argmax(codes == k) + 1}), which is none of the classes of all sites: {named}; "
-                    "correct the row, or declare the class for all sites (classes)"
-                )
-        positions = np.array([position[_key(found)] for found in classes], dtype=np.float64)
-        declared_codes = np.full(len(codes), np.nan)
-        present = ~np.isnan(codes)
-        declared_codes[present] = positions[codes[present].astype(np.int64)]
-        return declared_codes, list(self.declared_classes)
+    def level_codes(self, column: str, levels: Sequence[Any]) -> Floats:
+        """Return the position of each row's value (NaN where it is missing) among the declared ones of a column."""
+        name = self._column(column)
+        self.used_columns[name] = None
+        return _among(levels, *self._positions("strata", name), f"strata column {name!r}", "value", "strata")
 
     def site_codes(self) -> tuple[Floats, list[Any]]:
         """Return the site of each row as a position (NaN where it is missing) in the sites, and these in order."""
@@ -313,6 +303,25 @@ def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:
     classes = sorted(present, key=order.index if order else _sort_key)
     index = {value: k for k, value in enumerate(classes)}
     return np.array([index.get(v, np.nan) for v in column.tolist()], dtype=np.float64), classes
+
+
+def _among(declared: Sequence[Any], codes: Floats, found: list[Any], where: str, what: str, setting: str) -> Floats:
+    """Return the positions of values among the declared ones, however a file's format writes them."""
+    position = {_key(value): k for k, value in enumerate(declared)}
+    named = shorten([_text(value) for value in declared])
+    if len(position) < len(declared):
+        raise InputError(f"{setting} = {named}: give each {what} once")
+    for k, value in enumerate(found):
+        if _key(value) not in position:
+            raise DataError(
+                f"{where} has the {what} {_text(value)!r} (first in row {np.argmax(codes == k) + 1}), which is none of "
+                f"those declared for all sites: {named}; correct the row, or declare it for all sites ({setting})"
+            )
+    positions = np.array([position[_key(value)] for value in found], dtype=np.float64)
+    declared_codes = np.full(len(codes), np.nan)
+    present = ~np.isnan(codes)
+    declared_codes[present] = positions[codes[present].astype(np.int64)]
+    return declared_codes
 
 
 def _sort_key(value: Any) -> tuple[int, Any]:

@@ -8,16 +8,19 @@ over the rows themselves certainly lies.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gosta.runtime.arrays import Floats
+from gosta.datasets.data import Data
+from gosta.errors import InputError, shorten
+from gosta.runtime.arrays import Floats, Integers
+from gosta.statistics.definition import Encoder, Options
 
-Integers = NDArray[np.int64]
+# More rows than any network has; totals beyond are not sums of features.
+MOST_ROWS = 2.0**39
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,16 @@ class Axis:
     column: str  # its name, in messages
     low: float  # the declared range: values beyond it count as its ends
     high: float
-    edges: tuple[float, ...]  # between the bins, increasing, within the range; one less than there are bins
+    edges: tuple[float, ...] = ()  # between the bins, increasing, within the range; one less than there are bins
 
     @property
     def bins(self) -> int:
         return len(self.edges) + 1
+
+    @property
+    def bounds(self) -> Floats:
+        """Return where bins begin and end: low, the edges, high."""
+        return np.array([self.low, *self.edges, self.high])
 
     def positions(self, values: Floats) -> Integers:
         """Return the bin of each value."""
@@ -41,12 +49,16 @@ class Axis:
         """Return values as shares of the range, from 0 to 1."""
         return np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
 
+    def merged(self, starts: Sequence[int]) -> Axis:
+        """Return the axis whose bins begin at these bins of this one; the first is 0."""
+        return Axis(self.column, self.low, self.high, tuple(self.edges[s - 1] for s in starts[1:]))
+
 
 class Features(NamedTuple):
     """The features of rows that are not zero: so many for each row."""
 
     positions: Integers  # in the vector of sums: n × features_per_row
-    values: Floats  # from 0 to 1: n × features_per_row
+    values: Floats  # from 0 to 1: n × features_per_row; 0 where a row has fewer
 
 
 class Result(NamedTuple):
@@ -60,29 +72,175 @@ class Result(NamedTuple):
 
 
 class Sketch(ABC):
-    """One statistic, for given bins and options, as a function of sums."""
+    """One statistic, for given bins and options, as a function of sums.
+
+    The encoded row has one number for each column, in the order of `roles`, then the class if there are classes.
+    """
 
     name: ClassVar[str]  # of the statistic; a sketch that has no pairwise statistic has a name of its own
     summary: ClassVar[str]  # one line on what it measures
+    encode: ClassVar[Encoder]  # from data to rows of numbers; that of the statistic, if there is one
+    sums: ClassVar[str] = ""  # sketches with the same word here (and axes, options) share their sums
+    roles: ClassVar[tuple[str, ...]] = ()  # of the columns that it takes; none: any number of columns
+    has_classes: ClassVar[bool] = False  # whether a label is needed
+    needs_range: ClassVar[bool] = False  # whether the value depends on values, not on their order only
+    is_binned: ClassVar[bool] = True
+    finds_edges: ClassVar[bool] = True  # whether edges can be found by a first sum
+    defaults: ClassVar[dict[str, Any]] = {}  # of its options, beside those of `encode`
+    bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)  # of the value in a population
 
     size: int  # numbers in the vector of sums
     features_per_row: int  # that are not zero, at most
     are_counts: bool = False  # whether all features are 0 or 1
-    axes: tuple[Axis, ...] = ()
+
+    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+        """Make the sketch for one axis a column (one of no bins where these do not matter) and so many classes."""
+        self.axes, self.classes = tuple(axes), classes
+        self.options = {**self.defaults, **{k: v for k, v in (options or {}).items() if k in self.defaults}}
+
+    @classmethod
+    def reads_label(cls, options: Options) -> bool:
+        """Return whether rows cannot be encoded without a label, for these options of `encode`."""
+        return cls.has_classes
+
+    @classmethod
+    def class_count(cls, options: Options, classes: Sequence[Any]) -> int:
+        """Return how many classes or clusters encoded rows can have."""
+        return 2
+
+    @classmethod
+    def fixed_options(cls, options: dict[str, Any], data: Data | None) -> dict[str, Any]:
+        """Return options of `encode` in which nothing depends on the rows any more; an error where they are needed."""
+        return options
+
+    @property
+    def width(self) -> int:
+        """Return how many numbers an encoded row has."""
+        return len(self.axes) + self.has_classes
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Return what the sums depend on, beside the encoded rows."""
+        return self.sums or self.name, self.axes, self.classes
 
     @abstractmethod
     def features(self, x: Floats) -> Features:
-        """Return the features of encoded rows, n × d."""
+        """Return the features of encoded rows, n × width."""
 
     @abstractmethod
     def count(self, totals: Floats) -> float:
         """Return the number of rows."""
 
+    def clipped(self, totals: Floats) -> float:
+        """Return the number of rows with a value beyond the range, where the value depends on it."""
+        return 0.0
+
     @abstractmethod
-    def result(self, totals: Floats) -> Result:
-        """Return the statistic of the features' totals over all rows; NaN where it is not defined."""
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Return the statistic of the features' totals over all rows; NaN where it is not defined.
+
+        `rounding` is the most by which a feature of a row was changed by rounding. Totals with noise, of which some can
+        be negative, give a value that makes sense or NaN.
+        """
+
+    def gradient(self, totals: Floats) -> Floats | None:
+        """Return the derivative of the value by each total; None: it has no interval."""
+        return None
+
+    def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
+        """Return the variance of the value over samples of rows, by the delta method; here for one count a row."""
+        counts = np.maximum(totals, 0.0)
+        mean = counts @ gradient / max(counts.sum(), 1.0)
+        return float(counts @ (gradient - mean) ** 2)
+
+    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
+        """Return a sketch, and its totals, in which no count is small; None where that is not possible."""
+        return None if 0 < self.count(totals) < min_cell else (self, totals)
+
+    def is_plausible(self, totals: Floats, tolerance: float) -> bool:
+        """Return whether totals can be sums of features, each with an error of at most so much."""
+        return bool(np.isfinite(totals).all() and totals.min() >= -tolerance and totals.max() <= MOST_ROWS + tolerance)
+
+    def exact(self, x: Floats) -> Floats | None:
+        """Return the value over encoded rows; None: `gosta.exact` computes it."""
+        return None
 
 
 SKETCHES: dict[str, type[Sketch]] = {}
-Options = Mapping[str, Any]
-Names = Sequence[str]
+AnySketch = TypeVar("AnySketch", bound=type[Sketch])
+# Why statistics that have no sketch have none, and what to do.
+WITHOUT_SKETCH: Mapping[str, str] = {
+    "within-cluster-scatter": "use squared-scatter, the mean squared distance",
+    "distance-correlation": "use kendall-tau or spearman-rho",
+}
+
+
+def sketch(name: str) -> Callable[[AnySketch], AnySketch]:
+    """Register a sketch by its name; the first sentence of its docstring is its summary."""
+
+    def register(made: AnySketch) -> AnySketch:
+        made.name = name
+        made.summary = (made.__doc__ or "").partition("\n\n")[0].replace("\n    ", " ")
+        SKETCHES[name] = made
+        return made
+
+    return register
+
+
+def find_sketch(name: str) -> type[Sketch]:
+    """Return the sketch of a statistic; an error that says what to do if there is none."""
+    if name in SKETCHES:
+        return SKETCHES[name]
+    remedy = WITHOUT_SKETCH.get(name, f"those with one: {shorten(list(SKETCHES), 30)}")
+    raise InputError(f"statistic = {name!r} is not a function of sums, so there is no private sum of it; {remedy}")
+
+
+def undefined(labels: tuple[str, ...] = ("",)) -> Result:
+    """Return the result where there is no value."""
+    none = np.full(len(labels), np.nan)
+    return Result(none, none, none)
+
+
+def one(value: float, low: float, high: float, is_certified: bool = True) -> Result:
+    """Return the result of one value, between its bounds."""
+    if not np.isfinite([value, low]).all():
+        value = low = high = np.nan
+    value = min(max(value, low), high)
+    return Result(np.array([value]), np.array([low]), np.array([high]), is_certified)
+
+
+def before(counts: Floats, axis: int = -1) -> Floats:
+    """Return sums over the bins before each bin."""
+    sums: Floats = np.cumsum(counts, axis=axis) - counts
+    return sums
+
+
+def after(counts: Floats, axis: int = -1) -> Floats:
+    """Return sums over the bins after each bin."""
+    sums: Floats = counts.sum(axis=axis, keepdims=True) - np.cumsum(counts, axis=axis)
+    return sums
+
+
+def merge_starts(counts: Floats, min_cell: int) -> list[int] | None:
+    """Return where bins begin after neighbours are merged, so that every group's count is 0 or at least min_cell.
+
+    `counts` is groups × bins. None: even one bin has a small count.
+    """
+
+    def is_small(cell: Floats) -> bool:
+        return bool(((cell > 0) & (cell < min_cell)).any())
+
+    starts, cells = [0], [np.zeros(len(counts))]
+    for position, column in enumerate(counts.T):
+        if position and not is_small(cells[-1]):
+            starts.append(position)
+            cells.append(column)
+        else:
+            cells[-1] = cells[-1] + column
+    while is_small(cells[-1]):
+        if len(cells) == 1:
+            return None
+        last = cells.pop()
+        starts.pop()
+        cells[-1] = cells[-1] + last
+    return starts

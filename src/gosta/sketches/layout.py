@@ -1,0 +1,318 @@
+"""The layout of a vector of sums: several statistics, each over all rows and in every stratum, side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.datasets.data import Data
+from gosta.errors import GostaError
+from gosta.runtime.arrays import Booleans, Floats
+from gosta.sketches.definition import Result, Sketch
+
+# Binary digits of a feature after the point. Sums of 2^29 rows are exact in a float64, those of 2^39 in a uint64.
+BITS = 24
+# Totals are converted to floats and multiplied a few times: far less than this is lost.
+FLOAT_ERROR = 1e-12
+ROWS_PER_CHUNK = 4096
+# The golden ratio's multiples fill the unit interval evenly: so rounding with few digits has no bias.
+GOLDEN = (5**0.5 - 1) / 2
+
+
+class StratumResult(NamedTuple):
+    """A statistic's value over all rows, or over those of one stratum."""
+
+    statistic: str  # as it was asked for, such as "auc" or "variance:age"
+    stratum: str  # such as "sex = f, ward = a"; "" for all rows
+    has_value: bool  # otherwise there are too few rows, or too much noise: all numbers below are NaN
+    value: tuple[float, ...]  # several for a curve, with labels
+    low: tuple[float, ...]  # the bracket: the value over the rows themselves is between these
+    high: tuple[float, ...]
+    is_certified: bool  # whether that is certain; not with noise, nor where the sketch itself is random
+    labels: tuple[str, ...]
+    rows: float
+    clipped: float  # rows with a value beyond the declared range, which counts as its end
+    standard_error: float | None  # for the population of which the rows are a sample, and of the noise
+    interval: tuple[float, float] | None  # from it, at the level that was asked for
+
+
+class Part(NamedTuple):
+    """One statistic of a layout."""
+
+    title: str  # as it was asked for
+    sketch: Sketch
+    columns: tuple[str, ...]  # of the data, in the order in which the sketch takes them
+    options: dict[str, Any]  # of the encoder
+    has_label: bool  # whether the label is read
+
+    @property
+    def key(self) -> str:
+        """Return what the sums depend on; parts with the same share them."""
+        return json.dumps([self.columns, self.options, self.sketch.key], default=_plain, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The vector of sums for given statistics and strata; every site makes the same from the same settings."""
+
+    parts: tuple[Part, ...]
+    label: str | None = None
+    classes: tuple[Any, ...] = ()
+    levels: tuple[tuple[str, tuple[Any, ...]], ...] = ()  # columns of the strata, and their values
+    # Makes the layout of the second round from the totals of this one, which only finds edges.
+    next_round: Callable[[Floats], Layout] | None = field(default=None, compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Layout) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    @property
+    def sketches(self) -> tuple[Sketch, ...]:
+        return tuple(part.sketch for part in self.parts)
+
+    @cached_property
+    def strata(self) -> tuple[str, ...]:
+        """Return the names of the strata, such as "sex = f, ward = a"."""
+        names = [[f"{column} = {level}" for level in values] for column, values in self.levels]
+        return tuple(", ".join(name) for name in product(*names)) if names else ()
+
+    @cached_property
+    def _offsets(self) -> dict[str, int]:
+        """Return where the sums of each key begin."""
+        offsets: dict[str, int] = {}
+        end = 0
+        for part in self.parts:
+            if part.key not in offsets:
+                offsets[part.key] = end
+                end += part.sketch.size * max(1, len(self.strata))
+        return offsets
+
+    @cached_property
+    def _blocks(self) -> tuple[tuple[Part, int, slice], ...]:
+        """Return the parts that have sums of their own, where these begin, and their numbers of an encoded row."""
+        blocks, column, seen = [], 0, set()
+        for part in self.parts:
+            if part.key not in seen:
+                seen.add(part.key)
+                blocks.append((part, self._offsets[part.key], slice(column, column + part.sketch.width)))
+                column += part.sketch.width
+        return tuple(blocks)
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers the vector has."""
+        return sum(part.sketch.size for part, _, _ in self._blocks) * max(1, len(self.strata))
+
+    @property
+    def width(self) -> int:
+        """Return how many numbers an encoded row has."""
+        return int(self._blocks[-1][2].stop) + bool(self.levels)
+
+    @property
+    def features_per_row(self) -> int:
+        return sum(part.sketch.features_per_row for part, _, _ in self._blocks)
+
+    @property
+    def are_counts(self) -> bool:
+        return all(part.sketch.are_counts for part, _, _ in self._blocks)
+
+    @property
+    def bins(self) -> int:
+        """Return the largest number of bins of a column."""
+        return max((axis.bins for sketch in self.sketches for axis in sketch.axes), default=1)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns of the data that are read."""
+        names = [name for part in self.parts for name in part.columns]
+        label = [self.label] if self.label and self._has_classes else []
+        return tuple(dict.fromkeys([*names, *label, *(column for column, _ in self.levels)]))
+
+    @property
+    def _has_classes(self) -> bool:
+        return any(part.has_label for part in self.parts)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return 16 hex digits that two layouts share only if they are the same."""
+        parts = [[part.title, part.key, part.sketch.name, part.sketch.options] for part in self.parts]
+        content = [parts, self.label, self.classes, self.levels, self.next_round is not None]
+        return hashlib.sha256(json.dumps(content, default=_plain, sort_keys=True).encode()).hexdigest()[:16]
+
+    def encode(self, data: Data) -> Floats:
+        """Return the numbers of each row that its features depend on: n × width.
+
+        Rows in which a column is missing are left out if the data say so; otherwise they are an error.
+        """
+        if self.label is not None and self._has_classes:
+            data = data.select(label=self.label)
+        if self.classes:
+            data = replace(data, declared_classes=self.classes)
+        kept, codes = self._complete(data)
+        data.check_row_count(int(kept.sum()))
+        data = replace(data, columns={name: column[kept] for name, column in data.columns.items()}, drop_missing=False)
+        blocks = [self._encoded(part, data) for part, _, _ in self._blocks]
+        return np.ascontiguousarray(np.column_stack([*blocks, *([codes[kept]] if self.levels else [])]))
+
+    def _complete(self, data: Data) -> tuple[Booleans, Floats]:
+        """Return which rows have all values, and the stratum of each row."""
+        codes = np.zeros(len(data))
+        for column, levels in self.levels:
+            codes = codes * len(levels) + data.level_codes(column, levels)
+        kept = ~np.isnan(codes)
+        if self._has_classes:
+            kept &= ~np.isnan(data.class_codes()[0])
+        names = list(dict.fromkeys(name for part in self.parts for name in data.select(part.columns).features))
+        kept &= ~np.isnan(data.to_floats(names)).any(axis=1)
+        if data.by is not None:
+            kept &= ~np.isnan(data.site_codes()[0])
+        return np.asarray(kept), codes
+
+    @staticmethod
+    def _encoded(part: Part, data: Data) -> Floats:
+        try:
+            return part.sketch.encode(data.select(part.columns), **part.options)
+        except GostaError as error:
+            raise type(error)(f"{part.title}: {error}") from None
+
+    def sums(self, x: Floats, bits: int = BITS) -> NDArray[np.uint64]:
+        """Return the sums of the features of encoded rows, each rounded to a multiple of 2^-bits, as integers."""
+        sums = np.zeros(self.size, dtype=np.int64)
+        for start in range(0, len(x), ROWS_PER_CHUNK):
+            rows = x[start : start + ROWS_PER_CHUNK]
+            strata = rows[:, -1].astype(np.int64) if self.levels else np.zeros(len(rows), dtype=np.int64)
+            shift = _shift(start + np.arange(len(rows)), bits)
+            for part, offset, columns in self._blocks:
+                positions, values = part.sketch.features(rows[:, columns])
+                positions = positions + (offset + strata * part.sketch.size)[:, None]
+                rounded = np.floor(values * 2.0**bits + shift[:, None])
+                sums += np.bincount(positions.ravel(), rounded.ravel(), self.size).astype(np.int64)
+        return sums.view(np.uint64)
+
+    def _totals(self, totals: Floats) -> Iterator[tuple[Part, str, Floats, int]]:
+        """Yield each statistic's totals over all rows and in every stratum, and how many totals each is a sum of."""
+        for part in self.parts:
+            offset, strata = self._offsets[part.key], max(1, len(self.strata))
+            block = totals[offset : offset + part.sketch.size * strata].reshape(strata, -1)
+            yield part, "", block.sum(axis=0), strata
+            for name, of_stratum in zip(self.strata, block, strict=False):
+                yield part, name, of_stratum, 1
+
+    def results(
+        self,
+        totals: Floats,
+        min_cell: int = 0,
+        noise_variance: float = 0.0,
+        level: float | None = None,
+        bits: int = BITS,
+    ) -> list[StratumResult]:
+        """Return the results for totals over all rows in units of features: for each statistic all rows, then strata.
+
+        Bins with fewer rows than `min_cell` are merged with neighbours. `noise_variance` is that of each total. `level`
+        is that of the intervals. `bits` is what sites rounded to.
+        """
+        rounding = 0.0 if bits >= 64 else 2.0 ** -(bits + (bits >= BITS))
+        with np.errstate(all="ignore"):
+            return [
+                _result(part, stratum, t, min_cell, noise_variance * terms, level, rounding)
+                for part, stratum, t, terms in self._totals(np.asarray(totals, dtype=np.float64))
+            ]
+
+    def is_plausible(self, totals: Floats, tolerance: float) -> bool:
+        """Return whether these can be totals over rows, each with an error of at most `tolerance`.
+
+        Sums of wrong masks are random numbers of 64 bits, of which this takes none for a total.
+        """
+        if not np.isfinite(totals).all():
+            return False
+        counts: dict[str, list[tuple[float, int]]] = {}
+        for part, stratum, t, terms in self._totals(np.asarray(totals, dtype=np.float64)):
+            if not part.sketch.is_plausible(t, tolerance * terms):
+                return False
+            counts.setdefault(stratum, []).append((part.sketch.count(t), part.sketch.size * terms))
+        for found in counts.values():
+            rows, terms_of = np.array(found).T
+            if np.ptp(rows) > 0.5 + tolerance * 2 * np.sqrt(terms_of.max()):
+                return False
+        return True
+
+    def following(self, totals: Floats) -> Layout | None:
+        """Return the layout of the second round, with edges that the totals of this one give; None: this is final."""
+        return None if self.next_round is None else self.next_round(totals)
+
+    def describe(self) -> dict[str, str]:
+        """Return what is summed, in words."""
+        axes = {axis.column: axis for sketch in self.sketches for axis in sketch.axes if np.isfinite(axis.low)}
+        found = {
+            "statistics": ", ".join(dict.fromkeys(part.title for part in self.parts)),
+            "columns": ", ".join(self.columns),
+            "ranges": ", ".join(f"{name} {axis.low:g} to {axis.high:g}" for name, axis in axes.items()),
+            "bins": ", ".join(f"{name} {axis.bins}" for name, axis in axes.items() if axis.bins > 1),
+            "strata": "; ".join(f"{column}: {', '.join(map(str, levels))}" for column, levels in self.levels),
+            "numbers": f"{self.size:,}; a row adds to {self.features_per_row} of them",
+            "layout": self.fingerprint,
+        }
+        return {name: text for name, text in found.items() if text}
+
+
+def _shift(rows: NDArray[np.int64], bits: int) -> Floats:
+    """Return what is added to the features of a row before rounding down.
+
+    With many digits ½: to the nearest. With few a number that differs from row to row, and does not depend on the data.
+    """
+    return np.full(len(rows), 0.5) if bits >= BITS else np.asarray((rows * GOLDEN) % 1.0)
+
+
+def _result(
+    part: Part, stratum: str, totals: Floats, min_cell: int, noise: float, level: float | None, rounding: float
+) -> StratumResult:
+    sketch, rows, clipped = part.sketch, part.sketch.count(totals), part.sketch.clipped(totals)
+    merged = sketch.merged(totals, min_cell) if min_cell > 1 and noise == 0 else (sketch, totals)
+    found = None if merged is None else merged[0].result(merged[1], rounding)
+    if found is None or merged is None or not np.isfinite(found.value).all():
+        none = (np.nan,)
+        return StratumResult(part.title, stratum, False, none, none, none, False, (), rows, clipped, None, None)
+    low, high = (tuple(np.clip(end, *sketch.bounds).tolist()) for end in _padded(found))
+    error = _standard_error(*merged, noise) if len(found.value) == 1 else None
+    interval = None
+    if error is not None and level is not None:
+        reach = NormalDist().inv_cdf(0.5 + level / 2) * error
+        ends = np.clip([found.value[0] - reach, found.value[0] + reach], *sketch.bounds)
+        interval = float(ends[0]), float(ends[1])
+    is_certified = found.is_certified and noise == 0
+    value = tuple(found.value.tolist())
+    return StratumResult(
+        part.title, stratum, True, value, low, high, is_certified, found.labels, rows, clipped, error, interval
+    )
+
+
+def _padded(found: Result) -> tuple[Floats, Floats]:
+    """Return the bracket with room for the rounding of floats."""
+    room = FLOAT_ERROR * np.maximum(np.abs(found.low), np.abs(found.high))
+    return found.low - room, found.high + room
+
+
+def _standard_error(sketch: Sketch, totals: Floats, noise: float) -> float | None:
+    gradient = sketch.gradient(totals)
+    if gradient is None or not np.isfinite(gradient).all():
+        return None
+    variance = sketch.sampling_variance(totals, gradient) + noise * float(gradient @ gradient)
+    return float(np.sqrt(variance)) if np.isfinite(variance) else None
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON does not know in a form that it does."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return vars(value) if hasattr(value, "__dict__") else str(value)

@@ -1,0 +1,150 @@
+"""Sketches of scores of two classes: counts in class × bin. Pairs of rows in one bin are what is not known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gosta.runtime.arrays import Floats
+from gosta.sketches.definition import Features, Result, Sketch, after, before, merge_starts, one, sketch, undefined
+from gosta.statistics import encode
+
+RATES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+class ScoreBins(Sketch):
+    """The sums: first the counts of positive rows in each bin, then those of negative rows."""
+
+    encode = staticmethod(encode.scored)
+    sums = "scores"
+    roles = ("score",)
+    has_classes = True
+    features_per_row = 1
+    are_counts = True
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return 2 * self.axes[0].bins
+
+    def features(self, x: Floats) -> Features:
+        """Count a row in the bin of its score and its class."""
+        positions = self.axes[0].positions(x[:, 0]) + self.axes[0].bins * (x[:, 1] < 0)
+        return Features(positions[:, None], np.ones((len(x), 1)))
+
+    def count(self, totals: Floats) -> float:
+        """Return the sum of all counts."""
+        return float(totals.sum())
+
+    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
+        """Merge bins in which one of the classes is small."""
+        starts = merge_starts(totals.reshape(2, -1), min_cell)
+        if starts is None:
+            return None
+        merged = np.add.reduceat(totals.reshape(2, -1), starts, axis=1)
+        return type(self)([self.axes[0].merged(starts)], self.classes, self.options), merged.ravel()
+
+    def shares(self, totals: Floats) -> tuple[Floats, Floats]:
+        """Return the shares of positive and of negative rows in each bin; NaN where a class has no row."""
+        counts = totals.reshape(2, -1)
+        numbers = counts.sum(axis=1, keepdims=True)
+        positive, negative = np.where(numbers >= 0.5, counts / np.maximum(numbers, 0.5), np.nan)
+        return positive, negative
+
+
+def wins(totals: Floats) -> tuple[float, float]:
+    """Return the pairs of rows in which the positive one is higher, ties in a bin half, and the pairs in one bin."""
+    positive, negative = totals.reshape(2, -1)
+    alike = np.maximum(positive, 0.0) @ np.maximum(negative, 0.0)
+    return float(positive @ (before(negative) + negative / 2)), float(alike)
+
+
+@sketch("auc")
+class Auc(ScoreBins):
+    """Area under the ROC curve from counts of both classes in bins."""
+
+    bounds = (0.0, 1.0)
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Count pairs in one bin half: at most half of them are wrong either way."""
+        won, alike = wins(totals)
+        sizes = totals.reshape(2, -1).sum(axis=1)
+        pairs = sizes.prod() if sizes.min() >= 0.5 else np.nan
+        value = min(max(won / pairs, 0.0), 1.0)
+        return one(value, max(value - alike / pairs / 2, 0.0), min(value + alike / pairs / 2, 1.0))
+
+    def gradient(self, totals: Floats) -> Floats | None:
+        """Return (share of the other class that a row wins against, less the AUC) / rows of its class."""
+        positive, negative = totals.reshape(2, -1)
+        p, q = positive.sum(), negative.sum()
+        value = wins(totals)[0] / (p * q)
+        of_positive = (before(negative) + negative / 2) / q - value
+        of_negative = (after(positive) + positive / 2) / p - value
+        return np.concatenate([of_positive / p, of_negative / q])
+
+    def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
+        """Return DeLong's variance, of scores that are equal within a bin."""
+        counts, slopes = np.maximum(totals, 0.0).reshape(2, -1), gradient.reshape(2, -1)
+        sizes = counts.sum(axis=1)
+        return float(((counts * slopes**2).sum(axis=1) * sizes / np.maximum(sizes - 1, 1)).sum())
+
+
+@sketch("mann-whitney")
+class MannWhitney(ScoreBins):
+    """Number of pairs of a positive and a negative row in which the positive one scores higher, from counts in bins."""
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Count pairs in one bin half."""
+        won, alike = wins(totals)
+        is_defined = totals.reshape(2, -1).sum(axis=1).min() >= 0.5
+        return one(won if is_defined else np.nan, won - alike / 2, won + alike / 2)
+
+
+@sketch("roc-curve")
+class RocCurve(ScoreBins):
+    """Points of the ROC curve: the highest true positive rate with a false positive rate of at most 1 %, 5 %, 10 %, ...
+
+    At the edges of bins both rates are known; between two edges the curve rises from one to the other.
+    """
+
+    bounds = (0.0, 1.0)
+    labels = tuple(f"false positive rate {rate:g}" for rate in RATES)
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Interpolate between the edges on both sides of each rate."""
+        true, false = (np.concatenate([[0.0], np.clip(share[::-1].cumsum(), 0, 1)]) for share in self.shares(totals))
+        if np.isnan([true[-1], false[-1]]).any():
+            return undefined(self.labels)
+        true, false = np.maximum.accumulate(true), np.maximum.accumulate(false)
+        true[-1] = false[-1] = 1.0
+        rates = np.array(RATES)
+        right = np.searchsorted(false, rates * (1 + 1e-12), side="right")  # the first edge beyond the rate
+        left = right - 1
+        share = np.clip((rates - false[left]) / (false[right] - false[left]), 0, 1)
+        return Result(true[left] + share * (true[right] - true[left]), true[left], true[right], labels=self.labels)
+
+    def exact(self, x: Floats) -> Floats:
+        """Return the highest true positive rate of any threshold whose false positive rate is low enough."""
+        thresholds = np.concatenate([[np.inf], np.unique(x[:, 0])[::-1]])
+        positive, negative = np.sort(x[x[:, 1] > 0, 0]), np.sort(x[x[:, 1] < 0, 0])
+        true, false = (1 - np.searchsorted(s, thresholds) / len(s) for s in (positive, negative))
+        return np.array([true[false <= rate * (1 + 1e-12)].max() for rate in RATES])
+
+
+@sketch("kolmogorov-smirnov")
+class KolmogorovSmirnov(ScoreBins):
+    """Largest difference of the distribution functions of two classes, from counts in bins."""
+
+    bounds = (0.0, 1.0)
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Return the largest difference at an edge; inside a bin, one function can rise before the other does."""
+        shares = [np.clip(share, 0, 1) for share in self.shares(totals)]
+        ends = [share.cumsum() for share in shares]
+        low = np.abs(ends[0] - ends[1]).max()
+        high = max((ends[k] - before(shares[1 - k])).max() for k in (0, 1))
+        return one(min(low, 1.0), min(low, 1.0), min(max(low, high), 1.0))
+
+    def exact(self, x: Floats) -> Floats:
+        """Return the largest difference at any value."""
+        positive, negative = np.sort(x[x[:, 1] > 0, 0]), np.sort(x[x[:, 1] < 0, 0])
+        below = [np.searchsorted(s, x[:, 0], side="right") / len(s) for s in (positive, negative)]
+        return np.array([np.abs(below[0] - below[1]).max()])
