@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gosta import datasets as datasets
     from gosta import graphs as graphs
     from gosta import net as net
+    from gosta import private as private
     from gosta import protocols as protocols
     from gosta import statistics as statistics
     from gosta import theory as theory
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _ERRORS = "ClusterError DataError GostaError InputError MissingExtraError NetworkError NumericalError"
-_MODULES = ("datasets", "engines", "graphs", "net", "protocols", "statistics", "theory")
+_MODULES = ("datasets", "engines", "graphs", "net", "private", "protocols", "statistics", "theory")
 # The module that defines each other public name.
 _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "Data": "datasets.data",

@@ -69,6 +69,11 @@ class Noise(NamedTuple):
         """Variance of the total of all participants, in units of features."""
         return self.participants / self.shares * _variance(self.law, self.scale)
 
+    @property
+    def reach(self) -> float:
+        """How far from 0 the total's noise is at most, in units of features, but once in a billion totals."""
+        return (40 if self.law == "laplace" else 10) * math.sqrt(self.variance)
+
 
 NO_NOISE = Noise("none", 0.0, SUM_BITS, 0.0, 0.0)
 

@@ -1,0 +1,217 @@
+"""A release of private sums with all sites in one process: the functions that the nodes of a network call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gosta import datasets
+from gosta.errors import InputError, NumericalError, shorten
+from gosta.private import masks
+from gosta.private.accounting import Spent
+from gosta.private.noise import Random, choose_noise
+from gosta.private.policy import MODES, Policy, Subject, verdict_to_contribute, verdict_to_join
+from gosta.private.settings import PrivateSettings, check_settings
+from gosta.private.sums import open_totals, site_vector
+from gosta.runtime.arrays import Floats
+from gosta.sketches import Layout, StratumResult, make_layout
+from gosta.statistics.definition import Options
+from gosta.views import html, numbers
+
+BYTES_PER_NUMBER = 8
+ANYTHING = Policy(modes=MODES, min_rows=0, min_sites=1, min_cell=0, max_bins=1 << 20)  # every site takes part
+
+
+@dataclass(frozen=True)
+class Release:
+    """What everybody knows after a release of private sums."""
+
+    results: tuple[StratumResult, ...]  # of each statistic: over all rows, then in each stratum
+    epsilon: float | None  # of the differential privacy of the release; None: no noise
+    delta: float
+    participants: tuple[str, ...]  # sites whose rows are counted
+    bytes_per_site: int  # of the masked vectors that a site sends
+    layout: Layout  # of the sums
+    totals: Floats  # in units of features, with their noise
+
+    @property
+    def value(self) -> float | tuple[float, ...]:
+        """Value of the first statistic over all rows; several for a curve."""
+        value = self.results[0].value
+        return value[0] if len(value) == 1 else value
+
+    @property
+    def bracket(self) -> tuple[float, float]:
+        """Ends between which the value over the rows themselves lies: certainly, if there is no noise."""
+        return self.results[0].low[0], self.results[0].high[0]
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Confidence interval for the population, which includes the noise; None where the sums do not give one."""
+        return self.results[0].interval
+
+    def __repr__(self) -> str:
+        return f"Release({', '.join(f'{name} {text}' for name, text in self._rows().items())})"
+
+    def _repr_html_(self) -> str:
+        return html.table(self._rows().items(), caption="Release")
+
+    def _rows(self) -> dict[str, str]:
+        first = self.results[0]
+        shown = {first.statistic: numbers.number(self.value) if first.has_value else "not defined"}
+        if first.has_value and len(first.value) == 1:
+            shown["bracket"] = numbers.interval(*self.bracket)
+        if self.interval is not None:
+            shown["interval"] = numbers.interval(*self.interval)
+        if self.epsilon is not None:
+            shown["epsilon"] = f"{self.epsilon:g}" + (f", delta {self.delta:g}" if self.delta else "")
+        return shown | {"sites": str(len(self.participants))}
+
+
+def release(
+    sites: Sequence[object] | Mapping[str, object],
+    statistic: str,
+    *,
+    bins: int = 64,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    edges: Mapping[str, Sequence[float]] | None = None,
+    find_edges: bool = False,
+    strata: Mapping[str, Sequence[str | int | float]] | None = None,
+    columns: str | Sequence[str] = (),
+    label: str | None = None,
+    score: str | None = None,
+    classes: Sequence[str | int | float] = (),
+    drop_missing: bool = False,
+    options: Options | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    colluding: int = 1,
+    interval: float | None = 0.95,
+    policy: Policy | None = None,
+    seed: int | None = None,
+) -> Release:
+    """Compute statistics of the rows of several sites from masked sums, as a network with ``--private`` does.
+
+    Parameters
+    ----------
+    sites
+        The rows of each site: what `gosta.datasets.load` takes. A mapping gives the sites names.
+    statistic
+        A name from ``gosta statistics`` that has a sketch, or several: ``"auc,gini-index:income"``.
+    bins, ranges, edges, find_edges
+        Bins of equal width of each column within its range, lowest and highest value; or edges between bins; or bins
+        that hold equally many rows, which a first release finds. The range for ``""`` is that of columns not named.
+    strata
+        Values of columns; each combination has results of its own.
+    columns, label, score, classes, drop_missing, options
+        As for `gosta.exact`. A site need not have rows of all classes, so these are declared, negative one first.
+    epsilon, delta
+        Differential privacy of the release, for one row that is replaced; None: no noise.
+    colluding
+        Sites that may combine what they know without weakening epsilon and delta for the others.
+    interval
+        Confidence level of the intervals.
+    policy
+        A policy that all sites have; a site that it forbids to take part is left out. None: all take part.
+    seed
+        Of keys and noise, for tests: who knows it can remove both. None: the operating system's generator.
+
+    Returns
+    -------
+    Release
+        With ``value``, ``bracket``, ``interval``, and ``results`` of all statistics and strata.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> sites = [{"risk": [0.1, 0.4, 0.8], "died": [0, 0, 1]}, {"risk": [0.35, 0.7], "died": [1, 0]}]
+    >>> found = gosta.private.release(sites, "auc", score="risk", label="died", classes=[0, 1], ranges={"risk": (0, 1)})
+    >>> found.value, found.participants
+    (0.6666666666666666, ('site-0', 'site-1'))
+    """
+    settings = PrivateSettings(
+        bins=bins,
+        ranges={name: (float(low), float(high)) for name, (low, high) in (ranges or {}).items()},
+        edges={name: tuple(map(float, values)) for name, values in (edges or {}).items()},
+        find_edges=find_edges,
+        strata={name: tuple(values) for name, values in (strata or {}).items()},
+        epsilon=epsilon,
+        delta=delta,
+        colluding=colluding,
+    )
+    check_settings(settings)
+    wanted = (columns,) if isinstance(columns, str) else tuple(columns)
+    layout = make_layout(
+        statistic, settings, columns=wanted, label=label, score=score, classes=tuple(classes), options=options
+    )
+    named = sites if isinstance(sites, Mapping) else {f"site-{k}": rows for k, rows in enumerate(sites)}
+    if not named:
+        raise InputError("sites is empty: give the rows of at least one site")
+    loaded = {
+        name: replace(datasets.load(rows), drop_missing=drop_missing, is_partial=True) for name, rows in named.items()
+    }
+
+    def encode(layout: Layout) -> dict[str, Floats]:
+        return {name: layout.encode(data) for name, data in loaded.items()}
+
+    random = os.urandom if seed is None else np.random.default_rng(seed).bytes
+    return release_rows(layout, encode, settings, interval, policy, random)
+
+
+def release_rows(
+    layout: Layout,
+    encode: Callable[[Layout], Mapping[str, Floats]],
+    settings: PrivateSettings,
+    interval: float | None = None,
+    policy: Policy | None = None,
+    random: Random = os.urandom,
+) -> Release:
+    """Release the sums over the rows of each site, in two rounds if edges are to be found first.
+
+    `encode` returns each site's rows as a layout takes them.
+    """
+    chosen, rows = policy or ANYTHING, encode(layout)
+    names = _participants(layout, rows, settings, chosen)
+    current: Layout | None = layout
+    spent, sent = np.zeros(2), 0
+    while current is not None:
+        layout = current
+        noise = choose_noise(settings, layout, len(names))
+        keys = {name: random(masks.KEY_BYTES) for name in names}
+        public = {name: masks.public_key(key) for name, key in keys.items()}
+        context = f"{layout.fingerprint} of {', '.join(names)}".encode()
+        vectors = [
+            site_vector(layout, rows[name], noise, random) + masks.mask(layout.size, name, keys[name], public, context)
+            for name in names
+        ]
+        totals = open_totals(vectors, noise)[1]
+        if not layout.is_plausible(totals, noise.reach):
+            raise NumericalError("the total of all sites cannot be a sum over rows")
+        spent += noise.epsilon, noise.delta
+        sent += BYTES_PER_NUMBER * layout.size
+        current = layout.following(totals)
+        rows = rows if current is None else encode(current)
+    results = layout.results(totals, 0 if settings.epsilon else chosen.min_cell, noise.variance, interval, noise.bits)
+    epsilon = None if settings.epsilon is None else float(spent[0])
+    return Release(tuple(results), epsilon, float(spent[1]), tuple(names), sent, layout, totals)
+
+
+def _participants(layout: Layout, rows: Mapping[str, Floats], settings: PrivateSettings, policy: Policy) -> list[str]:
+    """Return the sites that the policy lets take part."""
+    noise = choose_noise(settings, layout, max(len(rows), 1))
+    has_noise = settings.epsilon is not None
+    spent = Spent(noise.law, settings.epsilon, settings.delta) if settings.epsilon is not None else None
+    statistics = tuple(dict.fromkeys(sketch.name for sketch in layout.sketches))
+    subject = Subject(
+        "noisy" if has_noise else "private", statistics, layout.columns, layout.fingerprint, layout.bins, spent=spent
+    )
+    verdicts = {name: verdict_to_join(policy, subject._replace(rows=len(x)), [], 0.0) for name, x in rows.items()}
+    names = sorted(name for name, verdict in verdicts.items() if not verdict)
+    found = verdict_to_contribute(policy, len(names), has_noise=has_noise)
+    if found or not names:
+        left_out = [f"{name}: {verdict}" for name, verdict in verdicts.items() if verdict]
+        raise InputError(f"suppressed by policy: {'; '.join(filter(None, [found, shorten(left_out, 3)]))}")
+    return names
