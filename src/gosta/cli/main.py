@@ -11,7 +11,21 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from gosta.cli import audit, enrolment, exact, graph, lists, network, nodes, reproduce, run, status, sweep, theory
+from gosta.cli import (
+    audit,
+    check,
+    enrolment,
+    exact,
+    graph,
+    lists,
+    network,
+    nodes,
+    reproduce,
+    run,
+    status,
+    sweep,
+    theory,
+)
 from gosta.cli.commands import make_command
 from gosta.cli.examples import epilog
 from gosta.errors import GostaError
@@ -20,7 +34,7 @@ Commands = list[Callable[..., None]]
 # Sections of the help, each with its commands.
 COMMANDS: dict[str, Commands] = {
     "Compute and simulate": [run.run, exact.exact, graph.graph, theory.theory, sweep.sweep, reproduce.reproduce],
-    "Real networks": [status.status, audit.audit, audit.replay],
+    "Real networks": [check.check, status.status, audit.audit, audit.replay],
     "Names that commands take": [lists.statistics, lists.protocols, lists.datasets],
 }
 NODE: Commands = [nodes.run, enrolment.request, enrolment.join, enrolment.accept]

@@ -18,6 +18,9 @@ from gosta.net.limits import VERSION
 REJECTION_REASONS: Final = ("unauthenticated", "authority", "expired", "key", "not a neighbour", "handshake", "frame")
 
 
+CHECK: Final = "check"  # a greeting's note
+
+
 class Greeting(NamedTuple):
     """What each end of a connection says of itself before anything else.
 
@@ -32,9 +35,11 @@ class Greeting(NamedTuple):
     network: str
     fingerprint: str = ""  # of what is computed
     version: int = VERSION  # of the wire format
+    note: str = ""  # CHECK: the dialling end only asks for a greeting; in its answer, the time in seconds since 1970
 
     def encode(self) -> bytes:
-        return f"gosta {self.version} {self.name}.{self.network} {self.fingerprint}".encode("ascii")
+        text = f"gosta {self.version} {self.name}.{self.network} {self.fingerprint} {self.note}"
+        return text.strip(" ").encode("ascii")
 
     @classmethod
     def decode(cls, raw: bytes) -> Greeting:
@@ -43,8 +48,8 @@ class Greeting(NamedTuple):
         found = re.fullmatch(r"(?:gosta ([0-9]{1,4}) )?([^ .]+)\.([^ .]+)(?: ([0-9a-f]{0,64})( .*)?)?", text)
         if found is None:
             return cls(text, "", "", 0)
-        version, name, network, fingerprint, _ = found.groups()
-        return cls(name, network, fingerprint or "", int(version or 2))
+        version, name, network, fingerprint, note = found.groups()
+        return cls(name, network, fingerprint or "", int(version or 2), (note or "")[1:])
 
     def mismatch(self, other: Greeting) -> tuple[str, str] | None:
         """Return the setting in which two nodes differ, and how, if they cannot exchange."""

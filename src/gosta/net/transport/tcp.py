@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import Coroutine
 
 from gosta.errors import InputError, shorten
 from gosta.net import addresses
 from gosta.net.addresses import certificate_name
 from gosta.net.members import MemberList
-from gosta.net.transport.base import Greeting, Handler
+from gosta.net.transport.base import CHECK, Greeting, Handler
 from gosta.net.transport.connection import Connection
 from gosta.net.transport.tls import RejectedError, TlsFiles, check_peer, describe_error, make_context, rejection_of
 
@@ -129,6 +130,10 @@ class TcpTransport:
                 await loop.connect_accepted_socket(lambda: fresh, client, ssl=self._server_context)
                 connection = fresh
                 greeting = await self._identify(connection)
+            if greeting.note == CHECK:  # 'gosta check': the neighbour's node need not even run
+                connection.send(self._handler.greeting._replace(note=f"{time.time():.0f}").encode())
+                connection.close()
+                return
             connection.send(self._handler.greeting.encode())
             self._establish(connection, greeting)
         except TimeoutError:

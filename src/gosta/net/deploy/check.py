@@ -1,0 +1,303 @@
+"""Checks of a node's folder before it sends anything: data, certificate, members, neighbours, disk, policy.
+
+A check never raises: what is missing or wrong is a finding. Its `text` holds no value of the data, and no count that
+the site's policy would not show; what may hold such values is in `detail`, which stays at the site.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import ssl
+import statistics
+import struct
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from gosta.errors import GostaError, InputError
+from gosta.net import addresses, members
+from gosta.net.addresses import certificate_name
+from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, Task, read_node
+from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
+from gosta.net.limits import SECONDS_PER_EPOCH
+from gosta.net.members import MemberList
+from gosta.net.node import lock
+from gosta.net.node.credentials import EXPIRY_WARNING
+from gosta.net.node.rows import layout_of
+from gosta.net.node.source import fingerprint
+from gosta.net.node.subject import subject_of
+from gosta.net.storage.journal import Journal
+from gosta.net.transport.base import CHECK, Greeting
+from gosta.net.transport.connection import MAX_GREETING_BYTES
+from gosta.net.transport.frames import encode_frame
+from gosta.net.transport.tls import TlsFiles, check_peer, describe_error, load_certificate, make_context
+from gosta.private.accounting import total_epsilon
+from gosta.private.policy import POLICY_FILE, Past, Policy, read_policy, verdict_to_join
+
+TIMEOUT_SECONDS = 5.0  # for one neighbour
+PROBE_THREADS = 32
+MIN_FREE_BYTES = 100 << 20
+CLOCK_WARNING_SECONDS, CLOCK_ERROR_SECONDS = 5.0, 60.0  # difference from the neighbours' clocks
+
+
+def check(folder: Path) -> list[Finding]:
+    """Check all that a node's folder holds, and whether its neighbours can be reached."""
+    try:
+        config = read_node(folder / NODE_FILE)
+    except GostaError as error:
+        return [Finding("settings", "error", str(error))]
+    found = [Finding("settings", "ok", f"{config.node.name} of network {config.network.id}")]
+    policy, verdict = _check_policy(folder)
+    listed, credentials = _check_credentials(folder, config)
+    counted, data = check_data(folder, config, policy)
+    found += [verdict, *credentials, *data, *_check_disk(folder, config)]
+    if config.network.private:
+        found.append(_check_sums(config.network))
+    found += _check_neighbours(folder, config, listed)
+    found.append(_check_verdict(config, policy, counted, len(listed.members) if listed else 0))
+    return found
+
+
+# Policy.
+
+
+def _check_policy(folder: Path) -> tuple[Policy, Finding]:
+    try:
+        policy = read_policy(folder)
+    except GostaError as error:
+        return Policy(), Finding("policy", "error", str(error))
+    if not policy.has_file:
+        return policy, Finding("policy", "ok", f"no {POLICY_FILE}: any mode is allowed, with the default thresholds")
+    return policy, Finding("policy", "ok", f"modes allowed: {', '.join(policy.modes)}")
+
+
+def _check_sums(task: Task) -> Finding:
+    try:
+        layout = layout_of(task)
+    except GostaError as error:
+        return Finding("sums", "error", str(error))
+    return Finding(
+        "sums", "ok", f"{layout.size:,} numbers leave this site, masked; their fingerprint is {layout.fingerprint}"
+    )
+
+
+def _check_verdict(config: NodeConfig, policy: Policy, counted: Counted, sites: int) -> Finding:
+    """Return whether the site would take part now."""
+    task = config.network
+    if not counted.rows:
+        return Finding("takes part", "error", "not as long as its rows cannot be used")
+    try:
+        subject = subject_of(task, *counted, max(sites, len(config.neighbours) + 1))
+        history: list[Past] = []
+        verdict = verdict_to_join(policy, subject, history, time.time())
+    except GostaError as error:
+        return Finding("takes part", "error", "cannot be decided", detail=str(error))
+    if verdict:
+        hint = f"change {POLICY_FILE} if that is not meant"
+        return Finding("takes part", "error", "no: the site's policy forbids it", hint, verdict)
+    if policy.epsilon_budget is None or task.private is None:
+        return Finding("takes part", "ok", "yes")
+    spent = total_epsilon([one.spent for one in history if one.spent is not None], policy.delta_budget)
+    return Finding("takes part", "ok", f"yes; epsilon {spent:.3g} of {policy.epsilon_budget:g} spent")
+
+
+# Key, certificate and member list.
+
+
+def _check_credentials(folder: Path, config: NodeConfig) -> tuple[MemberList | None, list[Finding]]:
+    if not config.node.tls:
+        return None, [Finding("certificate", "warning", "tls = false: for tests on one machine only")]
+    listed, found = None, []
+    try:
+        members.read_private_key(folder / "key.pem")
+        found.append(Finding("key", "ok", "only this user can read it"))
+    except GostaError as error:
+        found.append(Finding("key", "error", str(error)))
+    found.append(_check_certificate(folder / "cert.pem", config))
+    try:
+        listed = members.read_keyring(folder, config.node.name, config.network.id).list
+        accepted = f"list {listed.serial}, {len(listed.members)} members, signed and accepted"
+        found.append(Finding("member list", "ok", accepted))
+    except GostaError as error:
+        found.append(Finding("member list", "error", str(error)))
+    if listed is not None:
+        found.append(_check_task(folder, config.network, listed))
+    return listed, found
+
+
+def _check_certificate(path: Path, config: NodeConfig) -> Finding:
+    try:
+        certificate = load_certificate(path.read_bytes())
+    except OSError as error:
+        hint = "'gosta network certify' makes one, or 'gosta node join' installs one"
+        return Finding("certificate", "error", f"cannot read {path}: {error.strerror}", hint)
+    except InputError as error:
+        return Finding("certificate", "error", f"{path}: {error}")
+    holder, names = certificate_name(config.node.name, config.network.id), members.dns_names(certificate)
+    if holder not in names:
+        hint = "install the bundle of this site: gosta node join"
+        return Finding("certificate", "error", f"is for {', '.join(names)[:100] or 'no node'}, not for {holder}", hint)
+    now, start, end = datetime.now(UTC), certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now < start:
+        hint = "set this machine's clock (NTP)"
+        return Finding(
+            "certificate", "error", f"not valid before {start:%Y-%m-%d %H:%M} UTC: is the clock right?", hint
+        )
+    renew = "ask the coordinator for a new bundle, or: gosta network certify"
+    if now > end:
+        return Finding("certificate", "error", f"expired on {end:%Y-%m-%d}", renew)
+    if end - now < EXPIRY_WARNING:
+        return Finding("certificate", "warning", f"expires on {end:%Y-%m-%d}", renew)
+    return Finding("certificate", "ok", f"valid until {end:%Y-%m-%d}")
+
+
+def _check_task(folder: Path, task: Task, listed: MemberList) -> Finding:
+    try:
+        is_same = fingerprint(task, folder) == listed.statistic
+    except OSError as error:
+        return Finding("agreement", "error", f"cannot read {error.filename}: {error.strerror}")
+    if is_same:
+        return Finding("agreement", "ok", "this site computes what the members agreed on")
+    hint = "take [network] from the invitation or from the coordinator"
+    return Finding("agreement", "error", "[network] in node.toml is not what the members agreed on", hint)
+
+
+# Disk.
+
+
+def _check_disk(folder: Path, config: NodeConfig) -> Iterator[Finding]:
+    trial = folder / f".check-{os.getpid()}"
+    try:
+        trial.write_bytes(b"x")
+        trial.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        yield Finding("disk", "error", f"cannot write {folder}: {error.strerror}", "the node writes its journal there")
+        return
+    few = free < MIN_FREE_BYTES
+    yield Finding("disk", "warning" if few else "ok", f"{free >> 20:,} MiB free", "make room" * few)
+    path = folder / JOURNAL_FILE
+    if lock.is_running(folder):
+        yield Finding("journal", "ok", "in use by the running node")
+    elif not path.exists():
+        yield Finding("journal", "ok", "none yet: the node starts anew")
+    else:
+        yield _check_journal(path, config.node.name)
+
+
+def _check_journal(path: Path, name: str) -> Finding:
+    try:
+        journal = Journal(path, read_only=True)
+    except GostaError as error:
+        return Finding("journal", "error", str(error))
+    try:
+        journal.check_owner(name)
+        start, _ = journal.load_epoch()
+    except GostaError as error:
+        return Finding("journal", "error", str(error))
+    finally:
+        journal.close()
+    if start is not None and start.announcement.epoch > time.time() / SECONDS_PER_EPOCH + 1:
+        return Finding(
+            "journal", "error", "its epoch is of the future: is this machine's clock right?", "set the clock"
+        )
+    return Finding("journal", "ok", "can be read")
+
+
+# Neighbours.
+
+
+class Probe(NamedTuple):
+    finding: Finding
+    clock_offset: float | None = None  # seconds that the neighbour's clock is ahead of this one
+
+
+def _check_neighbours(folder: Path, config: NodeConfig, listed: MemberList | None) -> list[Finding]:
+    if not config.neighbours:
+        return [Finding("neighbours", "warning", "none yet", "install the bundle of this site: gosta node join")]
+    context = None
+    if config.node.tls:
+        try:
+            files = TlsFiles(folder / "cert.pem", folder / "key.pem", folder / "ca.pem")
+            context = make_context(files, ssl.PROTOCOL_TLS_CLIENT)
+        except GostaError as error:
+            return [Finding("neighbours", "error", "not tried, as this node has no usable certificate", str(error))]
+    try:
+        own = Greeting(config.node.name, config.network.id, fingerprint(config.network, folder), note=CHECK)
+    except OSError as error:
+        return [Finding("neighbours", "error", f"not tried: cannot read {error.filename}")]
+
+    def probe(neighbour: tuple[str, str]) -> Probe:
+        return _probe(*neighbour, own, context, listed)
+
+    with ThreadPoolExecutor(PROBE_THREADS) as pool:
+        probes = list(pool.map(probe, config.neighbours.items()))
+    return [*(one.finding for one in probes), _check_clock(probes)]
+
+
+def _check_clock(probes: list[Probe]) -> Finding:
+    offsets = [one.clock_offset for one in probes if one.clock_offset is not None]
+    if not offsets:
+        return Finding("clock", "ok", "not compared, as no neighbour answered")
+    offset = statistics.median(offsets)
+    text = (
+        f"{abs(offset):.0f} s {'behind' if offset > 0 else 'ahead of'} the neighbours"
+        if abs(offset) > 1
+        else "as the neighbours'"
+    )
+    level: Level = "ok"
+    if abs(offset) > CLOCK_WARNING_SECONDS:
+        level = "error" if abs(offset) > CLOCK_ERROR_SECONDS else "warning"
+    return Finding("clock", level, text, "set this machine's clock (NTP)" * (level != "ok"))
+
+
+def _probe(name: str, address: str, own: Greeting, context: ssl.SSLContext | None, listed: MemberList | None) -> Probe:
+    """Connect to a neighbour and exchange greetings, which tell nothing about rows."""
+    check = f"neighbour {name}"
+    if not address:
+        return Probe(Finding(check, "ok", "it is the one that connects"))
+    try:
+        host, port = addresses.parse(address)
+        with socket.create_connection((host, port), TIMEOUT_SECONDS) as plain:
+            plain.settimeout(TIMEOUT_SECONDS)
+            if context is None:
+                answer = _greet(plain, own)
+            else:
+                with context.wrap_socket(plain, server_hostname=certificate_name(name, own.network)) as secure:
+                    check_peer(secure.getpeercert(True) or b"", name, listed)
+                    answer = _greet(secure, own)
+    except TimeoutError:
+        hint = "is its node running, and are firewalls open?"
+        return Probe(Finding(check, "warning", f"{address}: no answer within {TIMEOUT_SECONDS:g} s", hint))
+    except ssl.SSLError as error:
+        return Probe(Finding(check, "error", f"{address}: {describe_error(error)}", "compare the member lists"))
+    except (OSError, ValueError, GostaError) as error:
+        hint = "is its node running, and are firewalls open?"
+        return Probe(Finding(check, "warning", f"{address}: {describe_error(error)}", hint))
+    if answer is None:
+        return Probe(Finding(check, "error", f"{address}: it rejects this node", "has it accepted this member list?"))
+    mismatch = own.mismatch(answer)
+    offset = float(answer.note) - time.time() if answer.note.isdigit() else None
+    if mismatch is not None:
+        hint = "take [network] from the invitation, and the same version of gosta"
+        return Probe(Finding(check, "error", f"{address}: {mismatch[1]}", hint), offset)
+    return Probe(Finding(check, "ok", f"{address}: reached, and it computes the same"), offset)
+
+
+def _greet(connection: socket.socket, own: Greeting) -> Greeting | None:
+    """Exchange greetings; None if the other end closes without one."""
+    connection.sendall(encode_frame(own.encode()))
+    content = b""
+    try:
+        while len(content) < 4 or len(content) < 4 + struct.unpack(">I", content[:4])[0]:
+            if len(content) > 4 + MAX_GREETING_BYTES or not (more := connection.recv(4096)):
+                return None
+            content += more
+    except ConnectionError:
+        return None
+    return Greeting.decode(content[4:])

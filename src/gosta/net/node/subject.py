@@ -1,0 +1,42 @@
+"""What a site's policy decides about: the mode, statistics, columns, rows and noise of a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.errors import DataError
+from gosta.net.config import Task
+from gosta.net.node.rows import layout_of, read_table
+from gosta.private.accounting import Spent
+from gosta.private.noise import choose_noise
+from gosta.private.policy import Mode, Subject
+
+
+def subject_of(task: Task, rows: int, people: int | None, sites: int) -> Subject:
+    """Return what a site with so many rows, of so many people, is asked to take part in, together with all sites."""
+    columns = (*task.columns, *filter(None, (task.label, task.score)))
+    if task.private is None:
+        return Subject("rows", (task.statistic,), columns, rows=rows, people=people)
+    layout, spent = layout_of(task), None
+    if task.private.epsilon is not None:
+        noise = choose_noise(task.private, layout, sites)
+        spent = Spent(noise.law, task.private.epsilon, task.private.delta)
+    names = tuple(part.partition(":")[0].strip() for part in task.statistic.split(","))
+    mode: Mode = "private" if spent is None else "noisy"
+    return Subject(mode, names, layout.columns, layout.fingerprint, layout.bins, rows, people, spent)
+
+
+def read_people(task: Task, path: Path, person: str | None) -> NDArray[np.object_] | None:
+    """Return whose row each of the rows is that count; None if the policy names no column of persons."""
+    if person is None:
+        return None
+    data = read_table(task, path)
+    if person not in data.columns:
+        raise DataError(f"{path} has no column {person!r}, which policy.toml calls person; name another one there")
+    people: NDArray[np.object_] = data.columns[person].astype(object)[layout_of(task).complete_rows(data)]
+    if any(one is None or one != one for one in people.tolist()):
+        raise DataError(f"{path}: column {person!r} has missing values, so that people cannot be counted; fill them in")
+    return people
