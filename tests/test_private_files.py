@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
+import ports
 import pytest
+from commands import command
 from msgspec.structs import replace
 
+import gosta
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
+from gosta.net.deploy import bundles
+from gosta.net.deploy.folders import POLICY_TEMPLATE
+from gosta.net.members import read_list
+from gosta.net.node.rows import layout_of, read_rows
 from gosta.net.node.source import fingerprint
+from gosta.private.policy import Policy, Rules, read_policy
 from gosta.private.settings import PrivateSettings
 
 PRIVATE = PrivateSettings(
@@ -90,3 +101,140 @@ def test_sites_that_would_sum_other_numbers_have_other_fingerprints(tmp_path: Pa
         *(replace(TASK, private=replace(PRIVATE, **change)) for change in changes),
     ]
     assert len({fingerprint(task, tmp_path) for task in tasks}) == len(tasks)
+
+
+INIT = ("network", "init", "--private", "--score", "risk", "--label", "died")
+SITES = (*INIT, "--classes", "0,1", "--range", "risk=0:1", "--nodes", 3)
+
+
+@pytest.fixture
+def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    return command(capsys, monkeypatch)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "patients.csv"
+    lines = [f"{k % 97 / 97},{k % 3 // 2},{'fm'[k % 2]},{k % 90}" for k in range(200)]
+    path.write_text("\n".join(["risk,died,sex,age", *lines, ""]))
+    return path
+
+
+def test_init_for_sites(tmp_path: Path, gosta_: Any) -> None:
+    more = ("--bins", 16, "--epsilon", 1, "--delta", 1e-6, "--colluding", 0, "--strata", "sex=f,m", "--deadline", "2m")
+    code, out, _ = gosta_(*SITES, *more, "--port", ports.free(), tmp_path / "net")
+    assert code == 0
+    assert "auc by private sums" in out
+    assert "(1, 1e-06)-differentially private" in out
+    config = read_node(tmp_path / "net" / "node-2" / "node.toml")
+    private = PrivateSettings(
+        bins=16,
+        ranges={"risk": (0.0, 1.0)},
+        strata={"sex": ("f", "m")},
+        epsilon=1.0,
+        delta=1e-6,
+        colluding=0,
+        deadline_seconds=120.0,
+    )
+    assert (config.network.private, config.network.until) == (private, 0.0)
+    listed = read_list(tmp_path / "net" / "members.json").list
+    assert listed.policy["mode"] == "private sums: no row leaves a site"
+    assert "masked sums" in listed.policy["shown to others"]
+    assert read_policy(tmp_path / "net" / "node-2") == Policy(has_file=True)
+
+
+def test_all_keys_of_a_policy_are_in_its_template_with_their_defaults() -> None:
+    lines = [line[2:] for line in POLICY_TEMPLATE.splitlines() if " = " in line]
+    found = msgspec.convert(tomllib.loads("\n".join(lines)), Rules)
+    assert [line.split(" = ")[0] for line in lines] == list(Rules.__struct_fields__)
+    assert replace(found, statistics=(), columns=(), epsilon_budget=None, person=None) == Rules()
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_nobody_is_told_how_many_rows_a_site_has(tmp_path: Path, gosta_: Any, table: Path, encoded: bool) -> None:
+    net, port = tmp_path / "net", ports.free()
+    if encoded:
+        assert gosta_(*INIT, "--data", table, "--nodes", 3, "--port", port, net)[0] == 0
+        gosta_("network", "certify", net)
+        assert "200 rows" not in (net / "members.json").read_text()
+    else:
+        assert gosta_(*SITES[:-2], "--enrol", net)[0] == 0
+        request = ("node", "request", net / "invitation.json", tmp_path / "a", "--name", "a", "--data", table)
+        assert gosta_(*request, "--listen", "127.0.0.1:7400")[0] == 0
+        assert bundles.read(tmp_path / "a" / "request.json", bundles.Request).rows == 0
+        assert (tmp_path / "a" / "policy.toml").exists()
+        assert gosta_("network", "sign", net, tmp_path / "a" / "request.json", "--yes")[0] == 0
+    assert {one.rows for one in read_list(net / "members.json").list.members} == {0}
+
+
+def test_rows_in_one_place_are_declared_and_distributed(tmp_path: Path, gosta_: Any, table: Path) -> None:
+    """The nodes' layout follows from their node.toml alone, and their sums add up to those of the table."""
+    more = ("--statistic", "auc,variance:age", "--strata", "sex", "--bins", 8, "--nodes", 4, "--port", ports.free())
+    net = tmp_path / "net"
+    assert gosta_(*INIT, *more, "--data", table, net)[0] == 0
+    nodes = [net / f"node-{k}" for k in range(4)]
+    task = read_node(nodes[0] / "node.toml").network
+    layout = layout_of(task)
+    assert layout.strata == ("sex = f", "sex = m")
+    assert (task.encoded_columns, task.classes) == (0, (0, 1))
+    assert (nodes[3] / "data.csv").read_text().startswith("risk,age,died,sex\n")
+    sums = np.sum([layout.sums(read_rows(task, node / "data.csv"), 24) for node in nodes], axis=0)
+    assert np.array_equal(sums, layout.sums(layout.encode(gosta.datasets.load(table)), 24))
+
+
+@pytest.mark.parametrize(("statistic", "columns"), [("auc", None), ("variance", None), ("variance", ["worst area"])])
+def test_columns_that_were_chosen_by_the_data(
+    tmp_path: Path, gosta_: Any, statistic: str, columns: list[str] | None
+) -> None:
+    """The score of breast-cancer is a projection of all columns; variance takes one by default."""
+    command: tuple[object, ...] = (
+        "network",
+        "init",
+        "--private",
+        "--statistic",
+        statistic,
+        "--data",
+        "breast-cancer",
+        "--nodes",
+        3,
+    )
+    command += ("--columns", columns[0]) if columns else ()
+    assert gosta_(*command, "--by", "mean radius", "--port", ports.free(), tmp_path / "net")[0] == 0
+    nodes = [tmp_path / "net" / f"node-{k}" for k in range(3)]
+    task = read_node(nodes[0] / "node.toml").network
+    layout = layout_of(task)
+    rows = [read_rows(task, node / "data.csv") for node in nodes]
+    assert sum(map(len, rows)) == 569
+    totals = np.sum([layout.sums(x, 24) for x in rows], axis=0) / 2.0**24
+    (result,) = layout.results(totals)
+    assert result.low[0] <= gosta.exact("breast-cancer", statistic, columns=columns) <= result.high[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("network", "init", "--bins", 4), "bins is for private sums; add --private"),
+        (("network", "init", "--epsilon", 1), "epsilon is for private sums; add --private"),
+        ((*SITES, "--until", "1%"), "until = '1%' is for exchanges of rows; leave it out with --private"),
+        ((*SITES, "--protocol", "tracking"), "protocol = 'tracking' is for exchanges of rows"),
+        ((*SITES[:-1], 2), "nodes = 2: private sums need at least 3 sites"),
+        ((*SITES, "--strata", "sex"), "strata = 'sex' needs the values of all sites: --strata sex=a,b"),
+        ((*SITES, "--strata", "sex=f,f"), "strata of 'sex' must name each value once"),
+        ((*SITES, "--range", "risk=0"), "range = 'risk=0' must be COLUMN=LOW:HIGH"),
+        ((*SITES, "--range", "risk=1:0"), "risk=1:0 must be the lowest and the highest value"),
+        ((*SITES, "--edges", "0.1,0.5"), "edges = '0.1,0.5' must be COLUMN=A,B,C"),
+        ((*SITES, "--edges", "risk=0.5,0.1"), "edges of 'risk' must be increasing numbers"),
+        ((*SITES, "--deadline", "soon"), "deadline = 'soon' must be a time such as 90s, 10m or 2h"),
+        ((*SITES, "--delta", 0.1), "delta = 0.1 is for differential privacy; give epsilon too"),
+        ((*SITES, "--epsilon", -1), "epsilon = -1.0 must be a positive number"),
+        ((*INIT, "--classes", "0,1", "--nodes", 3), "--range risk="),
+        ((*SITES, "--statistic", "distance-correlation"), "distance-correlation"),
+        ((*SITES, "--statistic", "mine.py:own"), "no sums are known for kernels of your own; leave out --private if"),
+    ],
+)
+def test_refusals_say_what_to_do(tmp_path: Path, gosta_: Any, arguments: tuple[object, ...], message: str) -> None:
+    code, _, err = gosta_(*arguments, tmp_path / "net")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert message in err
+    assert not (tmp_path / "net").exists()

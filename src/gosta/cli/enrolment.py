@@ -70,10 +70,11 @@ def _show_code(invited: Invitation, yes: bool) -> None:
 def _show_request(folder: Path, invited: Invitation, made: Request) -> None:
     from gosta.net.deploy import bundles
 
+    task = invited.network
     print(f"{folder}: a request of {made.name} to join network {made.network}")
     file = folder / bundles.REQUEST_FILE
     entries = [
-        ("statistic", f"{invited.network.statistic} by {invited.network.protocol}"),
+        ("statistic", f"{task.statistic} by {'private sums' if task.private else task.protocol}"),
         ("rows", f"{made.rows} declared" if made.rows else "none declared"),
         ("invitation", f"{bundles.fingerprint(invited)}: compare this with the coordinator's, on the phone"),
         ("request", f"{bundles.fingerprint(made)}: read this out to the coordinator"),

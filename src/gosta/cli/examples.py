@@ -34,6 +34,8 @@ gosta node request invitation.json site-a/ --name site-a --listen 0.0.0.0:7400 -
 gosta node request invitation.json site-a/ --new-key
 gosta node join bundle.json site-a/
 gosta node accept site-a/
+gosta check my-network/node-3
+gosta check my-network/node-3 --report check.txt
 gosta status my-network/node-3
 gosta status my-network/
 gosta status my-network/ --json
@@ -44,6 +46,9 @@ gosta network init my-network/ --data breast-cancer
 gosta network init my-network/ --data patients.csv --statistic auc --score risk --label died --nodes 20 --deal even
 gosta network init my-network/ --statistic auc --score risk --label diagnosis --classes benign,malignant --nodes 5
 gosta network init my-network/ --statistic auc --score risk --label died --classes 0,1 --enrol --passphrase
+gosta network init my-network/ --private --score risk --label died --classes 0,1 --range risk=0:1 --bins 256 --nodes 5
+gosta network init my-network/ --private --epsilon 1 --delta 1e-6 --data patients.csv --score risk --label died
+gosta network init my-network/ --private --statistic auc,gini-index:age --range age=0:110 --strata sex=f,m --enrol ...
 gosta network up my-network/
 gosta network up my-network/ --until 1%
 gosta network up my-network/ --for 60 --json

@@ -36,7 +36,7 @@ class Task:
     TITLE: ClassVar = "What is computed"
     statistic: options.StatisticName = "auc"
     option: options.StatisticOptions = None
-    protocol: Annotated[str, "tracking or gosta-async.", "-p"] = "tracking"
+    protocol: Annotated[str | None, "tracking (default) or gosta-async.", "-p"] = None
     interval: Annotated[
         str | None, "Level of the confidence intervals, or none; by default 95% where the statistic has them."
     ] = None
@@ -53,7 +53,7 @@ class Task:
         level = options.fraction("interval", text, f"none, or {options.LEVEL}")
         given = options.statistic_options(self.option)
         until = options.fraction("until", self.until, options.ERROR) or 0.0
-        return Goal(self.statistic, self.protocol, given, level, self.interval is not None, until)
+        return Goal(self.statistic, self.protocol or "tracking", given, level, self.interval is not None, until)
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ def init(
     task: Task,
     placement: Placement,
     rows: options.Rows,
+    private: options.Private,
     addresses: Addresses,
     data: Annotated[
         str | None,
@@ -107,21 +108,28 @@ def init(
 
     if enrol and (data is not None or placement.nodes is not None or addresses.host is not None):
         raise InputError("enrol is without --data, --nodes and --host: each site brings its data and its address")
-    nodes, seed = placement.nodes, placement.seed
+    nodes, seed, settings = placement.nodes, placement.seed, private.settings()
     graph = placement.graph or ("complete" if nodes is not None and nodes < 6 else "watts-strogatz")
+    if data is not None and task.classes is not None:
+        raise InputError("classes is for sites' own files; with --data, the classes are those in the data")
     if data is None:
         needs_data = {"deal": placement.deal, "by": placement.by, "n": rows.n, "path": rows.path}
         for name in (name for name, value in needs_data.items() if value is not None):
             raise InputError(f"{name} requires --data; without it, each site provides a file of its own")
-        columns = tuple(name for text in rows.columns or [] for name in text.split(","))
-        classes = tuple(name.strip() for name in task.classes.split(",")) if task.classes else ()
-        made = plan.for_sites(
-            task.goal(), graph, nodes, seed, columns, rows.label, rows.score, classes, rows.drop_missing
+    columns = tuple(name for text in rows.columns or [] for name in text.split(","))
+    classes = tuple(name.strip() for name in task.classes.split(",")) if task.classes else ()
+    roles = plan.Roles(columns, rows.label, rows.score, classes, rows.drop_missing)
+    chosen = None if data is None else rows.select(rows.load(data))
+    if settings is not None:
+        for name, value in {"protocol": task.protocol, "until": task.until}.items():
+            if value is not None:
+                raise InputError(f"{name} = {value!r} is for exchanges of rows; leave it out with --private")
+        made = plan.for_private(
+            task.goal(), settings, graph, nodes, seed, roles, chosen, deal=placement.deal, by=placement.by
         )
+    elif chosen is None:
+        made = plan.for_sites(task.goal(), graph, nodes, seed, roles)
     else:
-        if task.classes is not None:
-            raise InputError("classes is for sites' own files; with --data, the classes are those in the data")
-        chosen = rows.select(rows.load(data))
         made = plan.for_data(task.goal(), chosen, graph, nodes, placement.deal, placement.by, seed)
     if enrol:
         _invite(folder, dataclasses.replace(made, graph=placement.graph or ""), addresses)
@@ -137,8 +145,9 @@ def _invite(folder: Path, made: Plan, addresses: Addresses) -> None:
 
     invitation = enrolment.invite(folder, made, addresses.authority, addresses.secret())
     place, file = shlex.quote(str(folder)), folder / bundles.INVITATION_FILE
-    print(f"{folder}: a network without sites yet, for {made.task.statistic} by {made.task.protocol}")
+    print(f"{folder}: a network without sites yet, for {_task_words(made)}")
     entries = [
+        *_private_entries(made),
         ("invitation", f"{file}, for all sites; it holds no secret"),
         ("fingerprint", f"{bundles.fingerprint(invitation)}, which sites compare with theirs"),
         ("keys", f"{folder / 'authority'} signs certificates and the member list: keep it safe"),
@@ -148,22 +157,35 @@ def _invite(folder: Path, made: Plan, addresses: Addresses) -> None:
     print(f"then, with the request.json of each: gosta network sign {place} REQUEST...")
 
 
+def _task_words(plan: Plan) -> str:
+    return f"{plan.task.statistic} by {'private sums' if plan.task.private else plan.task.protocol}"
+
+
+def _private_entries(plan: Plan) -> list[tuple[str, str]]:
+    """Return what the member list says of private sums, in words."""
+    from gosta.net.deploy.membership import policy_of
+
+    words = policy_of(plan.task) if plan.task.private else {}
+    return [(key, value) for key, value in words.items() if key not in ("mode", "interval", "score", "label")]
+
+
 def _made(folder: Path, plan: Plan, network: NetworkConfig) -> Iterator[str]:
     task, first, where = plan.task, next(iter(network.nodes)), list(network.nodes.values())
     edges = f"{len(plan.edges)} edges ({plan.graph})"
-    yield f"{folder}: {plan.nodes} nodes, {edges}, for {task.statistic} by {task.protocol}"
-    entries = []
+    yield f"{folder}: {plan.nodes} nodes, {edges}, for {_task_words(plan)}"
+    entries = _private_entries(plan)
     if task.confidence_level is not None:
         entries.append(("interval", f"{numbers.percent(task.confidence_level, 'g')} at every node"))
     elif plan.no_interval:
         entries.append(("interval", f"none: {plan.no_interval}"))
-    if plan.node_rows:
-        sizes = [f"{name} {len(table)}" for name, table in zip(network.nodes, plan.node_rows, strict=True)]
-        entries.append(("rows", f"{sum(map(len, plan.node_rows))}: {shorten(sizes, 12)}"))
+    counts = [len(table) for table in plan.node_rows] or [text.count("\n") - 1 for text in plan.node_files]
+    if counts:
+        sizes = [f"{name} {count}" for name, count in zip(network.nodes, counts, strict=True)]
+        entries.append(("rows", f"{sum(counts)}: {shorten(sizes, 12)}"))
     entries.append(("addresses", f"{where[0]} to {where[-1]}; status pages one port above, on the same machine only"))
     entries.append(("keys", f"{folder / 'authority' / 'key.pem'} signs new nodes: keep it safe"))
     yield terminal.definitions(entries)
-    if plan.node_rows:
+    if counts:
         place = shlex.quote(str(folder))
         yield f"next:\n  gosta network up {place}\n  gosta network verify {place}"
         return
@@ -176,6 +198,8 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig) -> Iterator[str]:
     yield f"  receives its folder ({folder / first} for the first) over a secure channel, because it contains its key"
     yield f"  puts its rows there as data.csv ({'; '.join(filter(None, wanted)) or 'rows of numbers'}),"
     yield "  or names another file in node.toml, where its addresses can be changed too"
+    if task.private is not None:
+        yield f"  decides what it takes part in, in policy.toml there, and checks all: gosta check {folder / first}"
     yield f"  starts it: gosta node {folder / first}"
     yield f"or, to try it on this machine, with a data.csv in each node's folder: gosta network up {folder}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -16,6 +16,7 @@ from gosta.runtime.extras import require_extra
 
 if TYPE_CHECKING:
     from gosta.datasets import Data
+    from gosta.private.settings import PrivateSettings
     from gosta.statistics import Statistic
 
 DataName = Annotated[
@@ -92,6 +93,47 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class Private:
+    """Sums over the rows of all sites, of which no site shows its own."""
+
+    TITLE: ClassVar = "Private sums"
+    private: Annotated[bool, "No row leaves a site: only masked sums do, from which the statistic follows."] = False
+    bins: Annotated[int | None, "Bins of each column; by default 64."] = None
+    range_: Annotated[
+        list[str] | None, "Lowest and highest value, COLUMN=LOW:HIGH, or LOW:HIGH for columns not named.", "--range"
+    ] = None
+    edges: Annotated[list[str] | None, "Edges between bins, COLUMN=A,B,C, instead of bins of equal width."] = None
+    find_edges: Annotated[bool, "A first sum finds edges, so that bins hold equally many rows."] = False
+    strata: Annotated[
+        list[str] | None, "Results for each value of a column, COLUMN=A,B; with data in one place also COLUMN,COLUMN."
+    ] = None
+    epsilon: Annotated[float | None, "Differential privacy of one release; by default there is no noise."] = None
+    delta: Annotated[float | None, "Its second parameter, such as 1e-6; by default 0."] = None
+    colluding: Annotated[int | None, "Sites that may combine what they know without weakening it; by default 1."] = None
+    deadline: Annotated[str | None, "Time for a site to join or contribute, as 90s, 10m (default) or 2h."] = None
+
+    def settings(self) -> PrivateSettings | None:
+        """Return the settings of private sums, in which strata may lack their values; None without --private."""
+        from gosta.private.settings import PrivateSettings
+
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "private"}
+        given = {name: value for name, value in given.items() if value is not None and value is not False}
+        if not self.private:
+            for name in given:
+                raise InputError(f"{name.strip('_')} is for private sums; add --private, or leave it out")
+            return None
+        texts = {"ranges": given.pop("range_", []), "edges": given.pop("edges", []), "strata": given.pop("strata", [])}
+        if "deadline" in given:
+            given["deadline_seconds"] = seconds("deadline", given.pop("deadline"))
+        return PrivateSettings(
+            ranges=dict(map(_range, texts["ranges"])),
+            edges=dict(map(_edges, texts["edges"])),
+            strata=dict(pair for text in texts["strata"] for pair in _strata(text)),
+            **given,
+        )
+
+
+@dataclass(frozen=True)
 class Cluster:
     """Where jobs are computed."""
 
@@ -128,6 +170,42 @@ def fraction(name: str, text: str | None, wanted: str) -> float | None:
     if not 0 < value < 1:
         raise InputError(f"{name} = {text!r} must be {wanted}")
     return value
+
+
+def seconds(name: str, text: str) -> float:
+    """Parse a duration such as 90s, 10m, 2h or 1d; a plain number is seconds."""
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}.get(text[-1:], 0.0)
+    try:
+        return float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        raise InputError(f"{name} = {text!r} must be a time such as 90s, 10m or 2h") from None
+
+
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    column, _, ends = text.rpartition("=")
+    try:
+        low, high = map(float, ends.split(":"))
+    except ValueError:
+        raise InputError(f"range = {text!r} must be COLUMN=LOW:HIGH, such as risk=0:1") from None
+    return column, (low, high)
+
+
+def _edges(text: str) -> tuple[str, tuple[float, ...]]:
+    column, _, numbers = text.rpartition("=")
+    try:
+        edges = tuple(map(float, numbers.split(",")))
+    except ValueError:
+        column = ""
+    if not column:
+        raise InputError(f"edges = {text!r} must be COLUMN=A,B,C, such as risk=0.1,0.5")
+    return column, edges
+
+
+def _strata(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    column, equals, levels = text.rpartition("=")
+    if not equals:
+        return [(name.strip(), ()) for name in text.split(",")]
+    return [(column, tuple(level.strip() for level in levels.split(",")))]
 
 
 def confirm(question: str, yes: bool) -> None:

@@ -155,15 +155,21 @@ class Layout:
 
         Rows in which a column is missing are left out if the data say so; otherwise they are an error.
         """
-        if self.label is not None and self._has_classes:
-            data = data.select(label=self.label)
-        if self.classes:
-            data = replace(data, declared_classes=self.classes)
+        data = self._with_classes(data)
         kept, codes = self._complete(data)
         data.check_row_count(int(kept.sum()))
         data = replace(data, columns={name: column[kept] for name, column in data.columns.items()}, drop_missing=False)
         blocks = [self._encoded(part, data) for part, _, _ in self._blocks]
         return np.ascontiguousarray(np.column_stack([*blocks, *([codes[kept]] if self.levels else [])]))
+
+    def complete_rows(self, data: Data) -> Booleans:
+        """Return which rows have all values that are needed, so that `encode` keeps them."""
+        return self._complete(self._with_classes(data))[0]
+
+    def _with_classes(self, data: Data) -> Data:
+        if self.label is not None and self._has_classes:
+            data = data.select(label=self.label)
+        return replace(data, declared_classes=self.classes) if self.classes else data
 
     def _complete(self, data: Data) -> tuple[Booleans, Floats]:
         """Return which rows have all values, and the stratum of each row."""

@@ -16,11 +16,18 @@ from msgspec.structs import replace
 from gosta import graphs
 from gosta.errors import InputError, NetworkError
 from gosta.net import addresses, config, members
-from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig
+from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, Task
 from gosta.net.deploy import authority, bundles, certificates, membership
 from gosta.net.deploy.authority import Passphrase
 from gosta.net.deploy.bundles import CSR_FILE, INVITATION_FILE, REQUEST_FILE, Bundle, Invitation, Request
-from gosta.net.deploy.folders import RESERVED_NAMES, check_shared_files, load_network, new_folder, node_settings
+from gosta.net.deploy.folders import (
+    RESERVED_NAMES,
+    check_shared_files,
+    load_network,
+    new_folder,
+    node_settings,
+    write_policy,
+)
 from gosta.net.deploy.membership import REQUESTS
 from gosta.net.deploy.plan import Plan, edges_of
 from gosta.net.members import ACCEPTED_FILE, COORDINATOR, MEMBERS_FILE, PROPOSED_FILE, Member, MemberList, SignedList
@@ -78,8 +85,9 @@ def request(
             write_atomically(draft / file, content)
         config.write(draft / NODE_FILE, NodeConfig(task, node, {}))
         config.read_node(draft / NODE_FILE)
+        write_policy(draft, task)
         rows = 0 if data is None else len(read_rows(task, data, draft))
-        return _make_request(draft, "key.pem", task.id, name, address or listen, rows)
+        return _make_request(draft, "key.pem", task, name, address or listen, rows)
 
 
 def request_again(folder: Path, address: str | None = None, new_key: bool = False) -> Request:
@@ -93,12 +101,13 @@ def request_again(folder: Path, address: str | None = None, new_key: bool = Fals
     data = folder / site.node.data
     rows = len(read_rows(site.network, data, folder)) if data.is_file() else 0
     key = NEXT_KEY if (folder / NEXT_KEY).exists() else "key.pem"
-    return _make_request(folder, key, site.network.id, site.node.name, address, rows)
+    return _make_request(folder, key, site.network, site.node.name, address, rows)
 
 
-def _make_request(folder: Path, key: str, network: str, name: str, address: str, rows: int) -> Request:
-    csr = certificates.make_request((folder / key).read_bytes(), network, name)
-    made = Request(network, name, address, rows, csr.decode("ascii"))
+def _make_request(folder: Path, key: str, task: Task, name: str, address: str, rows: int) -> Request:
+    csr = certificates.make_request((folder / key).read_bytes(), task.id, name)
+    declared = 0 if task.private else rows  # in private sums, nobody is told how many rows a site has
+    made = Request(task.id, name, address, declared, csr.decode("ascii"))
     bundles.write(folder / REQUEST_FILE, made)
     write_atomically(folder / CSR_FILE, csr)
     return made
@@ -164,7 +173,7 @@ def sign(
             f"the authority's key is elsewhere: have it sign {csr}, and give the result with --certificate"
         )
     changed = _with_sites(network, requests)
-    listed = {one.name: Member(one.name, asked[one.name].hex(), one.rows) for one in requests}
+    listed = {one.name: Member(one.name, asked[one.name].hex(), 0 if task.private else one.rows) for one in requests}
     if not changed.nodes:
         raise InputError(f"{folder} has no member yet; give the requests of its sites")
     signed = membership.make_list(folder, changed, signer, listed)

@@ -27,13 +27,32 @@ from gosta.net.deploy.plan import Plan
 from gosta.net.members import Member
 from gosta.net.node import lock
 from gosta.net.node.rows import encoded_names, read_rows
+from gosta.private.policy import POLICY_FILE
 from gosta.runtime.arrays import Floats
 from gosta.runtime.files import write_atomically
 
 RESERVED_NAMES = {authority.FOLDER, "data.csv", "key.pem", "cert.pem", "ca.pem", NODE_FILE, NETWORK_FILE}
 RESERVED_NAMES |= {config.JOURNAL_FILE, config.LOCK_FILE, config.LOG_FILE}
 RESERVED_NAMES |= {members.MEMBERS_FILE, members.ACCEPTED_FILE, members.PROPOSED_FILE, "next-key.pem"}
-RESERVED_NAMES |= {"invitation.json", "requests", "bundles", "request.json", "request.csr"}
+RESERVED_NAMES |= {POLICY_FILE, "invitation.json", "requests", "bundles", "request.json", "request.csr"}
+
+POLICY_TEMPLATE = """\
+# What this site takes part in. Nobody else can change or see this file; a running node reads it before every epoch.
+# Remove the # of a line to set it; the values shown are the defaults. Where the policy forbids a contribution, nothing
+# leaves the site, and the others learn that it declined, not why.
+# statistics = ["auc"]        # that may be computed: names, or fingerprints as 'gosta check' prints them; none: all
+# columns = ["risk", "died"]  # that may be used; none: all
+# modes = ["private"]         # "private": masked sums; "noisy": only with epsilon; "rows": rows may leave this site
+# min_rows = 10               # rows, or people, that this site must have
+# min_sites = 3               # sites that must take part
+# min_cell = 5                # bins with fewer rows of all sites are merged before a result is computed (no noise)
+# min_change = 10             # rows that must have changed since the last release, unless none has (no noise)
+# max_bins = 1024             # of a column
+# epsilon_budget = 10.0       # of all releases together; none: no limit
+# delta_budget = 1e-5
+# releases_per_day = 0        # 0: no limit
+# person = "patient"          # column that tells people apart: then min_rows counts people
+"""
 
 
 def create(
@@ -66,9 +85,12 @@ def create(
         for k, name in enumerate(names):
             node = node_settings(name, places[k], exchanges_per_second)
             rows = plan.node_rows[k] if plan.node_rows else None
-            listed[name] = _write_node(draft / name, draft, network, node, signer, 0 if rows is None else len(rows))
+            count = 0 if rows is None else len(rows)
+            listed[name] = _write_node(draft / name, draft, network, node, signer, count)
             if rows is not None:
                 write_atomically(draft / name / "data.csv", to_csv(rows), mode=0o600)
+            if plan.node_files:
+                write_atomically(draft / name / "data.csv", plan.node_files[k], mode=0o600)
             config.read_node(draft / name / NODE_FILE)
         membership.publish(draft, network, membership.make_list(draft, network, signer, listed), signer)
     return network
@@ -180,7 +202,7 @@ def certify(folder: Path, names: Sequence[str], passphrase: Passphrase | None = 
     for name in names or network.nodes:
         if (folder / name / NODE_FILE).exists():
             pairs[name] = _make_pair(signer, name)
-            listed[name] = _member(name, pairs[name], _count_rows(folder, network, name))
+            listed[name] = _member(network.network, name, pairs[name], _count_rows(folder, network, name))
     signed = membership.make_list(folder, network, signer, listed)
     authority.write(folder, signer)
     for name, pair in pairs.items():
@@ -275,8 +297,9 @@ def _make_pair(signer: Authority, name: str) -> Pair:
     return Pair(key, signer.certify(name, certificates.public_bytes(key)))
 
 
-def _member(name: str, pair: Pair, rows: int) -> Member:
-    return Member(name, certificates.public_bytes(pair.key).hex(), rows)
+def _member(task: Task, name: str, pair: Pair, rows: int) -> Member:
+    """Return a member; in private sums, nobody is told how many rows it has."""
+    return Member(name, certificates.public_bytes(pair.key).hex(), 0 if task.private else rows)
 
 
 def _count_rows(folder: Path, network: NetworkConfig, name: str) -> int:
@@ -301,7 +324,8 @@ def _write_node(
     for file in shared_files(network.network, shared):
         shutil.copyfile(shared / file, folder / file)
     config.write(folder / NODE_FILE, NodeConfig(network.network, node, neighbours_of(network, node.name)))
-    return _member(node.name, pair, rows)
+    write_policy(folder, network.network)
+    return _member(network.network, node.name, pair, rows)
 
 
 def _update_neighbours(folder: Path, network: NetworkConfig, names: Sequence[str]) -> tuple[str, ...]:
@@ -315,6 +339,12 @@ def _update_neighbours(folder: Path, network: NetworkConfig, names: Sequence[str
         else:
             remote.append(name)
     return tuple(remote)
+
+
+def write_policy(folder: Path, task: Task) -> None:
+    """Write a policy.toml to fill in, for private sums; where there is one, rows never leave the site."""
+    if task.private is not None:
+        write_atomically(folder / POLICY_FILE, POLICY_TEMPLATE)
 
 
 def shared_files(task: Task, folder: Path) -> list[str]:

@@ -15,7 +15,9 @@ from gosta.net.deploy import bundles
 from gosta.net.deploy.authority import Authority, texts
 from gosta.net.deploy.bundles import Bundle
 from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Member, MemberList, SignedList
+from gosta.net.node.rows import layout_of
 from gosta.net.node.source import fingerprint
+from gosta.private.settings import PrivateSettings
 from gosta.runtime.files import write_atomically
 from gosta.views import numbers
 
@@ -88,6 +90,8 @@ def install(folder: Path, signed: SignedList, ca: bytes) -> None:
 
 def policy_of(task: Task) -> dict[str, str]:
     """Return in words what a network computes and what its sites show each other."""
+    if task.private is not None:
+        return _clean(_private_words(task, task.private))
     level, name = task.confidence_level, task.statistic.rpartition(":")
     words = {
         "statistic": name[2] + (f" (Python code in {name[0]}, which every site runs)" if name[1] else ""),
@@ -102,6 +106,30 @@ def policy_of(task: Task) -> dict[str, str]:
         "shown to others": f"samples of at most {MAX_SAMPLE_ROWS} rows, as numbers that the statistic needs",
     }
     words |= {f"option {name}": str(value) for name, value in task.options.items()}
+    return _clean(words)
+
+
+def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
+    layout, level = layout_of(task), task.confidence_level
+    noise = "none: totals are exact, small cells are merged, and each site's policy decides what may follow"
+    if private.epsilon is not None:
+        noise = f"every release is ({private.epsilon:g}, {private.delta:g})-differentially private for each row, "
+        noise += f"also if {private.colluding} of the sites combine what they know"
+    words = {"mode": "private sums: no row leaves a site", **layout.describe()}
+    words |= {
+        "interval": "none" if level is None else f"{numbers.percent(level, 'g')}",
+        "score": task.score or "",
+        "label": task.label or "",
+        "classes": ", ".join(map(str, task.classes)),
+        "incomplete rows": "left out" * task.drop_missing,
+        "noise": noise,
+        "shown to others": f"{layout.size:,} masked sums a site; only their total over all sites in an epoch is known",
+        "left out": f"sites that do not answer within {private.deadline_seconds:g} s",
+    }
+    return words | {f"option {name}": str(value) for name, value in task.options.items()}
+
+
+def _clean(words: Mapping[str, str]) -> dict[str, str]:
     return {_printable(key)[:100]: _printable(value)[:1000] for key, value in words.items() if value}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,16 +15,23 @@ from msgspec.structs import replace
 from gosta import graphs
 from gosta.datasets import Data
 from gosta.errors import InputError
+from gosta.estimation.placement import assign_at_random, assign_by_column
 from gosta.estimation.setting import make_setting, protocol_for
 from gosta.graphs.graph import Graph
 from gosta.net.config import Task, check_protocol
+from gosta.net.deploy.declare import declare, to_csv
 from gosta.net.node import rows
-from gosta.runtime.arrays import Floats
+from gosta.net.node.rows import layout_of
+from gosta.private.noise import choose_noise
+from gosta.private.settings import PrivateSettings, check_settings
+from gosta.runtime.arrays import Floats, Integers
+from gosta.sketches import Layout
 from gosta.statistics import user_file
 from gosta.statistics.definition import Statistic
 from gosta.statistics.intervals import with_mean_products
 
 DEFAULT_NODES, DEFAULT_LEVEL = 8, 0.95
+MIN_SITES = 3  # of private sums
 MAX_EDGES = 1_000_000  # more would not fit into a network.toml
 
 
@@ -40,6 +47,19 @@ class Goal:
     until: float = 0.0  # relative error from which on nodes initiate no exchanges; 0: they never stop
 
 
+class Roles(NamedTuple):
+    """Which columns of sites' files are read, and what their classes are."""
+
+    columns: tuple[str, ...] = ()
+    label: str | None = None
+    score: str | None = None
+    classes: tuple[str, ...] = ()
+    drop_missing: bool = False
+
+
+NO_ROLES = Roles()
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything that `folders.create` needs to know of a network."""
@@ -49,6 +69,7 @@ class Plan:
     nodes: int
     edges: tuple[tuple[int, int], ...]
     node_rows: tuple[Floats, ...] = ()  # each node's rows as the kernel takes them; empty: sites bring their own
+    node_files: tuple[str, ...] = ()  # each node's table in CSV, for private sums
     shared_files: tuple[Path, ...] = ()  # each node gets a copy
     no_interval: str = ""  # reason for which there are no intervals though the user did not rule them out
 
@@ -74,7 +95,7 @@ def for_data(
         secrets.token_hex(8), name, goal.protocol, level, estimand.json_options, encoded_columns=width, until=goal.until
     )
     node_rows, edges = tuple(placement.split(estimand.x)), edges_of(setting.graph)
-    return Plan(task, setting.graph.name, placement.nodes, edges, node_rows, files, no_interval)
+    return Plan(task, setting.graph.name, placement.nodes, edges, node_rows, (), files, no_interval)
 
 
 def for_sites(
@@ -82,13 +103,10 @@ def for_sites(
     graph: str,
     nodes: int | None,
     seed: int,
-    columns: tuple[str, ...] = (),
-    label: str | None = None,
-    score: str | None = None,
-    classes: tuple[str, ...] = (),
-    drop_missing: bool = False,
+    roles: Roles = NO_ROLES,
 ) -> Plan:
     """Plan a network whose sites bring their own data."""
+    classes, label = roles.classes, roles.label
     statistic, options = _load_goal(goal, seed)
     statistic.options_by_part(options)
     if len(classes) < 2 and (classes or label is not None or statistic.sample_index is not None):
@@ -108,10 +126,64 @@ def for_sites(
     files = {name: Path(v) for name, v in options.items() if isinstance(v, str) and v and Path(v).is_file()}
     settings = options | {name: file.name for name, file in files.items()}
     task = Task(secrets.token_hex(8), own_name, goal.protocol, level, settings, until=goal.until)
-    task = replace(task, columns=columns, label=label, score=score, classes=classes, drop_missing=drop_missing)
+    task = replace(task, **roles._asdict())
     _check_encoding(statistic, options, task)
     shared = (*own_file, *files.values())
     return Plan(task, network.name, network.n, edges_of(network), shared_files=shared, no_interval=no_interval)
+
+
+def for_private(
+    goal: Goal,
+    settings: PrivateSettings,
+    graph: str,
+    nodes: int | None,
+    seed: int,
+    roles: Roles = NO_ROLES,
+    data: Data | None = None,
+    deal: str | None = None,
+    by: str | None = None,
+) -> Plan:
+    """Plan a network of private sums: of sites' own data, or of the rows of a data set."""
+    if ".py:" in goal.statistic:
+        why = "no sums are known for kernels of your own; leave out --private if rows may leave the sites, or"
+        raise InputError(f"statistic = {goal.statistic!r}: {why} use a statistic with a sketch (docs/statistics.md)")
+    if data is None:
+        for column in (name for name, levels in settings.strata.items() if not levels):
+            raise InputError(f"strata = {column!r} needs the values of all sites: --strata {column}=a,b")
+    check_settings(replace(settings, strata={name: levels for name, levels in settings.strata.items() if levels}))
+    task = Task(secrets.token_hex(8), goal.statistic, "tracking", goal.confidence_level, dict(goal.options or {}))
+    task = replace(task, **roles._asdict(), private=settings)
+    if data is not None:
+        task, data = declare(task, data)
+    layout = layout_of(task)
+    nodes = nodes if by is not None else _count_nodes(graph, nodes, seed)
+    files: tuple[str, ...] = ()
+    if data is not None:
+        places = _place(layout, data, nodes, deal, by, seed)
+        nodes, files = len(places), tuple(to_csv(data, layout.columns, rows) for rows in places)
+    assert nodes is not None
+    if nodes < MIN_SITES:
+        why = f"private sums need at least {MIN_SITES} sites, since of two each learns the other's"
+        raise InputError(f"nodes = {nodes}: {why}")
+    choose_noise(settings, layout, nodes)
+    network = graphs.load(graph, nodes, seed)
+    return Plan(task, network.name, network.n, edges_of(network), node_files=files)
+
+
+def _place(
+    layout: Layout, data: Data, nodes: int | None, deal: str | None, by: str | None, seed: int
+) -> list[Integers]:
+    """Return which rows each node has."""
+    if by is not None:
+        if deal is not None:
+            raise InputError(f"deal = {deal!r} excludes by: it places rows at random")
+        data = data.with_sites(by, exclude=nodes is None)
+    kept = layout.complete_rows(data)
+    if by is not None:
+        order, placement = assign_by_column(data, kept, nodes, seed)
+    else:
+        order, placement = assign_at_random(int(kept.sum()), nodes or DEFAULT_NODES, deal or "zipf", seed)
+    return np.split(np.flatnonzero(kept)[order], placement.offsets[1:-1])
 
 
 def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task) -> None:

@@ -17,6 +17,7 @@ from gosta.net.config import Task
 from gosta.net.limits import MAX_ROW_VALUE
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
+from gosta.sketches import Layout, make_layout
 from gosta.statistics import user_file
 from gosta.statistics.definition import Statistic
 
@@ -27,6 +28,29 @@ def read_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
     x = _read_encoded(data, columns) if columns else _read_and_encode(task, data, folder or data.parent)
     check_values(x, data)
     return x
+
+
+def layout_of(task: Task) -> Layout:
+    """Return what a network of private sums adds up, in the first round if there are two."""
+    assert task.private is not None
+    return make_layout(
+        task.statistic,
+        task.private,
+        columns=task.columns,
+        label=task.label,
+        score=task.score,
+        classes=task.classes,
+        options=task.options,
+    )
+
+
+def read_table(task: Task, path: Path) -> Data:
+    """Read a site's table, with the columns that the task names in their roles; a layout chooses its own."""
+    table = datasets.load(path)
+    if task.private is None:
+        table = table.select(task.columns or None, task.label, task.score)
+    chosen = table.select(drop_missing=task.drop_missing)
+    return dataclasses.replace(chosen, declared_classes=task.classes, is_partial=True)
 
 
 def encoded_names(columns: int) -> list[str]:
@@ -77,15 +101,15 @@ def check_values(x: Floats, data: object) -> None:
 
 
 def _read_and_encode(task: Task, path: Path, folder: Path) -> Floats:
-    statistic, options = user_file.load_statistic(task.statistic, folder), resolve_files(task.options, folder)
-    chosen = datasets.load(path).select(task.columns or None, task.label, task.score, task.drop_missing)
-    data = dataclasses.replace(chosen, declared_classes=task.classes, is_partial=True)
+    data, options = read_table(task, path), resolve_files(task.options, folder)
+    statistic = None if task.private else user_file.load_statistic(task.statistic, folder)
     try:
-        x = statistic.encode_rows(data, options)
+        x = layout_of(task).encode(data) if statistic is None else statistic.encode_rows(data, options)
     except InputError as error:
         hint = "set drop_missing = true under [network] in node.toml to leave those rows out"
         raise type(error)(f"{path}: {str(error).replace(DROP_HINT, hint)}") from None
-    check_row_independence(statistic, data, options, x)
+    if statistic is not None:
+        check_row_independence(statistic, data, options, x)
     return x
 
 
