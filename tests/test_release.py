@@ -1,0 +1,163 @@
+"""Releases of private sums with all sites in one process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gosta
+from gosta.errors import InputError
+from gosta.private import Policy, masks
+from gosta.private.noise import NO_NOISE, choose_noise
+from gosta.private.releases import release_rows
+from gosta.private.settings import PrivateSettings
+from gosta.private.sums import open_totals, site_vector
+from gosta.runtime.arrays import Floats
+from gosta.sketches import SKETCHES, Bins, Layout, make_layout
+
+Table = dict[str, list[float]]
+
+
+def scores(n: int, seed: int = 0) -> Table:
+    rng = np.random.default_rng(seed)
+    died = rng.random(n) < 0.4
+    risk = np.clip(rng.normal(0.45 + 0.2 * died, 0.15), 0, 1)
+    return {"risk": risk.tolist(), "died": died.astype(float).tolist(), "sex": (rng.random(n) < 0.5).tolist()}
+
+
+def split(table: Table, sites: int) -> list[Table]:
+    return [{name: values[k::sites] for name, values in table.items()} for k in range(sites)]
+
+
+ASKED: dict[str, Any] = {"score": "risk", "label": "died", "classes": [0, 1], "ranges": {"risk": (0.0, 1.0)}}
+
+
+def any_data(n: int) -> gosta.Data:
+    """Return rows with a column for every role that a sketch can have."""
+    rng = np.random.default_rng(5)
+    roles = dict.fromkeys(role for made in SKETCHES.values() for role in made.roles)
+    columns = {role: rng.random(n) * 10 for role in roles or ["value"]}
+    columns |= {"event": (rng.random(n) < 0.7) * 1.0, "group": (rng.random(n) < 0.4) * 1.0}
+    data: gosta.Data = gosta.datasets.load({name: values.tolist() for name, values in columns.items()})
+    return data
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+def test_totals_are_the_plain_sums_bit_for_bit(name: str) -> None:
+    data, made = any_data(100), SKETCHES[name]
+    layout = make_layout(name, Bins(bins=6), columns=made.roles or ("value",), label="group", data=data)
+    x = layout.encode(data)
+    rows = dict(zip("abcdefg", np.array_split(x, [10, 11, 30, 60, 60, 90]), strict=True))
+    keys = {site: masks.new_key() for site in rows}
+    public = {site: masks.public_key(key) for site, key in keys.items()}
+    sent = {
+        site: site_vector(layout, own, NO_NOISE) + masks.mask(layout.size, site, keys[site], public, b"1")
+        for site, own in rows.items()
+    }
+    exact, totals = open_totals(sent.values(), NO_NOISE)
+    assert np.array_equal(exact.view(np.uint64), layout.sums(x, NO_NOISE.bits))
+    assert layout.is_plausible(totals, 0.0)
+    missing_one = open_totals(list(sent.values())[1:], NO_NOISE)[1]
+    assert not layout.is_plausible(missing_one, 0.0)
+
+
+def test_value_bracket_and_participants() -> None:
+    table = scores(400)
+    found = gosta.private.release(split(table, 5), "auc", bins=256, **ASKED)
+    exact = gosta.exact(table, "auc", score="risk", label="died")
+    assert found.bracket[0] <= exact <= found.bracket[1]
+    assert found.value == pytest.approx(exact, abs=0.005)
+    assert (found.epsilon, found.delta, found.bytes_per_site) == (None, 0.0, 8 * 512)
+    assert found.participants == tuple(f"site-{k}" for k in range(5))
+    assert found.interval is not None
+    pooled = gosta.exact(table, "auc", score="risk", label="died", interval=0.95)
+    assert found.interval == pytest.approx((pooled.low, pooled.high), abs=0.005)
+    assert repr(found).startswith("Release(auc 0.8")
+    assert "bracket" in found._repr_html_()
+
+
+def test_names_statistics_and_strata() -> None:
+    table = scores(300)
+    sites = dict(zip(["north", "south", "west"], split(table, 3), strict=True))
+    found = gosta.private.release(sites, "auc,variance:risk", strata={"sex": [False, True]}, **ASKED)
+    assert found.participants == ("north", "south", "west")
+    kinds = [(one.statistic, one.stratum) for one in found.results]
+    assert kinds == [(s, t) for s in ("auc", "variance:risk") for t in ("", "sex = False", "sex = True")]
+
+
+def test_noise_is_that_of_epsilon() -> None:
+    sites = split(scores(500), 5)
+    plain = gosta.private.release(sites, "auc", bins=8, **ASKED)
+    noisy = [gosta.private.release(sites, "auc", bins=8, epsilon=1.0, seed=k, **ASKED) for k in range(60)]
+    assert (
+        noisy[0].totals.tolist()
+        == gosta.private.release(sites, "auc", bins=8, epsilon=1.0, seed=0, **ASKED).totals.tolist()
+    )
+    assert (noisy[0].epsilon, noisy[0].delta) == (1.0, 0.0)
+    errors: Floats = np.concatenate([one.totals - plain.totals for one in noisy])
+    noise = choose_noise(PrivateSettings(epsilon=1.0), plain.layout, 5)
+    # 960 numbers of excess kurtosis below 5: six standard errors are 0.5, a false alarm is under one in a million.
+    assert errors.var() == pytest.approx(noise.variance, rel=0.5)
+    assert noisy[0].interval is not None
+    assert plain.interval is not None
+    assert np.ptp(noisy[0].interval) > np.ptp(plain.interval)
+
+
+def test_edges_found_first_share_the_budget() -> None:
+    found = gosta.private.release(split(scores(500), 5), "auc", bins=8, find_edges=True, epsilon=2.0, seed=1, **ASKED)
+    assert found.epsilon == 2.0
+    assert found.layout.bins == 8
+    assert found.bytes_per_site > 8 * found.layout.size
+
+
+def test_policy_of_the_sites() -> None:
+    sites = {"a": scores(5), "b": scores(30, 1), "c": scores(30, 2), "d": scores(30, 3)}
+    found = gosta.private.release(sites, "auc", policy=Policy(), **ASKED)
+    assert found.participants == ("b", "c", "d")
+    with pytest.raises(InputError, match="suppressed by policy: 3 sites, 4 needed; a: 5 rows, 10 needed"):
+        gosta.private.release(sites, "auc", policy=Policy(min_sites=4), **ASKED)
+    with pytest.raises(InputError, match="0 sites, 3 needed; a: the statistic auc is not allowed"):
+        gosta.private.release(sites, "auc", policy=Policy(statistics=("variance",)), **ASKED)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ranges": {}}, "range of 'risk' is missing"),
+        ({"epsilon": -1.0}, "epsilon = -1.0 must be a positive number"),
+        ({"epsilon": 1.0, "colluding": 3}, "colluding = 3 of 3 participants"),
+        ({"score": "nothing", "ranges": {"": (0, 1)}}, "unknown column"),
+        ({"classes": []}, "declare all classes"),
+    ],
+)
+def test_wrong_arguments(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        gosta.private.release(split(scores(60), 3), "auc", **(ASKED | changes))
+
+
+def test_no_sites() -> None:
+    with pytest.raises(InputError, match="sites is empty"):
+        gosta.private.release([], "auc", **ASKED)
+
+
+def test_a_total_that_cannot_be_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here one site's masks do not cancel."""
+    layout = make_layout(
+        "auc", PrivateSettings(ranges={"risk": (0.0, 1.0)}), score="risk", label="died", classes=[0, 1]
+    )
+    data = replace(gosta.datasets.load(scores(60)), is_partial=True)
+    real = masks.mask
+
+    def wrong(size: int, name: str, key: bytes, keys: dict[str, bytes], context: bytes) -> masks.Words:
+        return real(size, name, key, keys, b"another epoch" if name == "b" else context)
+
+    def encode(layout: Layout) -> dict[str, Floats]:
+        return dict.fromkeys("abc", layout.encode(data))
+
+    assert release_rows(layout, encode, PrivateSettings()).results[0].has_value
+    monkeypatch.setattr(masks, "mask", wrong)
+    with pytest.raises(gosta.NumericalError, match="cannot be a sum over rows"):
+        release_rows(layout, encode, PrivateSettings())
