@@ -39,8 +39,8 @@ def any_data(n: int) -> gosta.Data:
     """Return rows with a column for every role that a sketch can have."""
     rng = np.random.default_rng(5)
     roles = dict.fromkeys(role for made in SKETCHES.values() for role in made.roles)
-    columns = {role: rng.random(n) * 10 for role in roles or ["value"]}
-    columns |= {"event": (rng.random(n) < 0.7) * 1.0, "group": (rng.random(n) < 0.4) * 1.0}
+    columns: dict[str, Floats] = {role: rng.random(n) * 10 for role in roles or ["value"]}
+    columns |= {name: np.floor(rng.random(n) + share) for name, share in (("event", 0.7), ("group", 0.4))}
     data: gosta.Data = gosta.datasets.load({name: values.tolist() for name, values in columns.items()})
     return data
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from gosta.cli import options, run_summary
+from gosta.cli.private import run_private
 from gosta.errors import InputError
 from gosta.runtime.extras import require_extra
 
@@ -55,12 +56,16 @@ def run(
     simulation: Simulation,
     placement: options.Placement,
     rows: options.Rows,
+    private: options.Private,
     output: Output,
     data: options.DataName = "breast-cancer",
 ) -> None:
     """Simulate gossip on a network whose nodes hold one row of the data each, or several."""
     require_extra("sim", "plot", purpose="gosta run")
     _check(context, output)
+    if private.settings() is not None:
+        run_private(context, simulation, placement, rows, private, data, output.plot, output.as_json)
+        return
     traces = _resume(simulation, output.resume) if output.resume else _simulate(data, simulation, placement, rows)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
     records = [run_summary.record(trace) for trace in traces]

@@ -6,7 +6,7 @@ The functions take arrays and labels, so that simulations, sweeps and the paper'
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,14 @@ COLOURS = {
     "averaging": "#56B4E9",
     "flooding": "#CC79A7",
     "master-node": "#000000",
+}
+# Ways to keep rows private; lines without a mark do not depend on epsilon.
+PRIVACY_COLOURS = {
+    "rows one by one": "#D55E00",
+    "each site noises": "#E69F00",
+    "masks + shared noise": "#0072B2",
+    "no noise": "#009E73",
+    "sampling standard error": "#777777",
 }
 # Theory is drawn in its protocol's colour.
 DASHES = {"predicted": (0, (5, 2)), "expectation": (0, (1, 1)), "bound": (0, (6, 2, 1, 2))}
@@ -120,3 +128,20 @@ def draw_theory(ax: Any, curve: ErrorCurve, theory: Mapping[str, Floats]) -> Non
             top = max(top, 3 * values[-1])
     ax.set_ylim(top=max(top, ax.get_ylim()[1] if known[-1] in theory else top))
     ax.legend(frameon=False)
+
+
+def draw_privacy(
+    ax: Any, epsilons: Sequence[float], errors: Mapping[str, Sequence[float]], lines: Mapping[str, float]
+) -> None:
+    """Draw errors over epsilon for several ways to keep rows private, and errors that do not depend on it as lines."""
+    for name, values in errors.items():
+        ax.plot(epsilons, values, label=name, color=PRIVACY_COLOURS[name], marker="o", markersize=3)
+    for name, value in lines.items():
+        if value > 0:  # 0 has no place on a logarithmic axis
+            ax.axhline(value, label=name, color=PRIVACY_COLOURS[name], linestyle=(0, (4, 2)), linewidth=1)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.set_xlabel("epsilon")
+    ax.set_ylabel("root mean squared error")
+    ax.grid(alpha=0.3, linewidth=0.5)
