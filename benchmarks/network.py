@@ -33,7 +33,8 @@ import gosta
 from gosta.net.config import read_node
 from gosta.net.node.source import read_source
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.peer import Identity, Peer
+from gosta.net.protocol.epochs import Identity
+from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import ExchangeCompleted
 from gosta.net.storage.journal import Journal
 

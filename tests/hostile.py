@@ -15,8 +15,8 @@ from gosta.net.members import Keyring, Member, MemberList
 from gosta.net.node.node import Node
 from gosta.net.node.source import estimand_of
 from gosta.net.protocol import messages as wire
+from gosta.net.protocol.epochs import Step
 from gosta.net.protocol.messages import Announcement
-from gosta.net.protocol.peer import Step
 from gosta.net.transport.base import Link
 
 NETWORK = "0123456789abcdef"

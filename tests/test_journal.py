@@ -17,8 +17,9 @@ from gosta.errors import NetworkError
 from gosta.net.config import Task
 from gosta.net.members import OpenTrust
 from gosta.net.node.source import Source
+from gosta.net.protocol.epochs import Identity, Step
 from gosta.net.protocol.messages import Announcement, Receipt, Seal, decode
-from gosta.net.protocol.peer import Identity, Peer, Step
+from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import (
     EpochStarted,
     ExchangeAborted,

@@ -20,8 +20,9 @@ from gosta.net.config import Task
 from gosta.net.members import Keyring, Member, MemberList
 from gosta.net.node.source import fingerprint
 from gosta.net.protocol import messages as wire
+from gosta.net.protocol.epochs import Step
 from gosta.net.protocol.messages import Rejected
-from gosta.net.protocol.peer import EMPTY, Peer, Step
+from gosta.net.protocol.peer import EMPTY, Peer
 from gosta.net.protocol.records import EpochStarted
 from gosta.net.transport.base import Greeting
 

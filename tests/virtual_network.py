@@ -18,7 +18,8 @@ from gosta.net.config import NodeConfig, NodeSettings, Task
 from gosta.net.members import OpenTrust, Trust
 from gosta.net.node.node import Node
 from gosta.net.node.source import Source, fingerprint
-from gosta.net.protocol.peer import Identity, Peer
+from gosta.net.protocol.epochs import Identity
+from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import Record
 from gosta.net.storage.journal import Journal
 from gosta.net.storage.ledger import Shown

@@ -10,7 +10,8 @@ from gosta.errors import GostaError, InputError, NetworkError
 from gosta.net.addresses import certificate_name
 from gosta.net.config import NodeConfig
 from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Keyring, dns_names, key_of, read_keyring
-from gosta.net.node.node import Log, Node
+from gosta.net.node.base import Log
+from gosta.net.node.node import Node
 from gosta.net.node.reload import stat_file
 from gosta.net.node.source import Source, fingerprint
 from gosta.net.transport.tcp import TcpTransport

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from gosta.errors import GostaError
 from gosta.net.config import NODE_FILE, read_node
-from gosta.net.node.node import Log, Node
+from gosta.net.node.base import Log
+from gosta.net.node.node import Node
 from gosta.net.node.source import read_source
 
 # Settings of [node] whose changes need a restart.

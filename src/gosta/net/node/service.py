@@ -17,9 +17,10 @@ import msgspec
 
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.node import lock, pages
+from gosta.net.node.base import BaseNode, Log
 from gosta.net.node.credentials import CredentialWatcher, load_credentials
 from gosta.net.node.lists import ListFolder
-from gosta.net.node.node import Log, Node
+from gosta.net.node.node import Node
 from gosta.net.node.reload import FileWatcher
 from gosta.net.node.source import read_source
 from gosta.net.node.stopped import restore_peer
@@ -101,7 +102,7 @@ def _boot_id() -> str:
         return f"{psutil.boot_time() // 60:.0f}"
 
 
-async def _until_signal(node: Node, watchers: Sequence[Watcher]) -> None:
+async def _until_signal(node: BaseNode, watchers: Sequence[Watcher]) -> None:
     """Reload changed files until a signal arrives; then wait for the exchange under way."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -114,7 +115,7 @@ async def _until_signal(node: Node, watchers: Sequence[Watcher]) -> None:
     node.pause()
     await asyncio.sleep(GOODBYE_SECONDS)
     deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-    while (node.peer.pending or node.peer.accepted) and node.links and time.monotonic() < deadline:
+    while not node.is_idle and node.links and time.monotonic() < deadline:
         await asyncio.sleep(0.01)
 
 

@@ -9,7 +9,8 @@ from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.node import lock
 from gosta.net.node.source import Source, read_source
 from gosta.net.node.status import Neighbour, Status, make_status
-from gosta.net.protocol.peer import Identity, Peer
+from gosta.net.protocol.epochs import Identity
+from gosta.net.protocol.peer import Peer
 from gosta.net.storage.journal import Journal
 
 

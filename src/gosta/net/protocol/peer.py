@@ -33,18 +33,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from math import inf
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from gosta.estimation.exchange import Contribution, Estimator, NodeSnapshot, Visitor
-from gosta.net.addresses import NAME_PATTERN
 from gosta.net.limits import SECONDS_PER_EPOCH
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.budget import Budget
 from gosta.net.protocol.checks import Checks
+from gosta.net.protocol.epochs import EpochPeer, Identity, Step
 from gosta.net.protocol.messages import Announcement, Receipt, Rejected, Seal
 from gosta.net.protocol.records import (
     EpochStarted,
@@ -58,24 +57,7 @@ from gosta.net.protocol.records import (
 from gosta.net.protocol.report import Readings, Report, make_report
 
 WITHDRAWN = "the site withdrew its rows"  # reason of an epoch from which on earlier estimates are not reported
-NO_EPOCH = Announcement(0, "-", "not started", b"")
-MAX_EPOCHS_AT_ONCE = 8  # that one node may start; then one per SECONDS_PER_EPOCH
 CAUSED_EPOCHS = 2, 60.0  # that a node starts because of one neighbour at once, and then one per so many seconds
-
-
-class Identity(NamedTuple):
-    name: str
-    network: str
-    fingerprint: str  # of what is computed and how
-
-
-class Step(NamedTuple):
-    """Records to write to the journal, then messages to send; then the records are passed to `Peer.apply`."""
-
-    records: tuple[Record, ...] = ()
-    messages: tuple[tuple[str, bytes], ...] = ()  # receiver, encoded message
-    event: str = ""  # name of the counter to increment
-    shows: tuple[str, int] | None = None  # neighbour to which own rows are sent, and the first of these rows
 
 
 class EpochSource(Protocol):
@@ -137,7 +119,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_snapshot = msgspec.msgpack.Decoder(Snapshot).decode
 
 
-class Peer:
+class Peer(EpochPeer):
     """The protocol state of one node."""
 
     def __init__(
@@ -148,18 +130,15 @@ class Peer:
         trust: Trust,
         level: float | None = None,
     ) -> None:
-        self.identity, self.source, self.neighbours, self.level = identity, source, neighbours, level
-        self.name, self.trust = identity.name, trust
-        self.announcement, self.digest = NO_EPOCH, ""  # of the epoch; its rows, neighbours and settings
+        super().__init__(identity, trust)
+        self.source, self.neighbours, self.level = source, neighbours, level
+        self.digest = ""  # of the epoch's rows, neighbours and settings
         self.pending: Offered | None = None  # an offer that waits for an answer
         self.is_busy = False  # set by the node: offers are answered with `busy`
-        self.is_withdrawn = False  # set by the node: the site took its rows back,
-        self.is_at_row_limit = False  # or its rows were sent as often as they may be
+        self.is_at_row_limit = False  # set by the node: its rows were sent as often as they may be
         self.previous_report: Report | None = None  # the best one of earlier epochs
         self._last_id = 0
-        self._starts = Budget(MAX_EPOCHS_AT_ONCE, SECONDS_PER_EPOCH)  # by origin
         self._causes = Budget(*CAUSED_EPOCHS)  # by neighbour
-        self._entered_at = -inf  # when the epoch started, unless this node started it by itself
         self._reset()
 
     def _reset(self) -> None:
@@ -178,10 +157,6 @@ class Peer:
         self._receipted: dict[str, Transcript] = {}  # transcripts for which a receipt was sent
         self._contributions: dict[str, Contribution] = {}
         self.failure = ""  # why a new epoch has to start
-
-    @property
-    def epoch(self) -> int:
-        return self.announcement.epoch
 
     @property
     def is_free(self) -> bool:
@@ -251,17 +226,9 @@ class Peer:
 
     # Epochs.
 
-    def may_start_epoch(self, now: float) -> bool:
-        """Return whether this node may start an epoch now: others would not follow if it did so too often."""
-        return self.epoch + 1 <= now / SECONDS_PER_EPOCH and self._starts.take(self.name, now)
-
     def start_epoch(self, reason: str) -> Step:
         """Start the next epoch."""
-        return self._enter(self._announce(self.epoch + 1, reason))
-
-    def _announce(self, epoch: int, reason: str) -> Announcement:
-        signature = self.trust.sign(wire.signed_announcement(self.identity.network, epoch, self.name, reason))
-        return Announcement(epoch, self.name, reason, signature)
+        return self._enter(self.announce(self.epoch + 1, reason))
 
     def withdraw(self) -> Step:
         """Start an epoch without this node's rows."""
@@ -289,22 +256,11 @@ class Peer:
         yield self.start_epoch(detail)
 
     def _follow(self, sender: str, announcement: Announcement, now: float) -> Iterator[Step]:
-        """Follow a neighbour to a later epoch; a neighbour that only passes an announcement on is not blamed for it."""
-        epoch, origin, reason, signature = announcement
-        if epoch <= self.epoch:
-            return
-        if not (NAME_PATTERN.fullmatch(origin) and reason.isprintable()):
-            raise Rejected("malformed", "the origin or the reason of an epoch is not printable")
-        is_own = origin == sender
-        if epoch > now / SECONDS_PER_EPOCH:
-            raise Rejected("epoch", f"epoch {epoch} is ahead of the time", is_own)
-        content = wire.signed_announcement(self.identity.network, epoch, origin, reason)
-        if not self.trust.verify(origin, content, signature):
-            raise Rejected("signature", f"epoch {epoch} is not signed by {origin}, or {origin} is not a member", is_own)
-        if not self._starts.take(origin, now):
-            raise Rejected("epoch", f"{origin} starts epochs too often", is_own)
-        self._entered_at = now
-        yield self._enter(announcement)
+        """Follow a neighbour to a later epoch."""
+        if announcement.epoch > self.epoch:
+            self.check_announcement(sender, announcement, now)
+            self._entered_at = now
+            yield self._enter(announcement)
 
     # Heartbeats.
 

@@ -64,6 +64,33 @@ class ReceiptReceived(Record, frozen=True, tag="receipt-received"):
 
 
 AnyRecord = EpochStarted | ExchangeAccepted | ExchangeConfirmed | ExchangeAborted | ExchangeCompleted | ReceiptReceived
+
+
+class LogEntry(msgspec.Struct, frozen=True):
+    """An entry of the log of contributions: what left this site, or why nothing did."""
+
+    time: float  # in seconds since 1970
+    event: str  # "contribution", "suppressed" or "release"
+    epoch: int
+    origin: str  # the node that started the epoch
+    round: int  # 1, or 2 where the first one finds the edges of bins
+    reason: str  # of a suppression: which rule of the site's policy forbids it
+    statistics: str
+    columns: tuple[str, ...]
+    bins: int
+    strata: tuple[str, ...]
+    layout: str  # fingerprint of everything that the vector of sums depends on
+    rows: int  # of this site that are counted
+    people: int | None  # that these rows are of; None: the policy names no column of persons
+    law: str  # of the noise: "none", "laplace" or "gaussian"
+    epsilon: float
+    delta: float
+    scale: float  # of the total's noise
+    participants: tuple[str, ...]
+    sent_to: tuple[str, ...]  # neighbours, which pass it on to all participants
+    bytes: int  # of the contribution
+
+
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(AnyRecord).decode
 
