@@ -18,15 +18,17 @@ from gosta.net.config import NodeConfig, NodeSettings, Task
 from gosta.net.members import OpenTrust, Trust
 from gosta.net.node.node import Node
 from gosta.net.node.source import Source, fingerprint
+from gosta.net.node.sums import SumNode
 from gosta.net.protocol.epochs import Identity
 from gosta.net.protocol.peer import Peer
-from gosta.net.protocol.records import Record
+from gosta.net.protocol.records import LogEntry, Record
 from gosta.net.storage.journal import Journal
 from gosta.net.storage.ledger import Shown
 from gosta.net.transport import faults
 from gosta.net.transport.base import Greeting, Link
 from gosta.net.transport.faults import FaultyTransport
 from gosta.net.transport.memory import MemoryNetwork
+from gosta.private.settings import PrivateSettings
 
 HERE = Path(__file__).parent
 LATENCY_SECONDS = 0.01
@@ -55,14 +57,14 @@ class MemoryJournal(Journal):
         self.fault: Callable[[int], str] = lambda write: ""
         super().__init__(":memory:")
 
-    def append(self, new: Sequence[Record], shown: Sequence[Shown] = ()) -> None:
+    def append(self, new: Sequence[Record], shown: Sequence[Shown] = (), entries: Sequence[LogEntry] = ()) -> None:
         self.writes += 1
         fault = self.fault(self.writes)
         if fault == "crash before":
             raise Crash
         if fault == "full":
             raise sqlite3.OperationalError("database or disk is full")
-        super().append(new, shown)
+        super().append(new, shown, entries)
         if fault == "crash after":
             raise Crash
 
@@ -129,6 +131,8 @@ class NodeLife:
 class VirtualNetwork:
     """Nodes with their journals, and the faults between them."""
 
+    node_type: type[Node] | type[SumNode] = Node
+
     def __init__(
         self,
         parts: Sequence[np.ndarray[Any, Any]],
@@ -143,7 +147,8 @@ class VirtualNetwork:
         late: float = 0.0,
         epoch_seconds: float = 0.0,
         trusts: Mapping[str, Trust] | None = None,
-        hostile: Mapping[str, type[Node]] | None = None,
+        hostile: Mapping[str, type[Node] | type[SumNode]] | None = None,
+        private: PrivateSettings | None = None,
     ) -> None:
         self.clock, self.rng, self.schedule = VirtualClock(), Random(seed), list(schedule)
         self.loss, self.late = loss, late  # shares of messages that are lost for good, or arrive late
@@ -154,11 +159,18 @@ class VirtualNetwork:
             lambda *message: faults.loss(self.loss, self.rng)(*message),
             lambda *_: [self.rng.uniform(*RETRANSMISSION_SECONDS) if self.rng.random() < self.late else 0.0],
         )
-        self.task = Task("0123456789abcdef", statistic, protocol, confidence_level, encoded_columns=parts[0].shape[1])
+        self.task = Task(
+            "0123456789abcdef",
+            statistic,
+            protocol,
+            confidence_level,
+            encoded_columns=0 if private else parts[0].shape[1],
+            private=private,
+        )
         self.fingerprint = fingerprint(self.task, HERE)
         self.names = [f"node-{k}" for k in range(len(parts))]
         self.trusts: dict[str, Trust] = dict(trusts or dict.fromkeys(self.names, OpenTrust()))
-        self.node_types = dict.fromkeys(self.names, Node) | dict(hostile or {})
+        self.node_types = dict.fromkeys(self.names, self.node_type) | dict(hostile or {})
         self.neighbours: dict[str, dict[str, str]] = {name: {} for name in self.names}
         for i, j in edges:
             first, second = self.names[i], self.names[j]
@@ -227,7 +239,8 @@ class VirtualNetwork:
         self.lives[name] = life
         peer = self.restore_peer(name)
         journal, clock = self.journals[name], lambda: START_TIME + self.clock.now
-        life.node = node = self.node_types[name](config, peer, journal, life, rng, partial(self._log, name), clock)
+        made: Any = self.node_types[name](config, peer, journal, life, rng, partial(self._log, name), clock)  # type: ignore[arg-type]
+        life.node = node = made
         self.transports[name] = FaultyTransport(
             name, life, self.clock, self._apply_faults, lambda handler: self.memory.attach(name, handler)
         )

@@ -13,3 +13,5 @@ MAX_ROWS_FACTOR = 2  # a home may have so many times the rows that it declared i
 MAX_CACHED_SEALS = 10_000  # visitors whose signatures a node need not verify again
 MAX_TOLD_FACTOR = 1e18  # a mean may be so many times the square of the largest number that was seen, where a
 # statistic has no range: far beyond what honest sites with different rows tell
+MAX_SUMS = 16_384  # numbers in a vector of private sums: half of the largest message
+MAX_STATEMENTS = 8_192  # of private sums in one epoch: eight for each of 1,000 participants

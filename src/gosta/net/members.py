@@ -250,6 +250,11 @@ def read_verified(folder: Path, network: str) -> MemberList:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
+def read_trust(folder: Path, name: str, network: str, has_key: bool) -> Keyring:
+    """Read the members of a node's folder, together with its key or only to verify signatures of others."""
+    return read_keyring(folder, name, network) if has_key else Keyring(None, read_verified(folder, network))
+
+
 def read_private_key(path: Path) -> object:
     """Read a private key in PEM; raise `InputError` if it is encrypted or other users can read the file."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key

@@ -16,7 +16,7 @@ would get the same numbers with the other sign, and both masks would be gone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,14 +96,23 @@ def _secrets(key: bytes, public_keys: Iterable[bytes]) -> list[bytes]:
 
 
 def _stream(size: int, secret: bytes, info: bytes) -> Words:
+    return np.frombuffer(_generator(secret, info)(8 * size), dtype="<u8").astype(np.uint64)
+
+
+def random_bytes(key: bytes, context: bytes) -> Callable[[int], bytes]:
+    """Return a generator of random bytes that the owner of a secret key alone knows, the same for the same context."""
+    return _generator(key, _joined(context, "noise"))
+
+
+def _generator(secret: bytes, info: bytes) -> Callable[[int], bytes]:
     from cryptography.hazmat.primitives.ciphers import Cipher
     from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
     key = HKDF(SHA256(), KEY_BYTES, salt=None, info=info).derive(secret)
-    content = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor().update(bytes(8 * size))
-    return np.frombuffer(content, dtype="<u8").astype(np.uint64)
+    stream = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
+    return lambda count: stream.update(bytes(count))
 
 
 def _joined(context: bytes, *names: str) -> bytes:

@@ -14,6 +14,8 @@ from gosta.net.node.base import Log
 from gosta.net.node.node import Node
 from gosta.net.node.reload import stat_file
 from gosta.net.node.source import Source, fingerprint
+from gosta.net.node.sum_source import SumSource
+from gosta.net.node.sums import SumNode
 from gosta.net.transport.tcp import TcpTransport
 from gosta.net.transport.tls import TlsFiles, load_certificate
 
@@ -57,7 +59,7 @@ class CredentialWatcher:
     The files of a bundle are written one after the other: they are read once nothing has changed between two calls.
     """
 
-    def __init__(self, node: Node, transport: TcpTransport, folder: Path, log: Log) -> None:
+    def __init__(self, node: Node | SumNode, transport: TcpTransport, folder: Path, log: Log) -> None:
         self._node, self._transport, self._folder, self._log = node, transport, folder, log
         self._loaded = self._seen = self._stat_files()
         self._loaded_at = time.monotonic()
@@ -82,9 +84,8 @@ class CredentialWatcher:
         if peer.is_withdrawn:  # its rows are read again when they are back
             peer.trust = keyring
         else:
-            assert isinstance(peer.source, Source)
-            x, name, task = peer.source.estimand.x, config.node.name, config.network
-            self._node.change(config, Source(name, task, x, config.neighbours, self._folder, keyring))
+            assert isinstance(peer.source, Source | SumSource)
+            self._node.change(config, peer.source.with_trust(keyring))  # type: ignore[arg-type]
         self._log("credentials reloaded", member_list=keyring.list.serial, members=len(keyring.members))
 
     def _stat_files(self) -> list[tuple[int, int]]:

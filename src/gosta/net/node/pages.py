@@ -1,4 +1,4 @@
-"""The HTTP server of a node: an HTML page, its status and its ledger as JSON, and metrics for Prometheus."""
+"""The HTTP server of a node: an HTML page, its status and logs as JSON, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gosta.net import addresses
 from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.page import page
 from gosta.net.node.status import Status
-from gosta.net.storage.ledger import Disclosure
+from gosta.net.storage.journal import Journal
 
 MAX_REQUEST_BYTES = 8 * 1024
 REQUEST_TIMEOUT_SECONDS = 5.0  # for a request and its response
@@ -28,11 +28,11 @@ HEADERS = (
 
 
 class Pages:
-    """A minimal HTTP server: GET of four pages."""
+    """A minimal HTTP server: GET of five pages."""
 
-    def __init__(self, status: Callable[[], Status], ledger: Callable[[], list[Disclosure]]) -> None:
+    def __init__(self, status: Callable[[], Status], journal: Journal | None) -> None:
         self.address = ""  # where it listens, once started
-        self._status, self._ledger = status, ledger
+        self._status, self._journal = status, journal
         self._registry = CollectorRegistry()
         self._registry.register(StatusCollector(status))
         ProcessCollector(registry=self._registry)
@@ -93,15 +93,19 @@ class Pages:
             case b"/status":
                 return _response(200, msgspec.json.encode(self._status()), "application/json")
             case b"/ledger":
-                return _response(200, msgspec.json.encode(self._ledger()), "application/json")
+                ledger = [] if self._journal is None else self._journal.ledger()
+                return _response(200, msgspec.json.encode(ledger), "application/json")
+            case b"/contributions":
+                log = [] if self._journal is None else self._journal.contributions()
+                return _response(200, "".join(f"{one.line()}\n" for one in log).encode(), "application/jsonl")
             case b"/metrics":
                 return _response(200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
             case _:
                 return _response(404)
 
 
-async def serve(address: str, status: Callable[[], Status], ledger: Callable[[], list[Disclosure]] = list) -> Pages:
-    pages = Pages(status, ledger)
+async def serve(address: str, status: Callable[[], Status], journal: Journal | None = None) -> Pages:
+    pages = Pages(status, journal)
     await pages.start(address)
     return pages
 

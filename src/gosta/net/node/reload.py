@@ -1,4 +1,4 @@
-"""Reloading a running node's node.toml and data when they change.
+"""Reloading a running node's node.toml, policy.toml and data when they change.
 
 A file that is being written is not read: its size and modification time must have been the same for some polls, and
 while it is read. A file whose content is the one in use is not loaded again. Without a data file, the node withdraws
@@ -15,6 +15,9 @@ from gosta.net.config import NODE_FILE, read_node
 from gosta.net.node.base import Log
 from gosta.net.node.node import Node
 from gosta.net.node.source import read_source
+from gosta.net.node.sum_source import read_sum_source
+from gosta.net.node.sums import SumNode
+from gosta.private.policy import POLICY_FILE
 
 # Settings of [node] whose changes need a restart.
 FIXED_SETTINGS = ("name", "listen", "status_page", "tls", "durable", "keep_exchanges", "secure_delete")
@@ -27,7 +30,7 @@ MISSING = (0, 0)  # size and modification time of a file that is not there
 class FileWatcher:
     """Compares a node's files with those that it uses."""
 
-    def __init__(self, node: Node, folder: Path, log: Log) -> None:
+    def __init__(self, node: Node | SumNode, folder: Path, log: Log) -> None:
         self._node, self._folder, self._log = node, folder, log
         self._data = node.config.node.data  # as the last node.toml says
         self._found = self._handled = self._stat_files()
@@ -63,20 +66,20 @@ class FileWatcher:
         self._data = new.node.data
         if new.network != old.network or any(getattr(new.node, f) != getattr(old.node, f) for f in FIXED_SETTINGS):
             return f"restart the node: [network] changed, or one of {', '.join(FIXED_SETTINGS)}"
-        source = read_source(new, self._folder)
+        source = read_source(new, self._folder) if isinstance(node, Node) else read_sum_source(new, self._folder)
         if self._digests() != digests and self._data == data:
             self._handled = ()  # they changed meanwhile: again later
             return ""
-        node.change(new, source)
+        node.change(new, source)  # type: ignore[arg-type]
         self._used, self._handled = self._digests(), self._stat_files()
-        self._log("reloaded", neighbours=sorted(new.neighbours), rows=source.estimand.n)
+        self._log("reloaded", neighbours=sorted(new.neighbours), rows=source.rows)
         return ""
 
     def _data_files(self) -> list[Path]:
         return [self._folder / name for name in sorted({self._data, self._node.config.node.data})]
 
     def _files(self) -> list[Path]:
-        return [self._folder / NODE_FILE, *self._data_files()]
+        return [self._folder / NODE_FILE, self._folder / POLICY_FILE, *self._data_files()]
 
     def _stat_files(self) -> tuple[tuple[Path, int, int], ...]:
         return tuple((file, *stat_file(file)) for file in self._files())

@@ -15,15 +15,17 @@ from typing import Any, TextIO
 
 import msgspec
 
-from gosta.net.config import JOURNAL_FILE, NODE_FILE, read_node
+from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.node import lock, pages
-from gosta.net.node.base import BaseNode, Log
+from gosta.net.node.base import Log
 from gosta.net.node.credentials import CredentialWatcher, load_credentials
 from gosta.net.node.lists import ListFolder
 from gosta.net.node.node import Node
 from gosta.net.node.reload import FileWatcher
 from gosta.net.node.source import read_source
-from gosta.net.node.stopped import restore_peer
+from gosta.net.node.stopped import restore_peer, restore_sum_peer
+from gosta.net.node.sum_source import read_sum_source
+from gosta.net.node.sums import SumNode
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
 
@@ -33,6 +35,7 @@ STOP_TIMEOUT_SECONDS = 2.0  # for the exchange under way before the node stops
 LINK_CHECK_SECONDS = 60.0  # between checks of the neighbours' certificates
 
 Watcher = FileWatcher | CredentialWatcher
+AnyNode = Node | SumNode
 
 
 def run(folder: Path) -> None:
@@ -53,22 +56,14 @@ async def _run(folder: Path) -> None:
     loop.set_exception_handler(lambda _, it: log("error", message=it["message"], reason=repr(it.get("exception"))))
     with lock.hold(folder):
         tls, keyring = load_credentials(folder, config, log) if config.node.tls else (None, None)
-        source = read_source(config, folder)
-        settings = config.node
-        journal = Journal(
-            folder / JOURNAL_FILE,
-            settings.durable,
-            keep_exchanges=settings.keep_exchanges,
-            secure_delete=settings.secure_delete,
-        )
-        node = Node(config, restore_peer(config, source, journal), journal, loop, random.Random(), log)
+        node, journal = _make_node(config, folder, loop, log)
         if keyring:
             node.lists = ListFolder(folder, config.network.id, log)
         transport = TcpTransport(node, tls, keyring.list if keyring else None)
         await transport.start(config.node.listen)
         address = config.node.status_page
-        page = await pages.serve(address, node.status, journal.ledger) if address else None
-        log("started", listen=transport.address, status_page=address, rows=source.estimand.n, epoch=node.peer.epoch)
+        page = await pages.serve(address, node.status, journal) if address else None
+        log("started", listen=transport.address, status_page=address, epoch=node.peer.epoch)
         node.start(transport, _boot_id())
         checks = loop.create_task(_check_links(transport))
         try:
@@ -82,7 +77,21 @@ async def _run(folder: Path) -> None:
             await transport.stop()
             if page is not None:
                 page.close()
-            log("stopped", epoch=node.peer.epoch, exchanges=node.peer.estimator.exchanges)
+            log("stopped", epoch=node.peer.epoch)
+
+
+def _make_node(config: NodeConfig, folder: Path, loop: asyncio.AbstractEventLoop, log: Log) -> tuple[AnyNode, Journal]:
+    """Restore a node from its folder."""
+    settings, path = config.node, folder / JOURNAL_FILE
+    if config.network.private is not None:
+        sums = read_sum_source(config, folder)
+        # Secret keys of earlier epochs must not be found on the disk.
+        journal = Journal(path, settings.durable, keep_exchanges=0, secure_delete=True)
+        peer = restore_sum_peer(config, sums, journal)
+        return SumNode(config, peer, journal, loop, random.Random(), log), journal
+    source, keep = read_source(config, folder), settings.keep_exchanges
+    journal = Journal(path, settings.durable, keep_exchanges=keep, secure_delete=settings.secure_delete)
+    return Node(config, restore_peer(config, source, journal), journal, loop, random.Random(), log), journal
 
 
 async def _check_links(transport: TcpTransport) -> None:
@@ -102,7 +111,7 @@ def _boot_id() -> str:
         return f"{psutil.boot_time() // 60:.0f}"
 
 
-async def _until_signal(node: BaseNode, watchers: Sequence[Watcher]) -> None:
+async def _until_signal(node: AnyNode, watchers: Sequence[Watcher]) -> None:
     """Reload changed files until a signal arrives; then wait for the exchange under way."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

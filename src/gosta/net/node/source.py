@@ -9,12 +9,15 @@ from pathlib import Path
 
 import msgspec
 
+from gosta.errors import NetworkError
 from gosta.estimation.estimand import Estimand
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, Estimator, LocalRows, first_state
 from gosta.estimation.setting import protocol_for
 from gosta.net.config import NodeConfig, Task
-from gosta.net.members import Keyring, OpenTrust, Trust, read_keyring, read_verified
+from gosta.net.members import OpenTrust, Trust, read_trust
 from gosta.net.node.rows import read_rows, resolve_files
+from gosta.net.node.subject import subject_of
+from gosta.private.policy import POLICY_FILE, read_policy, verdict_to_join
 from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
 from gosta.statistics.user_file import load_statistic, split_reference
@@ -26,16 +29,22 @@ class Source:
     def __init__(
         self, name: str, task: Task, x: Floats, neighbours: Collection[str], folder: Path, trust: Trust
     ) -> None:
-        self.name, self.trust = name, trust
+        self.name, self.task, self.trust = name, task, trust
+        self._x, self._neighbours, self._folder = x, neighbours, folder
+        self.rows = len(x)
         self.estimand = estimand_of(task, x, folder)
         has_interval = task.confidence_level is not None
         protocol = protocol_for(task.protocol, self.estimand.statistic, has_interval, has_tables=True)
         assert isinstance(protocol, Protocol)
         self.protocol = protocol
         self.fingerprint = fingerprint(task, folder)
-        self.data_digest = _digest(x.tobytes())
-        self.digest = _digest(x.tobytes(), self.fingerprint, *sorted(neighbours), trust.digest)
+        self.data_digest = digest(x.tobytes())
+        self.digest = digest(x.tobytes(), self.fingerprint, *sorted(neighbours), trust.digest)
         self._rows = LocalRows(self.estimand)  # evaluates the kernel once, before a record is written
+
+    def with_trust(self, trust: Trust) -> Source:
+        """Return the same rows among other members."""
+        return Source(self.name, self.task, self._x, self._neighbours, self._folder, trust)
 
     def estimator(self) -> Estimator:
         return Estimator(self.name, self.protocol, self._rows, first_state(self._rows, self.protocol))
@@ -62,22 +71,24 @@ def fingerprint(task: Task, folder: Path) -> str:
     if task.private is not None:  # the order of strata matters, so that the settings are one text
         parts |= {"columns": list(task.columns), "label": task.label, "score": task.score}
         parts |= {"private": msgspec.json.encode(task.private).decode()}
-    return _digest(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
+    return digest(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
 
 
 def read_source(config: NodeConfig, folder: Path, has_key: bool = True) -> Source:
     """Read a node's rows and members; `has_key` is False where its exchanges are only checked."""
-    x = read_rows(config.network, folder / config.node.data, folder)
     name, task = config.node.name, config.network
-    trust: Trust = OpenTrust()
-    if config.node.tls:
-        trust = read_keyring(folder, name, task.id) if has_key else Keyring(None, read_verified(folder, task.id))
+    x = read_rows(task, folder / config.node.data, folder)
+    forbidden = verdict_to_join(read_policy(folder), subject_of(task, len(x), None, sites=1), [], 0.0)
+    if forbidden:
+        raise NetworkError(f"{folder / POLICY_FILE}: {forbidden}; change it, or leave the network")
+    trust = read_trust(folder, name, task.id, has_key) if config.node.tls else OpenTrust()
     return Source(name, task, x, config.neighbours, folder, trust)
 
 
-def _digest(*parts: bytes | str) -> str:
-    digest = hashlib.sha256()
+def digest(*parts: bytes | str) -> str:
+    """Return a digest of several parts, in which no part can be taken for another."""
+    found = hashlib.sha256()
     for part in parts:
         raw = part.encode() if isinstance(part, str) else part
-        digest.update(len(raw).to_bytes(8, "big") + raw)
-    return digest.hexdigest()[:16]
+        found.update(len(raw).to_bytes(8, "big") + raw)
+    return found.hexdigest()[:16]

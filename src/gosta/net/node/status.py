@@ -11,6 +11,7 @@ from gosta.net.config import NodeConfig
 from gosta.net.node.rejections import Rejection
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.report import value_of
+from gosta.sketches.layout import StratumResult
 
 # What each state of a node means. The last ones are those that `gosta status` and `gosta network up` see from outside.
 STATES = {
@@ -21,6 +22,12 @@ STATES = {
     "neighbours are silent or busy, or one side rejects what the other sends.",
     "alone": "All neighbours that answer are in another epoch, and one side does not follow the other; the rejections, "
     "here and there, have the reason.",
+    "joining": "Private sums: it waits for the sites that have not joined the epoch yet, until the deadline.",
+    "contributing": "Private sums: it waits for contributions of participants, until the deadline.",
+    "complete": "Private sums: the contributions of all participants are in.",
+    "suppressed": "Private sums: the policy of this site, or of another participant, forbids the release.",
+    "implausible": "Private sums: no rows can have such a total, so that a contribution is wrong, nobody can tell "
+    "which; nothing is reported until the next epoch.",
     "disconnected": "No neighbour is connected; the log has the reason.",
     "mismatch": "No neighbour is connected, and at least one computes something else, is of another network or runs "
     "another version; the list of neighbours names the setting that differs.",
@@ -54,6 +61,27 @@ class Neighbour(msgspec.Struct, frozen=True):
     suspended_seconds: float = 0.0  # for which it is still suspended, after too many messages that were rejected
 
 
+class SumStatus(msgspec.Struct, frozen=True):
+    """What a node of private sums reports."""
+
+    results: tuple[StratumResult, ...]  # of the last release
+    participants: tuple[str, ...]  # in it
+    left_out: tuple[str, ...]  # members that were not
+    joined: tuple[str, ...]  # in the current epoch
+    missing: tuple[str, ...]  # participants of the current epoch that have not contributed
+    refused: tuple[str, ...]  # participants whose policy forbids the current epoch's release
+    reason: str  # of the state, for this site only
+    law: str  # of the release's noise: "none", "laplace" or "gaussian"
+    epsilon: float  # of a release; 0: no noise
+    delta: float
+    spent_epsilon: float  # by all contributions of this site
+    epsilon_budget: float | None
+    contributions: int  # of this site so far
+    releases: int
+    layout: str  # fingerprint of the sums
+    release_time: float | None  # in seconds since 1970
+
+
 class Status(msgspec.Struct, frozen=True):
     """The state of a node, its estimate and its neighbours at one moment."""
 
@@ -85,6 +113,7 @@ class Status(msgspec.Struct, frozen=True):
     proposed_list: int = 0  # serial number of a newer member list that waits to be accepted; 0: none
     disk_error: str = ""  # why the journal cannot be written
     counters: dict[str, int] = {}  # events since the node started: "offers", "rejected: REASON", ...
+    sums: SumStatus | None = None  # of a node of private sums
     uptime_seconds: float | None = None  # None: read from the journal of a stopped node
 
 

@@ -10,7 +10,15 @@ import msgspec
 
 from gosta.estimation.exchange import Contribution, Visitor
 from gosta.net.addresses import NAME_PATTERN
-from gosta.net.limits import MAX_COUNT, MAX_ESTIMATE, MAX_NAME_CHARACTERS, MAX_ROW_VALUE, MAX_ROWS
+from gosta.net.limits import (
+    MAX_COUNT,
+    MAX_ESTIMATE,
+    MAX_MESSAGE_BYTES,
+    MAX_NAME_CHARACTERS,
+    MAX_ROW_VALUE,
+    MAX_ROWS,
+    MAX_STATEMENTS,
+)
 
 DECODE_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
@@ -22,7 +30,7 @@ Digest = Annotated[bytes, msgspec.Meta(max_length=16)]
 # Reasons for which a message is rejected.
 REASONS: Final = (
     *("malformed", "late", "withdrawn", "row limit", "epoch", "member", "rows"),
-    *("values", "visitor", "signature", "counts", "receipt"),
+    *("values", "visitor", "signature", "counts", "receipt", "statement"),
 )
 HONEST_REASONS = ("late", "withdrawn", "row limit")  # for which the sender need not be to blame
 
@@ -115,6 +123,7 @@ class Ping(Message, frozen=True, tag="ping"):
     announcement: Announcement
     receipt: Receipt | None = None
     list_serial: Count = 0  # of the member list that the sender has accepted
+    held: Digest = b""  # of the statements that it has of this epoch, in networks of private sums
 
 
 class Pong(Message, frozen=True, tag="pong"):
@@ -129,7 +138,38 @@ class Members(Message, frozen=True, tag="members"):
     content: bytes
 
 
-AnyMessage = Offer | Accept | Confirm | Abort | Busy | Decline | Ping | Pong | Members
+class Signed(NamedTuple):
+    """A statement of private sums, and the signature of its home."""
+
+    body: Annotated[bytes, msgspec.Meta(max_length=MAX_MESSAGE_BYTES)]
+    signature: Signature
+
+
+StatementId = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
+StatementIds = Annotated[tuple[StatementId, ...], msgspec.Meta(max_length=MAX_STATEMENTS)]
+
+
+class Have(Message, frozen=True, tag="have"):
+    """Statements of an epoch that the sender has."""
+
+    epoch: Count
+    origin: Name
+    ids: StatementIds
+
+
+class Want(Message, frozen=True, tag="want"):
+    """Asks for statements."""
+
+    ids: StatementIds
+
+
+class Give(Message, frozen=True, tag="give"):
+    """Answers `want`: one statement."""
+
+    signed: Signed
+
+
+AnyMessage = Offer | Accept | Confirm | Abort | Busy | Decline | Ping | Pong | Members | Have | Want | Give
 encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(AnyMessage)
 

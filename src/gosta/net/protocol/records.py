@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from gosta.estimation.exchange import Contribution
-from gosta.net.protocol.messages import Announcement, Receipt, Seal
+from gosta.net.protocol.messages import Announcement, Receipt, Seal, Signed
 from gosta.net.protocol.report import Report
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -63,7 +63,45 @@ class ReceiptReceived(Record, frozen=True, tag="receipt-received"):
     receipt: Receipt
 
 
+class Baseline(NamedTuple):
+    """The rows that a contribution to private sums was made from, to count how many have changed since."""
+
+    layout: str  # fingerprint
+    participants: tuple[str, ...]
+    rows: bytes  # digests
+
+
+class SumEpochStarted(Record, frozen=True, tag="sum-epoch-started"):
+    """The node entered an epoch of private sums."""
+
+    announcement: Announcement
+    digest: str  # of the rows, and of the settings, policy and members
+    key: bytes  # the node's secret key of the epoch
+    row_key: bytes  # the key of the digests of rows
+
+
+class StatementMade(Record, frozen=True, tag="statement-made"):
+    """The node signed a statement other than a contribution."""
+
+    signed: Signed
+    suppressed: str  # what the site's policy forbids, if that is why
+
+
+class PartMade(Record, frozen=True, tag="part-made"):
+    """The node signed its contribution."""
+
+    signed: Signed
+    baseline: Baseline
+
+
+class Released(Record, frozen=True, tag="released"):
+    """All contributions are in."""
+
+    report: bytes  # a SumReport
+
+
 AnyRecord = EpochStarted | ExchangeAccepted | ExchangeConfirmed | ExchangeAborted | ExchangeCompleted | ReceiptReceived
+AnySumRecord = SumEpochStarted | StatementMade | PartMade | Released
 
 
 class LogEntry(msgspec.Struct, frozen=True):
@@ -92,7 +130,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 
 encode = msgspec.msgpack.Encoder().encode
-decode = msgspec.msgpack.Decoder(AnyRecord).decode
+decode = msgspec.msgpack.Decoder(AnyRecord | AnySumRecord).decode
 
 
 def tag_of(record: Record | type[Record]) -> str:

@@ -20,9 +20,10 @@ import msgspec
 
 from gosta.errors import NetworkError
 from gosta.net.protocol import records
-from gosta.net.protocol.records import EpochStarted, ReceiptReceived, Record, tag_of
-from gosta.net.storage import ledger, wal
+from gosta.net.protocol.records import EpochStarted, LogEntry, ReceiptReceived, Record, tag_of
+from gosta.net.storage import contributions, ledger, wal
 from gosta.net.storage.checksums import checksum
+from gosta.net.storage.contributions import Logged
 from gosta.net.storage.ledger import Disclosure, Shown
 from gosta.net.storage.retention import EXCHANGES, RECEIPT, STARTED, Retention
 
@@ -108,6 +109,8 @@ class Journal:
         (problem,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
         if problem != "ok":
             raise ValueError(problem.splitlines()[-1])
+        if not self._read_only:
+            self._db.executescript(contributions.SCHEMA)  # absent in journals of earlier versions
         last = self._db.execute("SELECT max(number) FROM records").fetchone()[0] or 0
         self.last_number: int = max(last, self._read_snapshot()[0])
         self._owner = self._read_owner()
@@ -188,8 +191,17 @@ class Journal:
 
     # Writing.
 
-    def append(self, new: Sequence[Record], shown: Sequence[Shown] = ()) -> None:
-        """Write records, and which own rows are sent together with them, all or none."""
+    def append(self, new: Sequence[Record], shown: Sequence[Shown] = (), entries: Sequence[LogEntry] = ()) -> None:
+        """Write records, which own rows are sent together with them, and entries of the log; all or none."""
+        if entries:
+            log = self.contributions()
+            with self._transaction():
+                self._append(new, shown)
+                self._db.executemany(contributions.INSERT, contributions.extend(log[-1] if log else None, entries))
+        else:
+            self._append(new, shown)
+
+    def _append(self, new: Sequence[Record], shown: Sequence[Shown]) -> None:
         number, rows = self.last_number, []
         for record in new:
             number += 1
@@ -271,6 +283,11 @@ class Journal:
             for one in [*ledger.read(self._db), *self._entries()]:
                 ledger.add(found, one)
             return sorted(found.values(), key=lambda one: one.first_time)
+
+    def contributions(self) -> list[Logged]:
+        """Return the log of contributions to private sums; `contributions.find_break` checks its chain."""
+        with self._reporting_damage():
+            return contributions.read(self._db)
 
     def disclosures(self, data: str) -> Counter[int]:
         """Return how often each of the rows with this digest was sent."""

@@ -1,0 +1,140 @@
+"""A node that contributes to private sums: a peer with a journal, timers and connections."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from random import Random
+
+from gosta.net.config import NodeConfig
+from gosta.net.node.base import BaseNode, Log
+from gosta.net.node.contact import Contact
+from gosta.net.node.status import Status
+from gosta.net.node.sum_source import SumSource
+from gosta.net.node.sum_status import make_sum_status
+from gosta.net.protocol import messages as wire
+from gosta.net.protocol.epochs import Step
+from gosta.net.protocol.records import PartMade, Record, Released, SumEpochStarted
+from gosta.net.protocol.sums import BACK_SECONDS, SumPeer
+from gosta.net.storage.journal import Journal
+from gosta.net.transport.base import Link, Loop
+
+FIRST_SECONDS = 1.0, 3.0  # until the first epoch: at the member whose name is first, and at the others
+
+
+class SumNode(BaseNode):
+    """A node of a network of private sums."""
+
+    peer: SumPeer
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        peer: SumPeer,
+        journal: Journal,
+        loop: Loop,
+        rng: Random,
+        log: Log,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(config, peer, journal, loop, rng, log, clock)
+        self._released_at = loop.time()
+
+    def pause(self) -> None:
+        pass
+
+    @property
+    def is_idle(self) -> bool:
+        return True
+
+    def change(self, config: NodeConfig, source: SumSource) -> None:
+        """Apply changed settings, rows, policy, neighbours or members."""
+        self._change_neighbours(config)
+        self.peer.source, self.peer.neighbours, self.peer.trust = source, config.neighbours, source.trust
+        was_withdrawn, self.peer.is_withdrawn = self.peer.is_withdrawn, False
+        self._start_epoch_if_due("the site is back" if was_withdrawn else "")
+        self._continue()
+
+    def withdraw(self) -> None:
+        """Take the node's rows out of the network: it starts an epoch in which it does not take part."""
+        if not self.peer.is_withdrawn:
+            self.peer.is_withdrawn = True
+            self._execute(self.peer.start_epoch("the site withdrew its rows"))
+            self._continue()
+
+    def _handle(self, link: Link, contact: Contact, message: wire.AnyMessage) -> None:  # noqa: ARG002
+        for step in self.peer.handle(link.neighbour, message, self.clock()):
+            if not self._execute(step):
+                break
+
+    def _on_link(self, link: Link) -> None:
+        pass
+
+    def _ping(self, neighbour: str) -> None:
+        message = self.peer.ping(int(self.loop.time() * 1e6))
+        self._execute(Step((), ((neighbour, message),)))
+
+    def _continue(self) -> None:
+        if self.disk_error:
+            return
+        for step in self.peer.advance(self.clock()):
+            if not self._execute(step):
+                break
+
+    def _on_heartbeat(self) -> None:
+        self._start_epoch_if_due()
+        self._continue()
+
+    def _start_epoch_if_due(self, reason: str = "") -> None:
+        peer, now, epoch_seconds = self.peer, self.loop.time(), self.config.node.epoch_seconds
+        if self.disk_error or peer.is_withdrawn:
+            return
+        reason = reason or peer.reason_for_epoch() or peer.reason_to_give_up(self.clock())
+        if peer.epoch == 0 and now - self._started_at < FIRST_SECONDS[peer.name != min(peer.members)]:
+            reason = ""
+        if not reason and epoch_seconds and now - self._epoch_at >= epoch_seconds:
+            reason = "epoch_seconds have passed"
+        is_over = peer.is_complete or peer.refusals
+        if not reason and peer.is_left_out() and is_over and now - self._released_at >= BACK_SECONDS:
+            reason = f"{peer.name} is back"
+        if reason and self.links and peer.may_start_epoch(self.clock()):
+            self._execute(peer.start_epoch(reason))
+
+    def _write(self, step: Step) -> None:
+        self.journal.append(step.records, (), step.entries)
+        self.peer.log.extend(step.entries)
+
+    def _write_waiting(self) -> None:
+        pass
+
+    def _on_record(self, record: Record) -> None:
+        match record:
+            case SumEpochStarted():
+                self._released_at = self.loop.time()
+                self._log_epoch(record.announcement)
+                self._save_snapshot()  # which deletes the key of the last epoch
+            case PartMade():
+                self.log("contributed", epoch=self.peer.epoch, participants=len(self.peer.participants))
+            case Released():
+                report = self.peer.report
+                assert report is not None
+                self._released_at = self.loop.time()
+                self.log("released", epoch=report.epoch, participants=len(report.participants))
+                self._save_snapshot()
+
+    def _on_disk_resolved(self) -> None:
+        pass
+
+    def _state(self) -> str:
+        peer = self.peer
+        if self.disk_error:
+            return "disk error"
+        if peer.is_withdrawn:
+            return "withdrawn"
+        if not self.links:
+            return "mismatch" if any(contact.mismatch for contact in self.contacts.values()) else "disconnected"
+        return peer.state()
+
+    def status(self) -> Status:
+        neighbours = tuple(self._view(name, contact) for name, contact in self.contacts.items())
+        return make_sum_status(self.config, self.peer, neighbours, state=self._state(), **self._status_fields())

@@ -1,0 +1,152 @@
+"""What a site brings to private sums, what its policy says about them, and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from math import inf
+from typing import Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.net.protocol.messages import Announcement
+from gosta.net.protocol.records import Baseline, LogEntry
+from gosta.private import policy
+from gosta.private.accounting import Spent
+from gosta.private.noise import NO_NOISE, Noise, Random
+from gosta.private.policy import Past, Policy, Subject
+from gosta.private.settings import PrivateSettings
+from gosta.sketches import Layout, StratumResult
+
+
+class SumSource(Protocol):
+    """What a site brings."""
+
+    @property
+    def statistics(self) -> str: ...
+
+    @property
+    def layout(self) -> Layout:
+        """The sums of the first round."""
+
+    @property
+    def settings(self) -> PrivateSettings: ...
+
+    @property
+    def policy(self) -> Policy: ...
+
+    @property
+    def confidence_level(self) -> float | None: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def people(self) -> int | None:
+        """People that have rows here; None if the policy names no column of persons."""
+
+    @property
+    def rows_per_person(self) -> int:
+        """Rows that one person has at most."""
+
+    @property
+    def rows_digest(self) -> str:
+        """Digest of the rows."""
+
+    @property
+    def rules_digest(self) -> str:
+        """Digest of the settings, the policy and the members."""
+
+    def subject(self) -> Subject:
+        """Return what the policy has to decide about."""
+
+    def vector(self, layout: Layout, noise: Noise, random: Random) -> NDArray[np.uint64]:
+        """Return this site's sums, with its share of the noise."""
+
+    def row_digests(self, key: bytes) -> bytes:
+        """Return a digest of each row, from which nobody without the key learns anything."""
+
+
+class SumReport(msgspec.Struct, frozen=True, array_like=True):
+    """A total, and what follows from it."""
+
+    epoch: int
+    origin: str
+    time: float  # in seconds since 1970
+    participants: tuple[str, ...]
+    left_out: tuple[str, ...]  # other members
+    results: tuple[StratumResult, ...]
+    vector: bytes  # the total, as unsigned numbers of 64 bits
+    layout: str  # its fingerprint
+    bits: int  # of fractions in the total
+    law: str  # of the noise
+    epsilon: float
+    delta: float
+    min_cell: int
+
+
+def history_of(log: Sequence[LogEntry], rows_per_person: int) -> list[Past]:
+    """Return the contributions in a log, as policies look at them; a second round belongs to the first one."""
+    return [
+        Past(
+            one.time if one.round == 1 else -inf,
+            None if one.law == "none" else Spent(one.law, one.epsilon, one.delta, rows_per_person),
+        )
+        for one in log
+        if one.event == "contribution"
+    ]
+
+
+def verdict_on_changes(
+    source: SumSource, baselines: Sequence[Baseline], row_key: bytes, participants: Collection[str]
+) -> str:
+    """Return what a site's policy forbids about participants and changed rows; empty if nothing.
+
+    The rows are compared with those of every earlier contribution to the same sums that is known.
+    """
+    digests, has_noise = source.row_digests(row_key), source.settings.epsilon is not None
+    verdicts = [policy.verdict_to_contribute(source.policy, len(participants), has_noise=has_noise)]
+    for one in reversed(baselines):
+        if one.layout == source.layout.fingerprint:
+            changed, is_same = policy.changed_rows(one.rows, digests), set(one.participants) == set(participants)
+            verdicts.append(policy.verdict_to_contribute(source.policy, len(participants), changed, is_same, has_noise))
+    return next(filter(None, verdicts), "")
+
+
+def make_entry(
+    source: SumSource,
+    event: str,
+    now: float,
+    announcement: Announcement,
+    number: int,
+    layout: Layout,
+    noise: Noise = NO_NOISE,
+    participants: tuple[str, ...] = (),
+    sent_to: tuple[str, ...] = (),
+    size: int = 0,
+    reason: str = "",
+) -> LogEntry:
+    """Return an entry of the log of contributions."""
+    return LogEntry(
+        time=now,
+        event=event,
+        epoch=announcement.epoch,
+        origin=announcement.origin,
+        round=number,
+        reason=reason,
+        statistics=source.statistics,
+        columns=layout.columns,
+        bins=layout.bins,
+        strata=layout.strata,
+        layout=layout.fingerprint,
+        rows=source.rows,
+        people=source.people,
+        law=noise.law,
+        epsilon=noise.epsilon,
+        delta=noise.delta,
+        scale=noise.scale,
+        participants=participants,
+        sent_to=sent_to,
+        bytes=size,
+    )

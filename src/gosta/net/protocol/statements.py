@@ -1,0 +1,115 @@
+"""Statements of private sums: what sites sign in an epoch. They spread by union, and mean the same in every order."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from gosta.net.limits import MAX_SUMS
+from gosta.net.members import Trust
+from gosta.net.protocol.messages import DECODE_ERRORS, Count, Name, Rejected, Signed, StatementId
+
+MAX_PARTICIPANTS = 1000
+Key = Annotated[bytes, Meta(max_length=32)]
+Names = Annotated[tuple[Name, ...], Meta(max_length=10_000)]
+
+
+class Slot(NamedTuple):
+    """What a site may say once in an epoch."""
+
+    kind: str
+    home: str
+    round: int = 0
+
+
+class Statement(msgspec.Struct, frozen=True, array_like=True):
+    """Base class of all statements: which site makes it, and in which epoch."""
+
+    epoch: Count
+    origin: Name  # the node that started the epoch
+    home: Name
+
+    @property
+    def slot(self) -> Slot:
+        return Slot(str(self.__struct_config__.tag), self.home)
+
+
+class Join(Statement, frozen=True, tag="join"):
+    """The site takes part, with this key; or it does not."""
+
+    key: Key  # its public key of this epoch; empty: it does not take part
+    min_cell: Count  # bins with fewer rows are merged before anything is shown
+
+
+class Roster(Statement, frozen=True, tag="roster"):
+    """The participants, by the node that started the epoch."""
+
+    participants: Annotated[tuple[tuple[Name, StatementId], ...], Meta(min_length=2, max_length=MAX_PARTICIPANTS)]
+    left_out: Names  # members that did not join in time, or do not take part
+
+
+class Part(Statement, frozen=True, tag="part"):
+    """A site's contribution to the total: its sums, masked."""
+
+    roster: StatementId
+    round: Annotated[int, Meta(ge=1, le=2)]
+    vector: Annotated[bytes, Meta(max_length=8 * MAX_SUMS)]
+
+    @property
+    def slot(self) -> Slot:
+        return Slot("part", self.home, self.round)
+
+
+class Refusal(Statement, frozen=True, tag="refusal"):
+    """The site does not contribute after all, by its policy: the epoch has no total."""
+
+    roster: StatementId
+
+
+AnyStatement = Join | Roster | Part | Refusal
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(AnyStatement).decode
+
+
+def sign(statement: AnyStatement, network: str, trust: Trust) -> Signed:
+    body = _encode(statement)
+    return Signed(body, trust.sign(_signed_bytes(network, body)))
+
+
+def read(signed: Signed) -> AnyStatement:
+    """Return the statement; its signature is checked by `verify`."""
+    try:
+        statement: AnyStatement = _decode(signed.body)
+    except DECODE_ERRORS as error:
+        raise Rejected("malformed", str(error)[:200]) from None
+    return statement
+
+
+def verify(signed: Signed, home: str, network: str, trust: Trust) -> bool:
+    return trust.verify(home, _signed_bytes(network, signed.body), signed.signature)
+
+
+def id_of(signed: Signed) -> bytes:
+    return hashlib.sha256(signed.body).digest()[:16]
+
+
+def digest_of(ids: list[bytes]) -> bytes:
+    """Return a digest of a set of statements."""
+    return hashlib.sha256(b"".join(sorted(ids))).digest()[:16]
+
+
+def _signed_bytes(network: str, body: bytes) -> bytes:
+    return _encode(("gosta statement", network, body))
+
+
+def pack(vector: NDArray[np.uint64]) -> bytes:
+    return vector.astype("<u8").tobytes()
+
+
+def unpack(vector: bytes) -> NDArray[np.uint64]:
+    return np.frombuffer(vector, dtype="<u8").astype(np.uint64)

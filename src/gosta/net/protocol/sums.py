@@ -1,0 +1,590 @@
+"""The state machine of a node that contributes to private sums: messages in, records and messages out.
+
+**An epoch.** Every member *joins* with a new public key, or says that it does not take part. The node that started the
+epoch then fixes the *roster*: all that joined, once everybody answered or the deadline passed. Each participant adds
+masks to its sums that cancel in the total of all participants, and *contributes* the result. Where edges of bins are to
+be found first, there are two such rounds. When all contributions are in, their total is the total of the sums.
+
+**Spreading.** All of this are signed statements (statements.py). A node passes on every statement of the epoch: it
+tells neighbours which ones it has, and they ask for those that they lack. Statements mean the same whatever their order
+and however often they come, so nothing has to arrive exactly once, and a node knows when it has all.
+
+**One contribution.** A key serves one epoch, and a node signs one contribution for each epoch and round: it is in the
+journal before it is sent, together with its entry in the log, and is sent again after a crash. Masks are thus never
+used for two different vectors; not even by a node that lost its journal, since it also lost the key. Noise follows from
+the key as well, so that it is never drawn twice for one epoch.
+
+**Failures.** If a participant does not contribute within the deadline, another epoch starts without it. A site that
+signs two different statements where one is due is left out of the next epochs. A participant whose policy forbids the
+release refuses, and the epoch has no total. A total that no rows can have is not reported.
+
+The state follows from the records, except for statements of others, which a node asks for again after a restart.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.net.limits import MAX_STATEMENTS
+from gosta.net.members import Trust
+from gosta.net.protocol import messages as wire
+from gosta.net.protocol import site, statements
+from gosta.net.protocol.epochs import NO_EPOCH, EpochPeer, Identity, Step
+from gosta.net.protocol.messages import Announcement, Rejected, Signed
+from gosta.net.protocol.records import Baseline, LogEntry, PartMade, Record, Released, StatementMade, SumEpochStarted
+from gosta.net.protocol.site import SumReport, SumSource
+from gosta.net.protocol.statements import AnyStatement, Join, Part, Refusal, Roster, Slot
+from gosta.private import masks, policy
+from gosta.private.noise import Noise, choose_noise
+from gosta.private.policy import Past
+from gosta.private.sums import open_totals
+from gosta.sketches import Layout
+
+RETRY_SECONDS = 1.0  # until a statement is asked for again
+ABSENT_SECONDS = 3.0  # that a member has to join which was not there in the last epoch
+RANK_SECONDS = 1.0  # between the nodes that may start an epoch when another one failed
+BACK_SECONDS = 5.0  # after a release, until a member that was not in it starts an epoch
+RESUME_SECONDS = 2.0  # for which a restarted node asks others first what it said before: its journal may be a backup
+EXCLUSION_SECONDS = 600.0  # for which a site is left out that signed two different contributions
+MAX_REPEATED_JOINS = 2  # of a site that lost its journal, until it is left out
+MAX_GIVEN = 20  # times that a neighbour is given the same statement
+MAX_BASELINES = 16  # earlier contributions whose rows are compared with the next one's
+MAX_TOLERANCE = 40.0  # standard deviations of the noise by which a total may leave what rows can have
+
+
+class Total(NamedTuple):
+    """The total of one round."""
+
+    layout: Layout
+    noise: Noise
+    vector: NDArray[np.uint64]
+    totals: NDArray[np.float64]
+
+
+class Snapshot(msgspec.Struct, array_like=True):
+    """The state of a peer, so that a restart need not apply all records."""
+
+    announcement: Announcement
+    digest: str
+    key: bytes
+    row_key: bytes
+    own: tuple[Signed, ...]
+    suppressed: str
+    baselines: tuple[Baseline, ...]
+    report: bytes  # a SumReport; empty: none
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_snapshot = msgspec.msgpack.Decoder(Snapshot).decode
+_decode_report = msgspec.msgpack.Decoder(SumReport).decode
+
+
+class SumPeer(EpochPeer):
+    """The protocol state of one node of a network of private sums."""
+
+    def __init__(self, identity: Identity, source: SumSource, neighbours: Collection[str], trust: Trust) -> None:
+        super().__init__(identity, trust)
+        self.source, self.neighbours = source, neighbours
+        self.log: list[LogEntry] = []  # of contributions, from the journal
+        self.report: SumReport | None = None  # of the last release
+        self.row_key = b""  # of the digests of rows
+        self.baselines: list[Baseline] = []  # earlier contributions, the latest last
+        self._absent: set[str] = set()  # members that the next roster does not wait for
+        self._excluded_until: dict[str, float] = {}
+        self._repeated_joins: Counter[str] = Counter()
+        self._reset()
+
+    def _reset(self) -> None:
+        self.key, self.digest = b"", ""  # of this epoch: the secret key; rows, settings, policy and members
+        self.statements: dict[bytes, Signed] = {}
+        self.slots: dict[Slot, tuple[bytes, AnyStatement]] = {}
+        self.suppressed = ""  # what this site's policy forbids
+        self.failure = ""  # why a new epoch has to start
+        self.totals: list[Total] = []  # of the rounds that are complete
+        self.is_implausible = False
+        self._wanted: dict[bytes, float] = {}  # when they were asked for
+        self._given: Counter[tuple[str, bytes]] = Counter()
+        self._early: dict[bytes, Signed] = {}  # contributions that cannot be checked yet
+        self._held = b""
+        self._entered_at, self._roster_at, self._has_restarted = -inf, inf, False
+
+    # State.
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return tuple(sorted(self.trust.members))
+
+    @property
+    def is_origin(self) -> bool:
+        return self.announcement.origin == self.name
+
+    @property
+    def roster(self) -> Roster | None:
+        found = self.slots.get(Slot("roster", self.announcement.origin))
+        return found[1] if found is not None and isinstance(found[1], Roster) else None
+
+    @property
+    def roster_id(self) -> bytes:
+        return self.slots[Slot("roster", self.announcement.origin)][0]
+
+    @property
+    def joins(self) -> dict[str, Join]:
+        return {slot.home: one for slot, (_, one) in self.slots.items() if isinstance(one, Join)}
+
+    @property
+    def refusals(self) -> list[str]:
+        return sorted(slot.home for slot in self.slots if slot.kind == "refusal")
+
+    @property
+    def participants(self) -> tuple[str, ...]:
+        return () if self.roster is None else tuple(name for name, _ in self.roster.participants)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the total of this epoch is known."""
+        return self.report is not None and (self.report.epoch, self.report.origin) == self.announcement[:2]
+
+    def missing(self) -> list[str]:
+        """Return the participants whose contribution to the current round is missing."""
+        number = len(self.totals) + 1
+        names = () if self.is_complete else self.participants
+        return [name for name in names if Slot("part", name, number) not in self.slots]
+
+    def keys(self) -> dict[str, bytes] | None:
+        """Return the participants' public keys; None if some are not known, or are not those of the roster."""
+        if self.roster is None:
+            return None
+        found = {}
+        for name, id in self.roster.participants:
+            held = self.slots.get(Slot("join", name))
+            if held is None or held[0] != id or not isinstance(held[1], Join) or not held[1].key:
+                return None
+            found[name] = held[1].key
+        return found
+
+    def held(self) -> bytes:
+        """Return a digest of the statements that this node has."""
+        if not self._held:
+            self._held = statements.digest_of(list(self.statements))
+        return self._held
+
+    def state(self) -> str:
+        """Return what this node does in the epoch."""
+        if self.suppressed or self.refusals:
+            return "suppressed"
+        if self.is_implausible:
+            return "implausible"
+        if self.is_complete:
+            return "complete"
+        return "joining" if self.roster is None else "contributing"
+
+    def explain(self) -> str:
+        """Return the reason of the state; it may tell the number of this site's rows, so it is for this site only."""
+        if self.suppressed:
+            return f"suppressed by policy: {self.suppressed}"
+        if self.refusals:
+            return f"suppressed by the policy of {', '.join(self.refusals)}"
+        rows = self.digest.partition(" ")[0]
+        if self.epoch and rows != self.source.rows_digest:
+            return f"rows changed, not released yet: {self._verdict_on_changes(self.participants or self.members)}"
+        silent = [name for name in self.members if name not in self.joins]
+        match self.state():
+            case "joining":
+                return f"not joined yet: {', '.join(silent)}" if silent else ""
+            case "contributing":
+                return f"no contribution yet of {', '.join(self.missing())}"
+        return ""
+
+    # Records.
+
+    def apply(self, record: Record) -> None:
+        """Change the state by a record that is in the journal."""
+        match record:
+            case SumEpochStarted():
+                self._reset()
+                self.announcement, self.digest = record.announcement, record.digest
+                self.key, self.row_key = record.key, record.row_key
+            case StatementMade():
+                self._insert(record.signed)
+                self.suppressed = record.suppressed
+            case PartMade():
+                self._insert(record.signed)
+                if not self.baselines or self.baselines[-1] != record.baseline:
+                    self.baselines = [*self.baselines, record.baseline][-MAX_BASELINES:]
+            case Released():
+                self.report = _decode_report(record.report)
+                self.key = b""  # nothing can be opened with it any more
+
+    def _insert(self, signed: Signed) -> None:
+        statement, id = statements.read(signed), statements.id_of(signed)
+        self.statements[id], self.slots[statement.slot] = signed, (id, statement)
+        self._wanted.pop(id, None)
+        self._held = b""
+
+    def snapshot(self) -> bytes:
+        own = tuple(self.statements[id] for id, one in self.slots.values() if one.home == self.name)
+        report = b"" if self.report is None else _encode(self.report)
+        head = self.announcement, self.digest, self.key, self.row_key, own, self.suppressed
+        return _encode(Snapshot(*head, tuple(self.baselines), report))
+
+    def restore(self, snapshot: bytes | None, records: Sequence[Record]) -> None:
+        """Restore the state from a snapshot and the records after it."""
+        if snapshot is not None:
+            saved = _decode_snapshot(snapshot)
+            self.announcement, self.digest = saved.announcement, saved.digest
+            self.key, self.row_key, self.suppressed = saved.key, saved.row_key, saved.suppressed
+            self.baselines = list(saved.baselines)
+            self.report = _decode_report(saved.report) if saved.report else None
+            for signed in saved.own:
+                self._insert(signed)
+        for record in records:
+            self.apply(record)
+        self._has_restarted = True
+
+    # Epochs.
+
+    def start_epoch(self, reason: str) -> Step:
+        """Start the next epoch."""
+        return self._enter(self.announce(self.epoch + 1, reason))
+
+    def _enter(self, announcement: Announcement) -> Step:
+        row_key = self.row_key or secrets.token_bytes(32)
+        digest = f"{self.source.rows_digest} {self.source.rules_digest}"
+        return Step((SumEpochStarted(announcement, digest, masks.new_key(), row_key),), (), "epochs")
+
+    def _follow(self, sender: str, announcement: Announcement, now: float) -> Iterator[Step]:
+        """Follow a neighbour to a later epoch; of two with the same number, that of the lower name counts."""
+        epoch, origin = announcement[:2]
+        is_later = epoch > self.epoch or (0 < epoch == self.epoch and origin < self.announcement.origin)
+        if is_later:
+            self.check_announcement(sender, announcement, now)
+            yield self._enter(announcement)
+
+    def reason_for_epoch(self) -> str:
+        """Return why a new epoch should start; empty if there is no reason."""
+        if self.epoch == 0:
+            return "first start"
+        if self.failure:
+            return self.failure
+        rows, _, rules = self.digest.partition(" ")
+        if rules != self.source.rules_digest:
+            return "settings, members or a policy changed"
+        if rows != self.source.rows_digest and not self._verdict_on_changes(self.participants or self.members):
+            return "rows changed"
+        return ""
+
+    # Messages.
+
+    def ping(self, sent: int) -> bytes:
+        return wire.encode(wire.Ping(sent, self.announcement, None, self.trust.serial, self.held()))
+
+    def handle(self, sender: str, message: wire.AnyMessage, now: float) -> Iterator[Step]:
+        """Yield the steps that a message leads to; each is to be carried out before the next one is requested.
+
+        `now` is the time in seconds since 1970. Raises `Rejected` for a message that cannot be used.
+        """
+        match message:
+            case wire.Ping():
+                yield Step((), ((sender, wire.encode(wire.Pong(message.sent))),))
+                yield from self._follow(sender, message.announcement, now)
+                if message.announcement[:2] == self.announcement[:2] and message.held != self.held():
+                    yield self.tell(sender)
+            case wire.Have():
+                if (message.epoch, message.origin) == self.announcement[:2]:
+                    yield from self._ask(sender, message.ids, now)
+            case wire.Want():
+                yield Step((), tuple(self._answers(sender, message.ids)), "statements sent")
+            case wire.Give():
+                yield from self._take(sender, message.signed, now)
+
+    def tell(self, neighbour: str) -> Step:
+        """Tell a neighbour which statements this node has."""
+        ids = tuple(self.statements)
+        return Step((), ((neighbour, wire.encode(wire.Have(*self.announcement[:2], ids))),))
+
+    def _ask(self, sender: str, ids: Sequence[bytes], now: float) -> Iterator[Step]:
+        known = self.statements.keys() | self._early.keys()
+        lacking = [id for id in ids if id not in known and now - self._wanted.get(id, -inf) >= RETRY_SECONDS]
+        lacking = lacking[: max(0, MAX_STATEMENTS - len(self._wanted))]
+        self._wanted.update(dict.fromkeys(lacking, now))
+        if lacking:
+            yield Step((), ((sender, wire.encode(wire.Want(tuple(lacking)))),))
+
+    def _answers(self, sender: str, ids: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+        for id in ids:
+            self._given[sender, id] += 1
+            if id in self.statements and self._given[sender, id] <= MAX_GIVEN:
+                yield sender, wire.encode(wire.Give(self.statements[id]))
+
+    def _take(self, sender: str, signed: Signed, now: float) -> Iterator[Step]:
+        id = statements.id_of(signed)
+        if id in self.statements:
+            return
+        statement = statements.read(signed)
+        if (statement.epoch, statement.origin) != self.announcement[:2]:
+            raise Rejected("late", f"a statement of epoch {statement.epoch}")
+        if not statements.verify(signed, statement.home, self.identity.network, self.trust):
+            raise Rejected("signature", f"a statement is not signed by {statement.home}")
+        self._check(statement)
+        held = self.slots.get(statement.slot)
+        if held is not None:
+            self._on_second(statement, now)
+            return
+        if isinstance(statement, Part | Refusal) and not self._is_due(statement):
+            if len(self._early) < MAX_STATEMENTS:
+                self._early[id] = signed
+            return
+        self._insert(signed)
+        if isinstance(statement, Roster):
+            self._roster_at = now
+        message = wire.encode(wire.Have(*self.announcement[:2], (id,)))
+        others = tuple((name, message) for name in self.neighbours if name != sender)
+        yield Step((), others, "statements received")
+
+    def _check(self, statement: AnyStatement) -> None:
+        """Raise `Rejected` for a statement that no honest site makes."""
+        match statement:
+            case Join():
+                if statement.key and not masks.is_public_key(statement.key):
+                    raise Rejected("statement", f"the key of {statement.home} is no public key")
+            case Roster():
+                names = [name for name, _ in statement.participants]
+                is_of_members = names == sorted(set(names)) and set(names) <= set(self.members)
+                if statement.home != statement.origin or not is_of_members:
+                    raise Rejected("statement", f"the roster of {statement.home} does not hold")
+            case Part():
+                size = self._layout(statement.round)
+                if size is not None and len(statement.vector) != 8 * size.size:
+                    raise Rejected("statement", f"the contribution of {statement.home} has the wrong length")
+
+    def _is_due(self, statement: Part | Refusal) -> bool:
+        """Return whether a contribution is one of the roster's participants, and of a round that this node knows."""
+        if self.roster is None or self.keys() is None:
+            return False
+        if statement.roster != self.roster_id or statement.home not in self.participants:
+            return False
+        return isinstance(statement, Refusal) or self._layout(statement.round) is not None
+
+    def _layout(self, number: int) -> Layout | None:
+        """Return the layout of a round, if it is known yet."""
+        if number == 1:
+            return self.source.layout
+        if number != len(self.totals) + 1:
+            return self.totals[number - 1].layout if number <= len(self.totals) else None
+        last = self.totals[-1]
+        return last.layout.following(last.totals)
+
+    def _on_second(self, statement: AnyStatement, now: float) -> None:
+        """Note that a site signed two different statements where one is due, which spoils the epoch."""
+        home = statement.home
+        if isinstance(statement, Join):
+            self._repeated_joins[home] += 1
+            self.failure = f"{home} joined twice; did it lose its journal?"
+        if not isinstance(statement, Join) or self._repeated_joins[home] > MAX_REPEATED_JOINS:
+            self._excluded_until[home] = now + EXCLUSION_SECONDS
+            self.failure = f"{home} signed two different statements"
+
+    # What this node does by itself.
+
+    def advance(self, now: float) -> Iterator[Step]:
+        """Yield what this node can do next; each step is to be carried out before the next one is requested."""
+        if self.announcement == NO_EPOCH:
+            return
+        if self._entered_at == -inf:
+            self._entered_at = now
+        if self._has_restarted and now - self._entered_at < RESUME_SECONDS:
+            return
+        if Slot("join", self.name) not in self.slots:
+            yield self._join(now)
+        if self.is_origin and self.roster is None and (roster := self._next_roster(now)) is not None:
+            yield self._say(roster)
+        if self.roster is not None:
+            self._roster_at = min(self._roster_at, now)
+            yield from self._contribute(now)
+
+    def _say(self, statement: AnyStatement, suppressed: str = "", entries: tuple[LogEntry, ...] = ()) -> Step:
+        signed = statements.sign(statement, self.identity.network, self.trust)
+        return Step((StatementMade(signed, suppressed),), self._to_all(signed), "statements made", None, entries)
+
+    def _to_all(self, signed: Signed) -> tuple[tuple[str, bytes], ...]:
+        message = wire.encode(wire.Have(*self.announcement[:2], (statements.id_of(signed),)))
+        return tuple((name, message) for name in self.neighbours)
+
+    def _join(self, now: float) -> Step:
+        verdict = (
+            "the site withdrew its rows"
+            if self.is_withdrawn
+            else policy.verdict_to_join(self.source.policy, self.source.subject(), self.history(), now)
+        )
+        key = b"" if verdict else masks.public_key(self.key)
+        join = Join(*self.announcement[:2], self.name, key, self.source.policy.min_cell)
+        return self._say(join, verdict, self._suppression(verdict, now))
+
+    def _suppression(self, verdict: str, now: float) -> tuple[LogEntry, ...]:
+        """Return an entry of the log for a suppression, unless the last entry is about the same."""
+        last = self.log[-1] if self.log else None
+        if not verdict or (last is not None and (last.event, last.reason) == ("suppressed", verdict)):
+            return ()
+        return (self._entry("suppressed", now, 1, self.source.layout, reason=verdict),)
+
+    def history(self) -> list[Past]:
+        """Return the contributions so far."""
+        return site.history_of(self.log, self.source.rows_per_person)
+
+    def _verdict_on_changes(self, participants: Collection[str]) -> str:
+        return site.verdict_on_changes(self.source, self.baselines, self.row_key, participants)
+
+    def _entry(self, event: str, now: float, number: int, layout: Layout, **others: Any) -> LogEntry:
+        return site.make_entry(self.source, event, now, self.announcement, number, layout, **others)
+
+    def _next_roster(self, now: float) -> Roster | None:
+        """Return the roster if all members answered, or those that did not answer need not be waited for."""
+        joins, waited = self.joins, now - self._entered_at
+        names = [name for name, one in sorted(joins.items()) if one.key and now >= self._excluded_until.get(name, -inf)]
+        silent = set(self.members) - joins.keys()
+        patience = self.source.settings.deadline_seconds
+        if silent <= self._absent:
+            patience = min(patience, ABSENT_SECONDS)
+        if len(names) < 2 or (silent and waited < patience):
+            return None
+        names = names[: statements.MAX_PARTICIPANTS]
+        chosen = tuple((name, self.slots[Slot("join", name)][0]) for name in names)
+        left_out = tuple(name for name in self.members if name not in names)
+        return Roster(*self.announcement[:2], self.name, chosen, left_out)
+
+    def _contribute(self, now: float) -> Iterator[Step]:
+        """Contribute to each round in turn; then report the total."""
+        keys = self.keys()
+        if keys is None or self.is_complete or self.is_implausible or self.refusals:
+            return
+        while (layout := self._layout(len(self.totals) + 1)) is not None:
+            yield from self._take_early()
+            number, noise = len(self.totals) + 1, choose_noise(self.source.settings, layout, len(keys))
+            if self.name in keys and Slot("part", self.name, number) not in self.slots:
+                yield self._part_or_refusal(keys, layout, noise, number, now)
+            if self.missing() or self.refusals:
+                return
+            self._add_up(layout, noise, number)
+            if self.is_implausible:
+                return
+        yield self._release(now)
+
+    def _take_early(self) -> Iterator[Step]:
+        """Insert contributions that came before the roster, or before the round that they are for."""
+        for id, signed in list(self._early.items()):
+            statement = statements.read(signed)
+            if not isinstance(statement, Part | Refusal) or not self._is_due(statement):
+                continue
+            del self._early[id]
+            try:
+                self._check(statement)
+            except Rejected:
+                continue
+            if statement.slot not in self.slots:
+                self._insert(signed)
+                yield Step((), self._to_all(signed), "statements received")
+
+    def _part_or_refusal(self, keys: dict[str, bytes], layout: Layout, noise: Noise, number: int, now: float) -> Step:
+        verdict = self._verdict_on_changes(keys) if number == 1 else ""
+        if self.is_withdrawn:
+            verdict = "the site withdrew its rows"
+        if verdict:
+            refusal = Refusal(*self.announcement[:2], self.name, self.roster_id)
+            return self._say(refusal, verdict, self._suppression(verdict, now))
+        context = self._context(layout, number)
+        vector = self.source.vector(layout, noise, masks.random_bytes(self.key, context))
+        masked = vector + masks.mask(layout.size, self.name, self.key, keys, context)
+        part = Part(*self.announcement[:2], self.name, self.roster_id, number, statements.pack(masked))
+        signed = statements.sign(part, self.identity.network, self.trust)
+        entry = self._entry(
+            "contribution",
+            now,
+            number,
+            layout,
+            noise=noise,
+            participants=tuple(keys),
+            sent_to=tuple(self.neighbours),
+            size=len(signed.body),
+        )
+        baseline = Baseline(self.source.layout.fingerprint, tuple(keys), self.source.row_digests(self.row_key))
+        return Step((PartMade(signed, baseline),), self._to_all(signed), "contributions", None, (entry,))
+
+    def _context(self, layout: Layout, number: int) -> bytes:
+        """Return what the masks are for, so that no other vector has the same ones."""
+        epoch, origin = self.announcement[:2]
+        return _encode(("gosta mask", self.identity.network, epoch, origin, self.roster_id, number, layout.fingerprint))
+
+    def _add_up(self, layout: Layout, noise: Noise, number: int) -> None:
+        parts = [self.slots[Slot("part", name, number)][1] for name in self.participants]
+        vectors = [statements.unpack(part.vector) for part in parts if isinstance(part, Part)]
+        exact, totals = open_totals(vectors, noise)
+        self.is_implausible = not layout.is_plausible(totals, MAX_TOLERANCE * noise.variance**0.5)
+        if not self.is_implausible:
+            self.totals.append(Total(layout, noise, exact.view(np.uint64), totals))
+
+    def _release(self, now: float) -> Step:
+        layout, noise, vector, totals = self.totals[-1]
+        names, source = self.participants, self.source
+        min_cell = max(self.joins[name].min_cell for name in names)
+        results = layout.results(totals, min_cell, noise.variance, source.confidence_level, noise.bits)
+        left_out = tuple(name for name in self.members if name not in names)
+        report = SumReport(
+            *self.announcement[:2],
+            now,
+            names,
+            left_out,
+            tuple(results),
+            statements.pack(vector),
+            layout.fingerprint,
+            noise.bits,
+            noise.law,
+            source.settings.epsilon or 0.0,
+            source.settings.delta,
+            min_cell,
+        )
+        entry = self._entry("release", now, len(self.totals), layout, noise=noise, participants=names)
+        return Step((Released(_encode(report)),), (), "releases", None, (entry,))
+
+    # What a node does when an epoch fails.
+
+    def reason_to_give_up(self, now: float) -> str:
+        """Return why this node should start another epoch by now; empty if it should not.
+
+        All nodes find the same reason; they wait one after the other, so that one of them starts the epoch.
+        """
+        if self.epoch == 0 or self.refusals or self.is_implausible:
+            return ""
+        deadline, names = self.source.settings.deadline_seconds, self.participants
+        if self.is_complete or (self.missing() == [] and self.roster is not None):
+            return ""
+        if self.roster is None:
+            late = now - self._entered_at - deadline - ABSENT_SECONDS
+            others = [name for name in self.members if name != self.announcement.origin]
+            if self.is_origin or self._rank(others) * RANK_SECONDS > late or late < 0:
+                return ""
+            self._absent = set(self.members) - set(self.joins) | {self.announcement.origin}
+            return f"{self.announcement.origin}, which started the epoch, is silent"
+        missing = self.missing()
+        if not missing:
+            return ""
+        late = now - self._roster_at - deadline
+        present = [name for name in names if name not in missing]
+        if late < 0 or self._rank(present) * RANK_SECONDS > late:
+            return ""
+        self._absent = set(missing)
+        return f"no contribution of {', '.join(missing)[:150]}"
+
+    def _rank(self, names: Sequence[str]) -> int:
+        return names.index(self.name) if self.name in names else len(names)
+
+    def is_left_out(self) -> bool:
+        """Whether this node could take part, and the epoch's roster is without it."""
+        return bool(self.participants) and self.name not in self.participants and not self.suppressed

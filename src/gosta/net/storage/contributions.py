@@ -1,0 +1,70 @@
+"""The log of contributions to private sums: what left this site. Entries are only ever added, and form a hash chain.
+
+The hash of an entry is SHA-256 of the hash before it, 32 zero bytes for the first, and of the entry's JSON. Whoever has
+noted the last hash finds every later change of an entry before it, and every entry that was removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from gosta.net.protocol.records import LogEntry
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS contributions (number INTEGER PRIMARY KEY, entry TEXT NOT NULL, hash BLOB NOT NULL);
+"""
+FIRST_HASH = bytes(32)
+INSERT = "INSERT INTO contributions VALUES (?, ?, ?)"
+
+
+class Logged(NamedTuple):
+    """An entry as it is in the log."""
+
+    number: int  # counted from 1
+    text: str  # its JSON
+    hash: bytes
+
+    @property
+    def entry(self) -> LogEntry:
+        return msgspec.json.decode(self.text, type=LogEntry)
+
+    def line(self) -> str:
+        """Return the entry as a line of JSON: its number, its text as it was hashed, and the hash."""
+        return f'{{"number":{self.number},"hash":"{self.hash.hex()}","entry":{self.text}}}'
+
+
+def next_hash(previous: bytes, text: str) -> bytes:
+    return hashlib.sha256(previous + text.encode()).digest()
+
+
+def extend(last: Logged | None, entries: Sequence[LogEntry]) -> list[Logged]:
+    """Return new entries as they continue the log."""
+    number, hash = (0, FIRST_HASH) if last is None else (last.number, last.hash)
+    found = []
+    for one in entries:
+        text = msgspec.json.encode(one).decode()
+        number, hash = number + 1, next_hash(hash, text)
+        found.append(Logged(number, text, hash))
+    return found
+
+
+def read(db: sqlite3.Connection) -> list[Logged]:
+    """Return the log; empty also where the journal is of a version without one."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'contributions'").fetchone() is None:
+        return []
+    return [Logged(*row) for row in db.execute("SELECT number, entry, hash FROM contributions ORDER BY number")]
+
+
+def find_break(log: Sequence[Logged]) -> int | None:
+    """Return the number of the first entry that does not continue the chain; None if all do."""
+    hash = FIRST_HASH
+    for number, one in enumerate(log, 1):
+        if one.number != number or next_hash(hash, one.text) != one.hash:
+            return number
+        hash = one.hash
+    return None

@@ -1,0 +1,92 @@
+"""A network of private sums in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hostile import make_trusts
+from virtual_network import Fault, VirtualNetwork
+
+from gosta.datasets import Data
+from gosta.net.members import Keyring
+from gosta.net.node.rows import layout_of
+from gosta.net.node.sum_source import SumSource
+from gosta.net.node.sums import SumNode
+from gosta.net.protocol import statements
+from gosta.net.protocol.epochs import Identity
+from gosta.net.protocol.sums import SumPeer
+from gosta.private.policy import MODES, Policy
+from gosta.private.settings import PrivateSettings
+from gosta.sketches import Layout
+
+OPEN_POLICY = Policy(modes=MODES, min_rows=0, min_sites=0, min_cell=0, min_change=0)
+SETTINGS = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
+
+
+class SumNetwork(VirtualNetwork):
+    """Nodes that contribute to private sums, each with its rows, policy and keys."""
+
+    node_type = SumNode
+
+    def __init__(
+        self,
+        parts: Sequence[np.ndarray[Any, Any]],
+        edges: Sequence[tuple[int, int]],
+        schedule: Sequence[Fault] = (),
+        seed: int = 0,
+        statistic: str = "variance",
+        settings: PrivateSettings = SETTINGS,
+        policies: Mapping[str, Policy] | None = None,
+        **others: Any,
+    ) -> None:
+        names = [f"node-{k}" for k in range(len(parts))]
+        self.policies = dict.fromkeys(names, OPEN_POLICY) | dict(policies or {})
+        self.keys = {name: Ed25519PrivateKey.generate() for name in names}
+        trusts: dict[str, Keyring] = make_trusts(dict.fromkeys(names, 0), self.keys)
+        super().__init__(
+            parts, edges, schedule, seed, statistic, trusts=trusts, private=settings, confidence_level=0.95, **others
+        )
+
+    @property
+    def layout(self) -> Layout:
+        return layout_of(self.task)
+
+    def source(self, name: str) -> SumSource:  # type: ignore[override]
+        trust, policy = self.trusts[name], self.policies[name]
+        return SumSource(self.task, self.layout, self.table(name), None, policy, self.fingerprint, trust)
+
+    def table(self, name: str) -> Data:
+        columns = dict(zip(self.layout.columns, self.parts[name].T, strict=True))
+        return Data(name, columns, is_partial=True, declared_classes=self.task.classes)
+
+    def restore_peer(self, name: str) -> SumPeer:  # type: ignore[override]
+        """Restore a node's state from its journal."""
+        source, journal = self.source(name), self.journals[name]
+        journal.check_owner(name)
+        peer = SumPeer(Identity(name, self.task.id, self.fingerprint), source, self.neighbours[name], source.trust)
+        peer.restore(*journal.load())
+        peer.log = [one.entry for one in journal.contributions()]
+        return peer
+
+    @property
+    def sum_peers(self) -> dict[str, SumPeer]:
+        return self.peers  # type: ignore[return-value]
+
+    def check(self) -> None:
+        """Check that every total is that of its participants' rows, bit for bit, and that nobody contributed twice."""
+        reports: dict[tuple[int, str], bytes] = {}
+        for name, peer in self.sum_peers.items():
+            report = peer.report
+            if report is not None:
+                if self.task.private is not None and self.task.private.epsilon is None:
+                    assert report.vector == statements.pack(self.plain_sums(report.participants)), name
+                assert reports.setdefault((report.epoch, report.origin), report.vector) == report.vector
+            made = [(one.epoch, one.origin, one.round) for one in peer.log if one.event == "contribution"]
+            assert len(made) == len(set(made)), f"{name} contributed twice to an epoch"
+
+    def plain_sums(self, names: Sequence[str]) -> np.ndarray[Any, Any]:
+        vectors = np.array([self.layout.sums(self.layout.encode(self.table(name))) for name in names])
+        return np.asarray(vectors.sum(axis=0, dtype=np.uint64))
