@@ -145,6 +145,8 @@ def test_distances() -> None:
     assert gosta.exact(x, "mean-pairwise-distance") == pytest.approx(distances.sum() / pairs, rel=TIGHT)
     within = distances * (cell[:, None] == cell)
     assert gosta.exact(x, "within-cluster-scatter", label=cell) == pytest.approx(within.sum() / pairs, rel=TIGHT)
+    squared = distances**2 * (cell[:, None] == cell)
+    assert gosta.exact(x, "squared-scatter", label=cell) == pytest.approx(squared.sum() / pairs, rel=TIGHT)
 
 
 @pytest.mark.parametrize("normalisation", ["U", "V"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gosta.runtime.arrays import Floats
@@ -21,7 +23,7 @@ class Moments(Sketch):
     needs_range = True
     powers: tuple[tuple[int, ...], ...]  # of each column, in each sum
 
-    def __init__(self, axes: list[Axis], classes: int = 2, options: Options | None = None) -> None:
+    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
         super().__init__(axes, classes, options)
         self.size = self.features_per_row = len(self.powers) + 1
 

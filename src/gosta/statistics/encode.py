@@ -124,7 +124,21 @@ def _nearest(x: Floats, centres: Floats) -> Floats:
 
 def survival(data: Data) -> Floats:
     """Encode a row as a time, whether the event was observed then (1) or the row censored (0), and the risk score."""
-    x = _complete(data, data.columns_for("time", "event", "score"))
+    return _with_events(_complete(data, data.columns_for("time", "event", "score")))
+
+
+def event_times(data: Data) -> Floats:
+    """Encode a row as a time, and whether the event was observed then (1) or the row censored (0)."""
+    return _with_events(_complete(data, data.columns_for("time", "event")))
+
+
+def grouped_event_times(data: Data, positive: Any = None) -> Floats:
+    """Encode a row as a time, whether the event was observed then, and its class, +1 or −1."""
+    signs = data.class_signs(positive)
+    return _with_events(_complete(data, data.columns_for("time", "event"), signs))
+
+
+def _with_events(x: Floats) -> Floats:
     if not set(np.unique(x[:, 1])) <= {0.0, 1.0}:
         raise DataError("the event column must hold 1 (event observed) and 0 (censored) only")
     return x

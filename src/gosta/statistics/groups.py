@@ -16,6 +16,18 @@ def within_cluster_scatter(x: Observation, y: Observation) -> float:
     return distance(x, y, 0, last) if x[last] == y[last] else 0.0
 
 
+@statistic(encode=encode.clustered, bounds=(0.0, inf), is_row=encode.has_cluster)
+def squared_scatter(x: Observation, y: Observation) -> float:
+    """Mean squared distance of two rows, counted as 0 where they are in different clusters."""
+    last = len(x) - 1
+    total = 0.0
+    if x[last] == y[last]:
+        for c in range(last):
+            gap = x[c] - y[c]
+            total += gap * gap
+    return total
+
+
 def by_sample(x: Observation, y: Observation, value: float) -> tuple[float, float, float, float, float, float]:
     """Return a value for pairs across samples, within the first and within the second, then an indicator of each."""
     last = len(x) - 1

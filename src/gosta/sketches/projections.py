@@ -1,0 +1,146 @@
+"""Sketches of distances by projections: rows are projected on random directions, and each projection is binned.
+
+The mean of |⟨w, x − y⟩| over directions w is ‖x − y‖ times a constant, so the mean distance is a mean of differences in
+one dimension. The directions come from a seed that all know. With one column the only direction is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, lgamma, pi, sqrt
+
+import numpy as np
+
+from gosta.runtime.arrays import Floats
+from gosta.sketches.definition import Axis, Features, Result, Sketch, before, one, sketch, undefined
+from gosta.statistics import encode
+from gosta.statistics.definition import Options
+
+SEED = 2016  # of the directions: public, and the same everywhere
+# Standard errors over directions: with 32 of them the mean is further away in about one case in 2000.
+REACH = 4.0
+
+
+class Projections(Sketch):
+    """The sums, for each group and direction: counts and places by bin; last, the clipped rows."""
+
+    needs_range = True
+    finds_edges = False
+    defaults = {"projections": 32}  # noqa: RUF012
+    bounds = (0.0, np.inf)
+
+    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+        super().__init__(axes, classes, options)
+        d = len(axes)
+        self.number = 1 if d == 1 else max(2, int(self.options["projections"]))
+        self.bins = max(axis.bins for axis in axes)
+        self.groups = 2 if self.has_classes else 1
+        self.features_per_row = 2 * self.number + 1
+        self.size = self.groups * self.number * 2 * self.bins + 1
+        self.directions = _directions(d, self.number)
+        self.constant = exp(lgamma(d / 2) - lgamma((d + 1) / 2)) / sqrt(pi) if d > 1 else 1.0
+        self.low, self.high = np.array([[axis.low, axis.high] for axis in axes]).T
+        reach = np.abs(self.directions) @ (self.high - self.low) / 2
+        self.start, self.widths = self.directions @ (self.low + self.high) / 2 - reach, 2 * reach / self.bins
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Return also the number of directions."""
+        return *super().key, self.number
+
+    def features(self, x: Floats) -> Features:
+        """Return for each direction the count and the place in a bin, and whether a value was clipped."""
+        n, values = len(x), x[:, : len(self.axes)]
+        inside = np.clip(values, self.low, self.high)
+        places = (inside @ self.directions.T - self.start) / self.widths
+        bins = np.clip(places.astype(np.int64), 0, self.bins - 1)
+        group = (x[:, -1] < 0).astype(np.int64) if self.has_classes else np.zeros(n, dtype=np.int64)
+        first = (group[:, None] * self.number + np.arange(self.number)) * 2 * self.bins + bins
+        positions = np.column_stack([first, first + self.bins, np.full(n, self.size - 1)])
+        is_clipped = (inside != values).any(axis=1)
+        return Features(positions, np.column_stack([np.ones_like(places), np.clip(places - bins, 0, 1), is_clipped]))
+
+    def table(self, totals: Floats) -> Floats:
+        """Return the totals as group × direction × (counts, places) × bin."""
+        return totals[:-1].reshape(self.groups, self.number, 2, self.bins)
+
+    def count(self, totals: Floats) -> float:
+        """Return the mean over directions of the sum of counts."""
+        return float(self.table(totals)[:, :, 0].sum(axis=(0, 2)).mean())
+
+    def clipped(self, totals: Floats) -> float:
+        """Return the last sum."""
+        return float(totals[-1])
+
+    def is_plausible(self, totals: Floats, tolerance: float) -> bool:
+        """Check also that all directions count the same rows."""
+        counts = self.table(totals)[:, :, 0].sum(axis=2)
+        return super().is_plausible(totals, tolerance) and bool(
+            (np.ptp(counts, axis=1) <= 0.5 + 4 * tolerance * sqrt(self.bins)).all()
+        )
+
+    def differences(self, first: Floats, second: Floats, rounding: float) -> Floats:
+        """Return sums of |x − y| over rows x of one group and y of another: (estimate, least, largest) × direction."""
+        (c, p), (e, q) = first.swapaxes(0, 1), second.swapaxes(0, 1)
+        at = np.arange(self.bins)
+        s, t = c * at + p, e * at + q
+        between = (s * before(e) - c * before(t) + t * before(c) - e * before(s)).sum(axis=1)
+        c, e = np.maximum(c, 0.0), np.maximum(e, 0.0)
+        p, q = np.clip(p, 0.0, c), np.clip(q, 0.0, e)
+        least = np.abs(p * e - q * c)
+        most = np.maximum(p * (e - q) + q * (c - p), least)
+        guess = np.clip(c * e / 3, least, most)
+        room = rounding * c.sum(axis=1) * e.sum(axis=1) * 2
+        steps = np.array([0.0, -1.0, 1.0])[:, None] * room
+        return np.asarray(
+            (between + np.array([part.sum(axis=1) for part in (guess, least, most)]) + steps) * self.widths
+        )
+
+    def mean(self, values: Floats) -> Result:
+        """Return the mean over directions of (estimate, least, largest), and where it is with high probability."""
+        value, low, high = values.mean(axis=1) / self.constant
+        spread = float(values[0].std(ddof=1)) / sqrt(self.number) / self.constant if self.number > 1 else 0.0
+        low, high = max(low - REACH * spread, 0.0), max(high + REACH * spread, 0.0)
+        return one(max(value, 0.0), low, high, is_certified=self.number == 1)
+
+
+def _directions(d: int, number: int) -> Floats:
+    """Return random directions in d dimensions, in sets of d at right angles, which spreads them more evenly."""
+    if d == 1:
+        return np.ones((1, 1))
+    rng = np.random.default_rng([SEED, d])
+    sets = [np.linalg.qr(rng.normal(size=(d, d)))[0].T for _ in range(-(-number // d))]
+    # Twelve digits: linear algebra differs in the last ones from machine to machine.
+    return np.round(np.concatenate(sets)[:number], 12)
+
+
+@sketch("mean-pairwise-distance")
+class MeanPairwiseDistance(Projections):
+    """Mean Euclidean distance of two rows from bins of random projections."""
+
+    encode = staticmethod(encode.features)
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Average the mean differences of all directions."""
+        table, n = self.table(totals)[0], self.count(totals)
+        if n < 1.5:
+            return undefined()
+        return self.mean(self.differences(table, table, rounding) / (n * (n - 1)))
+
+
+@sketch("energy-distance")
+class EnergyDistance(Projections):
+    """Energy distance of two samples from bins of random projections."""
+
+    encode = staticmethod(encode.two_samples)
+    has_classes = True
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Average over directions twice the mean difference across the samples less those within."""
+        first, second = self.table(totals)
+        m, n = (float(part[:, 0].sum(axis=1).mean()) for part in (first, second))
+        if min(m, n) < 0.5:
+            return undefined()
+        across = self.differences(first, second, rounding) * 2 / (m * n)
+        within = self.differences(first, first, rounding) / m**2 + self.differences(second, second, rounding) / n**2
+        return self.mean(across - within[[0, 2, 1]])

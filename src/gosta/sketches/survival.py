@@ -1,0 +1,229 @@
+"""Sketches of times to an event: counts in time bin × (event or censored) × score bin or class.
+
+The order of two rows is known where their time bins differ; within a time bin every order is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import erfc, inf, sqrt
+
+import numpy as np
+
+from gosta.runtime.arrays import Floats
+from gosta.sketches.definition import (
+    Axis,
+    Features,
+    Result,
+    Sketch,
+    after,
+    before,
+    merge_starts,
+    one,
+    sketch,
+    undefined,
+)
+from gosta.statistics import encode
+from gosta.statistics.definition import Options
+
+MOST_TIMES = 10  # at which a curve is shown
+
+
+@sketch("concordance-index")
+class ConcordanceIndex(Sketch):
+    """Harrell's C, the share of pairs ordered correctly by the score, from counts in bins of time and score.
+
+    The sums: censored rows, then events; each in time bin × score bin.
+    """
+
+    encode = staticmethod(encode.survival)
+    roles = ("time", "event", "score")
+    features_per_row = 1
+    are_counts = True
+    bounds = (0.0, 1.0)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return 2 * self.axes[0].bins * self.axes[2].bins
+
+    def features(self, x: Floats) -> Features:
+        """Count a row by event, time and score."""
+        times, scores = self.axes[0].positions(x[:, 0]), self.axes[2].positions(x[:, 2])
+        positions = (x[:, 1].astype(np.int64) * self.axes[0].bins + times) * self.axes[2].bins + scores
+        return Features(positions[:, None], np.ones((len(x), 1)))
+
+    def count(self, totals: Floats) -> float:
+        """Return the sum of all counts."""
+        return float(totals.sum())
+
+    def _counts(self, totals: Floats) -> tuple[Floats, Floats]:
+        """Return counts of events and of all rows: time bins × score bins."""
+        censored, events = totals.reshape(2, self.axes[0].bins, -1)
+        return events, censored + events
+
+    def _ordered(self, totals: Floats) -> tuple[float, float, float]:
+        """Return pairs in different time bins: ordered correctly by score bins, in the same score bin, and all."""
+        events, rows = self._counts(totals)
+        later = after(rows, 0)
+        right, tied = (events * before(later, 1)).sum(), (events * later).sum()
+        return float(right), float(tied), float((events * later.sum(axis=1, keepdims=True)).sum())
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Add to the pairs that are known those within time bins that would raise, or lower, the share."""
+        clipped = np.maximum(totals, 0.0)
+        events, rows = self._counts(clipped)
+        censored = rows - events
+        right, tied, pairs = self._ordered(clipped)
+        # In one time bin: two events in either order, or none if tied; an event and a censored row, or neither first.
+        number = events.sum(axis=1)
+        both = float((number * np.maximum(number - 1, 0)).sum()) / 2
+        up = both + float((events * (before(censored, 1) + censored)).sum())
+        down = both + float((events * (after(censored, 1) + censored)).sum())
+        if pairs + up + down < 0.5:
+            return undefined()
+        known, ties, of = self._ordered(totals)
+        value = (known + ties / 2) / of if of >= 0.5 else 0.5
+        low, high = right / max(pairs + down, 1e-9), (right + tied + up) / max(pairs + up, 1e-9)
+        return one(value, low if pairs + down else 1.0, high)
+
+    def gradient(self, totals: Floats) -> Floats | None:
+        """Return the derivative of the share of pairs in different time bins."""
+        events, rows = self._counts(totals)
+        right, tied, pairs = self._ordered(totals)
+        if pairs < 0.5:
+            return None
+        later, earlier = after(rows, 0), before(events, 0)
+        as_later = after(earlier, 1) + earlier / 2
+        as_earlier = before(later, 1) + later / 2
+        value = (right + tied / 2) / pairs
+        as_later = as_later - value * earlier.sum(axis=1, keepdims=True)
+        as_earlier = as_earlier - value * later.sum(axis=1, keepdims=True)
+        return np.concatenate([as_later.ravel(), (as_later + as_earlier).ravel()]) / pairs
+
+
+class TimeBins(Sketch):
+    """The sums: counts in group × time bin; groups are censored rows and events, of each class if there are some."""
+
+    groups: int
+    features_per_row = 1
+    are_counts = True
+
+    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+        super().__init__(axes, classes, options)
+        self.size = self.groups * axes[0].bins
+        edges = np.array(axes[0].edges or (axes[0].high,))
+        # Those at which a curve is shown.
+        self.times = edges[np.unique(np.linspace(0, len(edges) - 1, min(MOST_TIMES, len(edges))).astype(int))]
+
+    def features(self, x: Floats) -> Features:
+        """Count a row by class, event and time."""
+        group = x[:, 1].astype(np.int64)
+        if self.has_classes:
+            group = group + 2 * (x[:, 2] < 0)
+        positions = group * self.axes[0].bins + self.axes[0].positions(x[:, 0])
+        return Features(positions[:, None], np.ones((len(x), 1)))
+
+    def count(self, totals: Floats) -> float:
+        """Return the sum of all counts."""
+        return float(totals.sum())
+
+    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
+        """Merge time bins in which a group is small; the times of a curve stay those of all edges."""
+        counts = totals.reshape(self.groups, -1)
+        starts = merge_starts(counts, min_cell)
+        if starts is None:
+            return None
+        made = type(self)([self.axes[0].merged(starts), *self.axes[1:]], self.classes, self.options)
+        made.times = self.times
+        return made, np.add.reduceat(counts, starts, axis=1).ravel()
+
+
+@sketch("kaplan-meier")
+class KaplanMeier(TimeBins):
+    """Kaplan-Meier curve, the share without an event before a time, at up to ten edges of time bins."""
+
+    encode = staticmethod(encode.event_times)
+    roles = ("time", "event")
+    groups = 2
+    bounds = (0.0, 1.0)
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Multiply the shares that survive bins: the most if events come first in a bin, the least if last."""
+        censored, events = np.maximum(totals, 0.0).reshape(2, -1)
+        labels = tuple(f"before {time:g}" for time in self.times)
+        if totals.sum() < 0.5:
+            return undefined(labels)
+        at_risk = after(censored + events) + censored + events
+        curves = []
+        for leaving in (0.5, 1.0, 0.0):
+            risk = np.maximum(at_risk - leaving * censored, events)
+            shares = np.where(events > 0, 1 - events / np.maximum(risk, 1e-9), 1.0)
+            curves.append(np.concatenate([[1.0], np.cumprod(shares)]))
+        value, low, high = curves
+        ends, edges = self.axes[0].bounds, self.axes[0].edges
+        left = np.searchsorted(edges, self.times, side="right")  # the last end of a bin that is not after the time
+        right = np.searchsorted(edges, self.times, side="left") + 1
+        right = np.where(np.isin(self.times, edges), left, right)
+        share = np.where(right > left, (self.times - ends[left]) / (ends[np.maximum(right, left + 1)] - ends[left]), 0)
+        return Result(value[left] + share * (value[right] - value[left]), low[right], high[left], labels=labels)
+
+    def exact(self, x: Floats) -> Floats:
+        """Multiply over the times of events."""
+        times, events = x[:, 0], x[:, 1] > 0
+        at = np.unique(times[events])
+        risk = np.array([(times >= t).sum() for t in at])
+        died = np.array([(events & (times == t)).sum() for t in at])
+        return np.array([np.prod((1 - died / risk)[at < t]) for t in self.times])
+
+
+@sketch("log-rank")
+class LogRank(TimeBins):
+    """Log-rank test of two classes: the statistic, which is chi-squared with one degree of freedom, and its p-value."""
+
+    encode = staticmethod(encode.grouped_event_times)
+    roles = ("time", "event")
+    has_classes = True
+    groups = 4
+    bounds = (0.0, inf)
+    labels = ("chi-squared", "p-value")
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Bound the share of the first class among rows at risk within each bin, so the expected events."""
+        censored, events = np.maximum(totals, 0.0).reshape(2, 2, -1).swapaxes(0, 1)
+        leaving = censored + events
+        start = after(leaving) + leaving  # at risk at the beginning of a bin, of each class
+        if start[:, 0].min() < 0.5 or events.sum() < 0.5:
+            return undefined(self.labels)
+        stop = start - leaving
+        died = events.sum(axis=0)
+        # Of the rows at risk at an event, the first class has the least share where it has lost all that it can.
+        least = stop[0] / np.maximum(stop[0] + start[1], 1e-9)
+        most = start[0] / np.maximum(start[0] + stop[1], 1e-9)
+        middle = (start + stop).sum(axis=0) / 2
+        share = np.clip((start + stop)[0] / 2 / np.maximum(middle, 1e-9), least, most)
+        observed, expected = float(events[0].sum()), [float(died @ part) for part in (share, least, most)]
+        spread = share * (1 - share)
+        ends = np.array([least * (1 - least), most * (1 - most)])
+        peak = np.where((least < 0.5) & (most > 0.5), 0.25, ends.max(axis=0))
+        # Of events at one time at most all but one are lost to ties: factor (n − d)/(n − 1), n rows at risk.
+        rest = stop.sum(axis=0)
+        ties = np.where(died > 1, rest / np.maximum(rest + died - 1, 1.0), 1.0)
+        variance, least_of, most_of = (float(died @ part) for part in (spread, ends.min(axis=0) * ties, peak))
+        gaps = [observed - expected[1], observed - expected[2]]
+        nearest = 0.0 if gaps[0] >= 0 >= gaps[1] else min(abs(gap) for gap in gaps)
+        chi = (observed - expected[0]) ** 2 / variance if variance > 0 else 0.0
+        bottom = nearest**2 / most_of if most_of > 0 else 0.0
+        top = max(gap**2 for gap in gaps) / least_of if least_of > 0 else inf
+        value, low, high = ((c, erfc(sqrt(c / 2))) for c in (min(max(chi, bottom), top), bottom, top))
+        return Result(np.array(value), np.array([low[0], high[1]]), np.array([high[0], low[1]]), labels=self.labels)
+
+    def exact(self, x: Floats) -> Floats:
+        """Add up observed less expected events over the times of events."""
+        gap = variance = 0.0
+        for t in np.unique(x[x[:, 1] > 0, 0]):
+            at_risk, died = x[:, 0] >= t, (x[:, 0] == t) & (x[:, 1] > 0)
+            n, d, first = at_risk.sum(), died.sum(), (at_risk & (x[:, 2] > 0)).sum() / at_risk.sum()
+            gap += (died & (x[:, 2] > 0)).sum() - d * first
+            variance += d * first * (1 - first) * ((n - d) / (n - 1) if n > 1 else 0.0)
+        chi = gap**2 / variance if variance > 0 else np.nan
+        return np.array([chi, erfc(sqrt(chi / 2))])
