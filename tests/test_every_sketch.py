@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -122,7 +121,7 @@ def test_the_value_is_in_the_bracket(name: str, min_cell: int) -> None:
         layout = layout_of(name, bins=[1, 2, 8, 40][seed % 4])
         value = exact_value(layout, data)
         (result,) = layout.results(totals_of(layout, data), min_cell)
-        assert result.rows == pytest.approx(len(data), abs=1e-9)
+        assert not result.has_value or result.rows == pytest.approx(len(data), abs=1e-9)
         if value is None or (min_cell and not result.has_value):
             continue
         checked += 1

@@ -31,6 +31,7 @@ class Axis:
     low: float  # the declared range: values beyond it count as its ends
     high: float
     edges: tuple[float, ...] = ()  # between the bins, increasing, within the range; one less than there are bins
+    is_smooth: bool = False  # whether bins cut a range anywhere; declared edges can separate values that repeat
 
     @property
     def bins(self) -> int:
@@ -51,7 +52,7 @@ class Axis:
 
     def merged(self, starts: Sequence[int]) -> Axis:
         """Return the axis whose bins begin at these bins of this one; the first is 0."""
-        return Axis(self.column, self.low, self.high, tuple(self.edges[s - 1] for s in starts[1:]))
+        return Axis(self.column, self.low, self.high, tuple(self.edges[s - 1] for s in starts[1:]), self.is_smooth)
 
 
 class Features(NamedTuple):

@@ -18,21 +18,10 @@ class AxisCounts(Sketch):
     features_per_row = 1
     are_counts = True
 
-    def __init__(self, axis: Axis, of: type[Sketch], number: int) -> None:
+    def __init__(self, axis: Axis, number: int) -> None:
         super().__init__([axis])
-        self.of, self.number = of, number
-        self.encode = of.encode  # type: ignore[misc, method-assign]
+        self.number = number  # its position in the encoded row of the statistic that the edges are for
         self.size = axis.bins
-
-    @property
-    def width(self) -> int:
-        """Return that of the statistic's rows."""
-        return len(self.of.roles) + self.of.has_classes
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Return also which number is counted."""
-        return *super().key, self.of.name, self.number
 
     def features(self, x: Floats) -> Features:
         """Count a row in its bin."""

@@ -33,7 +33,7 @@ class StratumResult(NamedTuple):
 
     statistic: str  # as it was asked for, such as "auc" or "variance:age"
     stratum: str  # such as "sex = f, ward = a"; "" for all rows
-    has_value: bool  # otherwise there are too few rows, or too much noise: all numbers below are NaN
+    has_value: bool  # otherwise there are too few rows, or too much noise, and nothing below
     value: tuple[float, ...]  # several for a curve, with labels
     low: tuple[float, ...]  # the bracket: the value over the rows themselves is between these
     high: tuple[float, ...]
@@ -55,6 +55,11 @@ class Part(NamedTuple):
     has_label: bool  # whether the label is read
 
     @property
+    def row_key(self) -> str:
+        """Return what the encoded rows depend on."""
+        return json.dumps([self.columns, self.options, self.has_label], default=_plain, sort_keys=True)
+
+    @property
     def key(self) -> str:
         """Return what the sums depend on; parts with the same share them."""
         return json.dumps([self.columns, self.options, self.sketch.key], default=_plain, sort_keys=True)
@@ -70,6 +75,8 @@ class Layout:
     levels: tuple[tuple[str, tuple[Any, ...]], ...] = ()  # columns of the strata, and their values
     # Makes the layout of the second round from the totals of this one, which only finds edges.
     next_round: Callable[[Floats], Layout] | None = field(default=None, compare=False, repr=False)
+    # The layout whose encoded rows this one takes, if not its own: so rows are encoded once for both rounds.
+    rows: Layout | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Layout) and self.fingerprint == other.fingerprint
@@ -101,6 +108,9 @@ class Layout:
     @cached_property
     def _blocks(self) -> tuple[tuple[Part, int, slice], ...]:
         """Return the parts that have sums of their own, where these begin, and their numbers of an encoded row."""
+        if self.rows is not None:
+            columns = {part.row_key: columns for part, _, columns in self.rows._blocks}
+            return tuple((part, self._offsets[part.key], columns[part.row_key]) for part in self.parts)
         blocks, column, seen = [], 0, set()
         for part in self.parts:
             if part.key not in seen:
@@ -117,6 +127,8 @@ class Layout:
     @property
     def width(self) -> int:
         """Return how many numbers an encoded row has."""
+        if self.rows is not None:
+            return self.rows.width
         return int(self._blocks[-1][2].stop) + bool(self.levels)
 
     @property
@@ -129,12 +141,16 @@ class Layout:
 
     @property
     def bins(self) -> int:
-        """Return the largest number of bins of a column."""
+        """Return the largest number of bins of a column; before edges are found, of those to come."""
+        if self.rows is not None:
+            return self.rows.bins
         return max((axis.bins for sketch in self.sketches for axis in sketch.axes), default=1)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Return the columns of the data that are read."""
+        if self.rows is not None:
+            return self.rows.columns
         names = [name for part in self.parts for name in part.columns]
         label = [self.label] if self.label and self._has_classes else []
         return tuple(dict.fromkeys([*names, *label, *(column for column, _ in self.levels)]))
@@ -147,7 +163,7 @@ class Layout:
     def fingerprint(self) -> str:
         """Return 16 hex digits that two layouts share only if they are the same."""
         parts = [[part.title, part.key, part.sketch.name, part.sketch.options] for part in self.parts]
-        content = [parts, self.label, self.classes, self.levels, self.next_round is not None]
+        content = [parts, self.label, self.classes, self.levels, self.rows and self.rows.fingerprint]
         return hashlib.sha256(json.dumps(content, default=_plain, sort_keys=True).encode()).hexdigest()[:16]
 
     def encode(self, data: Data) -> Floats:
@@ -155,6 +171,8 @@ class Layout:
 
         Rows in which a column is missing are left out if the data say so; otherwise they are an error.
         """
+        if self.rows is not None:
+            return self.rows.encode(data)
         data = self._with_classes(data)
         kept, codes = self._complete(data)
         data.check_row_count(int(kept.sum()))
@@ -164,6 +182,8 @@ class Layout:
 
     def complete_rows(self, data: Data) -> Booleans:
         """Return which rows have all values that are needed, so that `encode` keeps them."""
+        if self.rows is not None:
+            return self.rows.complete_rows(data)
         return self._complete(self._with_classes(data))[0]
 
     def _with_classes(self, data: Data) -> Data:
@@ -287,8 +307,7 @@ def _result(
     merged = sketch.merged(totals, min_cell) if min_cell > 1 and noise == 0 else (sketch, totals)
     found = None if merged is None else merged[0].result(merged[1], rounding)
     if found is None or merged is None or not np.isfinite(found.value).all():
-        none = (np.nan,)
-        return StratumResult(part.title, stratum, False, none, none, none, False, (), rows, clipped, None, None)
+        return StratumResult(part.title, stratum, False, (), (), (), False, (), 0.0, 0.0, None, None)
     low, high = (tuple(np.clip(end, *sketch.bounds).tolist()) for end in _padded(found))
     error = _standard_error(*merged, noise) if len(found.value) == 1 else None
     interval = None
@@ -306,7 +325,8 @@ def _result(
 def _padded(found: Result) -> tuple[Floats, Floats]:
     """Return the bracket with room for the rounding of floats."""
     room = FLOAT_ERROR * np.maximum(np.abs(found.low), np.abs(found.high))
-    return found.low - room, found.high + room
+    most = np.finfo(np.float64).max  # in place of infinity, which JSON does not know
+    return np.maximum(found.low - room, -most), np.minimum(found.high + room, most)
 
 
 def _standard_error(sketch: Sketch, totals: Floats, noise: float) -> float | None:

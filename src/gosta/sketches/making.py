@@ -103,12 +103,12 @@ def make_layout(
     if not classes and data is not None and any(wish.has_label for wish in wishes):
         classes = data.class_codes()[1]
     frame = Layout((), label, tuple(classes), _levels(settings, data))
-    wanted_edges = _axes_to_find(wishes, settings) if settings.find_edges else {}
     final = _check(_final(wishes, settings, frame, {}), settings)  # also where edges are found: of the same size
+    wanted_edges = _axes_to_find(wishes, settings, final) if settings.find_edges else {}
     if not wanted_edges:
         return final
-    found = partial(_second_round, wishes, settings, frame, tuple(wanted_edges))
-    return _check(Layout(tuple(wanted_edges.values()), label, tuple(classes), (), found), settings)
+    found = partial(_second_round, wishes, settings, frame, wanted_edges)
+    return _check(Layout(tuple(wanted_edges.values()), next_round=found, rows=final), settings)
 
 
 def _wish(
@@ -224,7 +224,7 @@ def _axis(wish: _Wish, name: str, role: str, settings: BinSettings, found: Mappi
         return Axis(name, low, high)
     if name in settings.edges:
         return Axis(name, low, high, tuple(map(float, settings.edges[name])))
-    return Axis(name, low, high, found[name] if name in found else equal_edges(low, high, settings.bins))
+    return Axis(name, low, high, found[name] if name in found else equal_edges(low, high, settings.bins), True)
 
 
 def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
@@ -246,26 +246,24 @@ def _final(
     return replace(frame, parts=tuple(parts))
 
 
-def _axes_to_find(wishes: Sequence[_Wish], settings: BinSettings) -> dict[str, Part]:
+def _axes_to_find(wishes: Sequence[_Wish], settings: BinSettings, final: Layout) -> dict[str, Part]:
     """Return the sums of the first round: a histogram of each column that has no declared edges."""
     parts: dict[str, Part] = {}
-    for wish in wishes:
+    for wish, part in zip(wishes, final.parts, strict=True):
         for k, (name, role) in enumerate(zip(wish.names, wish.made.roles or wish.names, strict=True)):
             low, high = wish.ranges[name]
             if wish.made.finds_edges and role != "event" and name not in settings.edges and name not in parts:
                 axis = Axis(name, low, high, equal_edges(low, high, FINE_BINS))
-                counts = AxisCounts(axis, wish.made, k)
-                parts[name] = Part(f"edges of {name}", counts, wish.columns, wish.encode_options, wish.has_label)
+                parts[name] = Part(f"edges of {name}", AxisCounts(axis, k), *part[2:])
     return parts
 
 
 def _second_round(
-    wishes: Sequence[_Wish], settings: BinSettings, frame: Layout, names: tuple[str, ...], totals: Floats
+    wishes: Sequence[_Wish], settings: BinSettings, frame: Layout, first: Mapping[str, Part], totals: Floats
 ) -> Layout:
-    first = _axes_to_find(wishes, settings)
     found, start = {}, 0
-    for name in names:
-        axis = first[name].sketch.axes[0]
+    for name, part in first.items():
+        axis = part.sketch.axes[0]
         found[name] = quantile_edges(axis, totals[start : start + axis.bins], settings.bins)
         start += axis.bins
     return _final(wishes, settings, frame, found)
