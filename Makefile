@@ -24,6 +24,7 @@ benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/simulate.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/network.py
+	$(BIN)/python benchmarks/private.py
 
 benchmark-smoke: .venv/installed  ## every benchmark on tiny sizes: answers checked, times mean nothing
 	$(BIN)/python -m pytest tests/test_benchmarks.py
