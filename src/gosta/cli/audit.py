@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +16,11 @@ from gosta.views import terminal
 
 if TYPE_CHECKING:
     from gosta.net.audit.disclosures import Row, Total
+    from gosta.net.deploy.site_log import SiteLog
+    from gosta.net.protocol.records import LogEntry
 
 NOT_CHECKED = 3  # exit code
+SUMS_HEADING = ("time", "event", "epoch", "statistics", "layout", "rows", "noise", "sites", "bytes")
 TOTAL_HEADING = ("data", "neighbour", "samples sent", "different rows", "first", "last")
 ROW_HEADING = ("data", "row", "times", "first", "last", "sent to")
 Folder = Annotated[Path, typer.Argument(help="The network's folder; its nodes must be stopped.")]
@@ -25,11 +29,15 @@ Folder = Annotated[Path, typer.Argument(help="The network's folder; its nodes mu
 def verify(folder: Folder, as_json: options.Json = False) -> None:
     """Check the journals of all nodes: every visitor exists once, and estimates agree with the value over all rows.
 
+    Of private sums: all report the same total, the sum over all rows, and brackets hold the values over all rows.
     Exits with code 1 if a check fails, and with 3 if none does but something could not be checked.
     """
-    from gosta.net.audit import verify
+    from gosta.net.audit import verify, verify_sums
 
-    findings = verify.verify(verify.load_journals(folder))
+    if _is_private(folder):
+        findings = verify_sums.verify_sums(folder, verify_sums.load_sum_peers(folder))
+    else:
+        findings = verify.verify(verify.load_journals(folder))
     for finding in findings:
         mark = {True: "yes", False: "NO ", None: "not checked"}[finding.holds]
         print(json.dumps(finding._asdict()) if as_json else f"{mark}  {finding.claim}\n     {finding.evidence}")
@@ -43,6 +51,9 @@ def replay(folder: Folder, as_json: options.Json = False) -> None:
     from gosta.net.audit import replay
     from gosta.net.audit.verify import load_journals
 
+    if _is_private(folder):
+        print("private sums have no exchanges to replay; 'gosta network verify' adds up the rows again")
+        return
     found = replay.replay(load_journals(folder))
     if as_json:
         print(json.dumps(found._asdict()))
@@ -61,9 +72,16 @@ def audit(
     rows: Annotated[bool, "Show every row."] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show which of a site's own rows were sent to which neighbours, how often and when."""
-    from gosta.net.audit import disclosures
+    """Show what left a site: its rows, how often and when; of private sums, its contributions and the budget spent.
 
+    Exits with code 1 if entries of the log of contributions were changed or removed.
+    """
+    from gosta.net.audit import disclosures
+    from gosta.net.config import NODE_FILE, read_node
+
+    if read_node(folder / NODE_FILE).network.private is not None:
+        _audit_sums(folder, as_json)
+        return
     site = disclosures.read_site(folder)
     by_row, by_neighbour = disclosures.total_by_row(site.ledger), disclosures.total_by_neighbour(site.ledger)
     found = by_row if rows else by_neighbour
@@ -83,6 +101,62 @@ def audit(
         print("a sample counts once for a neighbour and epoch, however often it is sent again")
         who = f"all {len(site.members)} members: {shorten(site.members, 20)}" if site.members else "all nodes"
         print(f"neighbours pass these rows on, and so do theirs: they can be seen by {who}")
+
+
+def _is_private(folder: Path) -> bool:
+    from gosta.net.deploy.folders import load_network
+
+    return load_network(folder).network.private is not None
+
+
+def _audit_sums(folder: Path, as_json: bool) -> None:
+    from gosta.net.deploy.site_log import read_site_log
+
+    site = read_site_log(folder)
+    if as_json:
+        for one in site.log:
+            print(one.line())
+    elif not site.log:
+        print(f"{site.node}: nothing left this site, and nothing was asked of it")
+    else:
+        print(f"{site.node}: what left this site, or why nothing did")
+        print(terminal.columns([SUMS_HEADING, *(_entry_line(one.entry) for one in site.log)], indent=0))
+        entries = [("never sent", "a row, a site's own sums without a mask, or how many rows it has")]
+        sent = [one.entry for one in site.log if one.entry.event == "contribution"]
+        if sent:
+            strata = f"; strata: {shorten(sent[-1].strata)}" * bool(sent[-1].strata)
+            entries.append(("the last one", f"columns {shorten(sent[-1].columns, 20)}; {sent[-1].bins} bins{strata}"))
+            entries.append(("sent to", f"{shorten(sent[-1].sent_to, 20)}; they pass it on to all members"))
+        print(terminal.definitions([*entries, *_sums_entries(site)]))
+    if site.broken_at is not None:
+        wrong = f"entry {site.broken_at} was changed, or one before it was removed"
+        print(f"{site.node}: the log is not complete: {wrong}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _entry_line(one: LogEntry) -> tuple[str, ...]:
+    noise = one.law if one.law == "none" else f"{one.law}, epsilon {one.epsilon:.3g}, delta {one.delta:.3g}"
+    event = one.event + f": {one.reason}" * bool(one.reason) + ", round 2" * (one.round > 1)
+    counted = f"{one.rows:,}" + (f" of {one.people:,} people" if one.people is not None else "")
+    size = f"{one.bytes:,}" if one.bytes else "-"
+    sites = f"{len(one.participants)}: {shorten(one.participants, 6)}" if one.participants else "-"
+    return _time(one.time), event, str(one.epoch), one.statistics, one.layout, counted, noise, sites, size
+
+
+def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
+    policy, last = site.policy, site.log[-1]
+    whose = "a row" if policy.person is None else "a person"
+    budget = "no limit" if policy.epsilon_budget is None else f"of {policy.epsilon_budget:g}"
+    spent = f"epsilon {site.spent_epsilon:.3g} for {whose}, at delta {policy.delta_budget:g}; {budget}"
+    if any(one.spent is None for one in site.history):
+        spent += "; contributions without noise are not in it"
+    rules = f"modes {', '.join(policy.modes)}; at least {policy.min_rows} rows, {policy.min_sites} sites, "
+    rules += f"{policy.min_cell} in a cell, {policy.min_change} changed rows; at most {policy.max_bins} bins"
+    return [
+        ("budget spent", spent),
+        ("policy now", rules),
+        ("log", f"{len(site.log):,} entries; the last hash is {last.hash.hex()}: note it where others keep it"),
+    ]
 
 
 def _row_line(one: Row, current: str) -> tuple[str, ...]:

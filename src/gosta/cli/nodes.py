@@ -67,7 +67,7 @@ def up(
     if as_json:
         print("\n".join(map(shown.record, views)))
         return
-    print(shown.table(views), shown.summary(views, elapsed_seconds), *shown.EXPLANATION, sep="\n")
+    print(shown.table(views), shown.summary(views, elapsed_seconds), *shown.explanation(views), sep="\n")
     print(f"all nodes are stopped; check their journals with: gosta network verify {shlex.quote(str(folder))}")
 
 
@@ -90,5 +90,5 @@ def _text(views: Sequence[View], elapsed_seconds: float, width: int) -> Any:
 
     heading, *rows = shown.table(views, width).splitlines(keepends=True)
     summary = f"\n{shown.summary(views, elapsed_seconds)}\n"
-    explanation = "\n".join([*shown.EXPLANATION, "Ctrl-C stops all nodes"])
+    explanation = "\n".join([*shown.explanation(views), "Ctrl-C stops all nodes"])
     return Text.assemble((heading, "bold"), *rows, (summary, "bold"), (explanation, "dim"))

@@ -16,8 +16,20 @@ if TYPE_CHECKING:
     from gosta.net.deploy.query import View
     from gosta.net.node.status import Status
 
+SUMS_HEADING = ("node", "state", "rows", "sites", "epoch", "value", "certainly within", "interval")
+SUMS_EXPLANATION = (
+    "value: from the total over so many sites, first statistic; certainly within: where the value over all rows lies",
+)
 HEADING = ("node", "state", "rows", "sites", "exchanges", "epoch", "estimate", "interval", "error", "difference")
-DISPENSABLE = ("rows", "epoch", "difference", "error", "interval", "sites")  # left out first on a narrow terminal
+DISPENSABLE = (
+    "rows",
+    "epoch",
+    "difference",
+    "error",
+    "interval",
+    "certainly within",
+    "sites",
+)  # left out first on a narrow terminal
 EXPLANATION = (
     "estimate, interval: over the rows of so many sites; exchanges: in this epoch",
     "error: relative error that the node expects; difference: largest one from a neighbour's estimate",
@@ -37,7 +49,7 @@ def status(
         if as_json:
             print("\n".join(map(record, views)))
         else:
-            print(table(views), summary(views), *EXPLANATION, sep="\n")
+            print(table(views), summary(views), *explanation(views), sep="\n")
     elif folder.is_dir():
         found = read_status(folder)
         print(record(View(found.node, found.state, 0, found)) if as_json else _text(found))
@@ -55,14 +67,46 @@ def record(view: View) -> str:
 
 def table(views: Sequence[View], width: int | None = None) -> str:
     """Return a row for each node, as wide as the terminal by default."""
-    rows = terminal.drop_columns([HEADING, *map(_row, views)], DISPENSABLE, width)
+    heading, make_row = (SUMS_HEADING, _sums_row) if _has_sums(views) else (HEADING, _row)
+    dispensable = [name for name in DISPENSABLE if name in heading]
+    rows = terminal.drop_columns([heading, *map(make_row, views)], dispensable, width)
     reasons = [f"{view.name}: {view.reason}" for view in views if view.reason]
     return "\n".join([terminal.columns(rows, indent=0), *map(terminal.printable, reasons)])
 
 
+def explanation(views: Sequence[View]) -> tuple[str, ...]:
+    """Return what the columns of the table mean."""
+    return SUMS_EXPLANATION if _has_sums(views) else EXPLANATION
+
+
+def _has_sums(views: Sequence[View]) -> bool:
+    return any(view.status is not None and view.status.sums is not None for view in views)
+
+
+def _sums_row(view: View) -> tuple[str, ...]:
+    state, status = _state(view), view.status
+    if status is None or status.sums is None:
+        return (view.name, state, *[numbers.NONE] * (len(SUMS_HEADING) - 2))
+    first = next((one for one in status.sums.results if one.has_value), None)
+    bracket = None if first is None or not first.is_certified or len(first.value) > 1 else (first.low[0], first.high[0])
+    return (
+        view.name,
+        state,
+        f"{status.rows:,}",
+        f"{status.sites_seen:,} of {status.sites:,}",
+        str(status.epoch),
+        numbers.number(status.estimate[:3] if status.estimate else None, 5),
+        numbers.NONE if bracket is None else numbers.interval(*bracket, 5),
+        numbers.interval(status.low, status.high, 4),
+    )
+
+
+def _state(view: View) -> str:
+    return view.state + f", restarted {view.restarts} x" * (view.restarts > 0)
+
+
 def _row(view: View) -> tuple[str, ...]:
-    status = view.status
-    state = view.state + f", restarted {view.restarts} x" * (view.restarts > 0)
+    state, status = _state(view), view.status
     if status is None:
         return (view.name, state, *[numbers.NONE] * (len(HEADING) - 2))
     old = f" (epoch {status.estimate_epoch})" * (status.estimate_epoch != status.epoch)
@@ -86,6 +130,8 @@ def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
     from gosta.net.node.page import coverage
 
     statuses = [view.status for view in views if view.status is not None]
+    if _has_sums(views):
+        return _sums_summary(views, statuses, elapsed_seconds)
     found = spread(statuses) if len(statuses) == len(views) else None
     after = "" if elapsed_seconds is None else f" after {elapsed_seconds:.0f} s"
     wrong = "; ".join(_problems(views, statuses))
@@ -97,6 +143,18 @@ def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
     least = coverage(min(statuses, key=lambda status: status.sites_seen))
     differ = f"nodes differ from it by at most {numbers.error(difference)}{after}"
     return f"mean estimate {numbers.number(mean, 5)}, {differ}: {wrong or agree}\nover {least}"
+
+
+def _sums_summary(views: Sequence[View], statuses: Sequence[Status], elapsed_seconds: float | None) -> str:
+    """Return whether all nodes have the same result of the current epoch, and otherwise what is wrong."""
+    after = "" if elapsed_seconds is None else f" after {elapsed_seconds:.0f} s"
+    found = {(one.estimate_epoch, one.estimate, one.sums.participants) for one in statuses if one.sums and one.estimate}
+    wrong = "; ".join(_problems(views, statuses))
+    if len(found) != 1 or wrong:
+        have = sum(status.estimate is not None for status in statuses)
+        return f"{have} of {len(views)} nodes have a result{after}" + f": {wrong}" * bool(wrong)
+    ((_, value, participants),) = found
+    return f"all nodes have the same result, {numbers.number(value[:3])}, over {len(participants)} sites{after}"
 
 
 def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str]:
@@ -120,6 +178,7 @@ def _text(status: Status) -> str:
 
     parts = [
         terminal.definitions(page.summary(status)),
+        terminal.columns(page.results(status)) if page.results(status) else "",
         terminal.columns(page.neighbours(status)),
         terminal.columns(page.rejections(status)) if status.rejections else "",
         terminal.definitions(page.events(status)),

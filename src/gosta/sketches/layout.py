@@ -212,6 +212,10 @@ class Layout:
         except GostaError as error:
             raise type(error)(f"{part.title}: {error}") from None
 
+    def rows_of(self, part: Part, x: Floats) -> Floats:
+        """Return the numbers of encoded rows that one statistic takes."""
+        return next(x[:, columns] for one, _, columns in self._blocks if one.key == part.key)
+
     def sums(self, x: Floats, bits: int = BITS) -> NDArray[np.uint64]:
         """Return the sums of the features of encoded rows, each rounded to a multiple of 2^-bits, as integers."""
         sums = np.zeros(self.size, dtype=np.int64)

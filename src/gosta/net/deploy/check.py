@@ -24,6 +24,7 @@ from gosta.net import addresses, members
 from gosta.net.addresses import certificate_name
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, Task, read_node
 from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
+from gosta.net.deploy.site_log import read_history
 from gosta.net.limits import SECONDS_PER_EPOCH
 from gosta.net.members import MemberList
 from gosta.net.node import lock
@@ -37,7 +38,7 @@ from gosta.net.transport.connection import MAX_GREETING_BYTES
 from gosta.net.transport.frames import encode_frame
 from gosta.net.transport.tls import TlsFiles, check_peer, describe_error, load_certificate, make_context
 from gosta.private.accounting import total_epsilon
-from gosta.private.policy import POLICY_FILE, Past, Policy, read_policy, verdict_to_join
+from gosta.private.policy import POLICY_FILE, Policy, read_policy, verdict_to_join
 
 TIMEOUT_SECONDS = 5.0  # for one neighbour
 PROBE_THREADS = 32
@@ -59,7 +60,7 @@ def check(folder: Path) -> list[Finding]:
     if config.network.private:
         found.append(_check_sums(config.network))
     found += _check_neighbours(folder, config, listed)
-    found.append(_check_verdict(config, policy, counted, len(listed.members) if listed else 0))
+    found.append(_check_verdict(folder, config, policy, counted, len(listed.members) if listed else 0))
     return found
 
 
@@ -86,14 +87,14 @@ def _check_sums(task: Task) -> Finding:
     )
 
 
-def _check_verdict(config: NodeConfig, policy: Policy, counted: Counted, sites: int) -> Finding:
+def _check_verdict(folder: Path, config: NodeConfig, policy: Policy, counted: Counted, sites: int) -> Finding:
     """Return whether the site would take part now."""
     task = config.network
     if not counted.rows:
         return Finding("takes part", "error", "not as long as its rows cannot be used")
     try:
         subject = subject_of(task, *counted, max(sites, len(config.neighbours) + 1))
-        history: list[Past] = []
+        history = read_history(folder, config, policy)
         verdict = verdict_to_join(policy, subject, history, time.time())
     except GostaError as error:
         return Finding("takes part", "error", "cannot be decided", detail=str(error))

@@ -100,5 +100,8 @@ def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None
 def all_within(statuses: Sequence[Status], error: float) -> bool:
     """Return whether all nodes have an estimate over all sites, of the latest epoch, that is accurate enough."""
     epoch = max((status.epoch for status in statuses), default=0)
+    if any(status.sums is not None for status in statuses):  # a site that does not take part has no result
+        is_done = all(one.state in ("complete", "suppressed") and one.epoch == epoch for one in statuses)
+        return is_done and any(one.state == "complete" for one in statuses)
     errors = [one.expected_error for one in statuses if one.estimate_epoch == epoch and not one.missing]
     return len(errors) == len(statuses) and all(expected is not None and expected <= error for expected in errors)

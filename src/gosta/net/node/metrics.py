@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from gosta.net.node.page import REJECTED
-from gosta.net.node.status import Status
+from gosta.net.node.status import Status, SumStatus
 
 
 class StatusCollector(Collector):
@@ -31,11 +31,33 @@ class StatusCollector(Collector):
         yield _family(GaugeMetricFamily, "gosta_estimate", "The estimate, number by number", "part", parts)
         yield from _numbers(now)
         yield from _neighbours(now)
+        if now.sums is not None:
+            yield from _sums(now.sums)
         rejected = {k.removeprefix(REJECTED): v for k, v in now.counters.items() if k.startswith(REJECTED)}
         events = {name: count for name, count in now.counters.items() if not name.startswith(REJECTED)}
         yield _family(CounterMetricFamily, "gosta_events", "Events since the node started", "event", events)
         text = "Connections and messages rejected since the node started"
         yield _family(CounterMetricFamily, "gosta_rejected", text, "reason", rejected)
+
+
+def _sums(sums: SumStatus) -> Iterator[Metric]:
+    names = {"gosta_sums_value": "A result", "gosta_sums_low": "Low end of its bracket", "gosta_sums_high": "High end"}
+    for place, (name, text) in enumerate(names.items()):
+        family = GaugeMetricFamily(name, f"{text}, by statistic and stratum", labels=["statistic", "stratum"])
+        for one in (one for one in sums.results if one.has_value and len(one.value) == 1):
+            family.add_metric([one.statistic, one.stratum], (one.value, one.low, one.high)[place][0])
+        yield family
+    gauges = {
+        "gosta_sums_participants": ("Sites in the last release", len(sums.participants)),
+        "gosta_sums_left_out": ("Members that were not in it", len(sums.left_out)),
+        "gosta_sums_release_timestamp_seconds": ("When it became known", sums.release_time),
+        "gosta_sums_epsilon_spent": ("Privacy spent by all contributions", sums.spent_epsilon),
+        "gosta_sums_epsilon_budget": ("Privacy that may be spent", sums.epsilon_budget),
+    }
+    for name, (text, value) in gauges.items():
+        if value is not None:
+            yield GaugeMetricFamily(name, text, value=value)
+    yield CounterMetricFamily("gosta_sums_contributions", "Contributions of this site", value=sums.contributions)
 
 
 def _neighbours(now: Status) -> Iterator[Metric]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gosta.errors import shorten
+from gosta.net.node import sum_page
 from gosta.net.node.status import STATES, Neighbour, Status
 from gosta.views import html, numbers
 
 REFRESH_SECONDS = 2
 MAX_NAMES = 12  # of missing sites that are listed
 MAX_REJECTIONS = 50  # kinds that are listed
-GOOD_STATES = ("running", "converged")
+GOOD_STATES = ("running", "converged", "complete")
 REJECTED = "rejected: "  # prefix of counters that have a table and a metric of their own
 
 
@@ -19,6 +20,7 @@ def page(status: Status) -> str:
     """Return the status page: the estimate and its accuracy, then neighbours, rejections and counts of events."""
     tables = [
         html.table(summary(status), titles={"state": STATES.get(status.state, "")}),
+        html.table(results(status), heading=True) if results(status) else "",
         html.table(neighbours(status), heading=True),
         html.table(rejections(status), heading=True) if status.rejections else "",
         html.table(events(status)),
@@ -37,6 +39,20 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "new member list", f"{status.proposed_list}, to be accepted with: gosta node accept FOLDER"
     if status.reload_error:
         yield "changed files are not in use", status.reload_error
+    yield from _estimate(status) if status.sums is None else sum_page.summary(status, status.sums)
+    yield "protocol", status.protocol
+    yield "network", status.network
+    if status.uptime_seconds is not None:
+        yield "running for", numbers.duration(status.uptime_seconds)
+
+
+def results(status: Status) -> list[tuple[str, ...]]:
+    """Return a table of the results of private sums, with a heading; empty: there are none."""
+    sums = status.sums
+    return sum_page.results(sums, status.confidence_level) if sums is not None and sums.results else []
+
+
+def _estimate(status: Status) -> Iterator[tuple[str, str]]:
     estimate = "none yet" if status.estimate is None else numbers.number(status.estimate)
     if status.estimate is not None and status.estimate_epoch != status.epoch:
         estimate += f" (of epoch {status.estimate_epoch})"
@@ -51,10 +67,6 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
     yield "own rows", f"{status.rows:,}"
     yield "exchanges", f"{status.exchanges:,} in epoch {status.epoch}"
     yield "epoch", f"{status.epoch}, started by {status.epoch_origin}: {status.epoch_reason}"
-    yield "protocol", status.protocol
-    yield "network", status.network
-    if status.uptime_seconds is not None:
-        yield "running for", numbers.duration(status.uptime_seconds)
 
 
 def coverage(status: Status) -> str:

@@ -1,0 +1,86 @@
+"""What left a site of private sums: its log of contributions, whose entries form a hash chain."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from gosta.errors import GostaError, NetworkError
+from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
+from gosta.net.deploy.query import fetch
+from gosta.net.node import lock
+from gosta.net.node.subject import read_people
+from gosta.net.protocol.site import history_of
+from gosta.net.storage.contributions import Logged, find_break
+from gosta.net.storage.journal import Journal
+from gosta.private.accounting import total_epsilon
+from gosta.private.policy import Past, Policy, read_policy
+
+MAX_RESPONSE_BYTES = 1 << 28  # half a million entries
+
+
+class SiteLog(NamedTuple):
+    """A site's log, and what follows from it."""
+
+    node: str
+    log: list[Logged]
+    broken_at: int | None  # number of the first entry that does not continue the chain
+    policy: Policy
+    history: list[Past]
+
+    @property
+    def spent_epsilon(self) -> float:
+        """Privacy of all contributions together, for a row or for a person."""
+        return total_epsilon([one.spent for one in self.history if one.spent is not None], self.policy.delta_budget)
+
+
+class _Line(msgspec.Struct):
+    number: int
+    hash: str
+    entry: msgspec.Raw
+
+
+def parse_lines(lines: Iterable[str]) -> list[Logged]:
+    """Return a log from its lines of JSON, with the texts of the entries as they were hashed."""
+    try:
+        found = [msgspec.json.decode(line, type=_Line) for line in lines if line.strip()]
+        log = [Logged(one.number, bytes(one.entry).decode(), bytes.fromhex(one.hash)) for one in found]
+        for one in log:
+            _ = one.entry
+    except (msgspec.DecodeError, ValueError) as error:
+        raise NetworkError(f"this is no log of contributions: {error}") from None
+    return log
+
+
+def read_log(folder: Path, config: NodeConfig | None = None) -> list[Logged]:
+    """Return the log of the node in a folder: from its status page if it is running, else from its journal."""
+    config = config or read_node(folder / NODE_FILE)
+    if lock.is_running(folder):
+        answer = fetch(config, "/contributions", MAX_RESPONSE_BYTES)
+        if answer is None:
+            raise NetworkError(f"{folder}: the node is running but does not answer, or has no status_page in node.toml")
+        return parse_lines(answer.decode(errors="replace").splitlines())
+    if not (folder / JOURNAL_FILE).is_file():
+        return []
+    with contextlib.closing(Journal(folder / JOURNAL_FILE, read_only=True)) as journal:
+        return journal.contributions()
+
+
+def read_history(folder: Path, config: NodeConfig, policy: Policy, log: list[Logged] | None = None) -> list[Past]:
+    """Return the site's contributions so far, as its policy looks at them."""
+    most = 1
+    with contextlib.suppress(GostaError):  # without its data, the site counts rows
+        people = read_people(config.network, folder / config.node.data, policy.person)
+        most = 1 if people is None else max(Counter(people.tolist()).values())
+    return history_of([one.entry for one in (read_log(folder, config) if log is None else log)], most)
+
+
+def read_site_log(folder: Path) -> SiteLog:
+    config = read_node(folder / NODE_FILE)
+    policy, log = read_policy(folder), read_log(folder, config)
+    return SiteLog(config.node.name, log, find_break(log), policy, read_history(folder, config, policy, log))
