@@ -30,6 +30,7 @@ class SumNetwork(VirtualNetwork):
     """Nodes that contribute to private sums, each with its rows, policy and keys."""
 
     node_type = SumNode
+    journal_options = {"keep_exchanges": 0, "secure_delete": True}  # as in service.py
 
     def __init__(
         self,

@@ -11,6 +11,10 @@ from sum_network import SumNetwork
 from test_faults import GRAPHS
 from virtual_network import Fault
 
+import gosta
+from gosta.private.policy import MODES, Policy
+from gosta.private.settings import PrivateSettings
+
 SCHEDULES = int(os.environ.get("GOSTA_SCHEDULES", "500")) // 5
 RNG = np.random.default_rng(15)
 PARTS = [RNG.random((rows, 1)) for rows in (12, 9, 31, 14)]
@@ -53,3 +57,189 @@ def test_faults(start: int) -> None:
         network.check()
         states = {name: (peer.state(), peer.participants) for name, peer in network.sum_peers.items()}
         assert set(states.values()) == {("complete", tuple(network.names))}, f"seed {seed}: {states}"
+
+
+def run(
+    seconds: float, parts: list[np.ndarray] | None = None, edges: object = COMPLETE, **others: object
+) -> SumNetwork:
+    network = SumNetwork(parts or PARTS, edges, **others)  # type: ignore[arg-type]
+    network.clock.run(seconds)
+    network.check()
+    return network
+
+
+def states(network: SumNetwork) -> set[str]:
+    return {peer.state() for peer in network.sum_peers.values()}
+
+
+def values(network: SumNetwork) -> set[float]:
+    return {peer.report.results[0].value[0] for peer in network.sum_peers.values() if peer.report is not None}
+
+
+def test_every_node_reports_the_value_over_all_rows() -> None:
+    network = run(5.0, edges=GRAPHS["path"][1] + [(2, 3)])
+    for peer in network.sum_peers.values():
+        assert peer.report is not None
+        (result,) = peer.report.results
+        assert result.low[0] <= pooled(*PARTS) <= result.high[0]
+        assert result.value[0] == pytest.approx(pooled(*PARTS), abs=1e-6)
+        assert peer.report.participants == tuple(network.names)
+
+
+def test_two_rounds_find_edges() -> None:
+    parts = [np.column_stack([RNG.random(40) ** 3, RNG.random(40)]) for _ in range(3)]
+    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, find_edges=True, deadline_seconds=2.0)
+    network = SumNetwork(parts, GRAPHS["path"][1], statistic="kendall-tau:first+second", settings=settings)
+    network.clock.run(6.0)
+    rows = np.concatenate(parts)
+    exact = float(gosta.exact({"a": rows[:, 0], "b": rows[:, 1]}, "kendall-tau"))  # type: ignore[arg-type]
+    for peer in network.sum_peers.values():
+        assert peer.report is not None
+        assert len(peer.totals) == 2
+        (result,) = peer.report.results
+        assert result.low[0] <= exact <= result.high[0]
+        assert [one.round for one in peer.log if one.event == "contribution"] == [1, 2]
+
+
+def test_a_site_that_never_comes_is_left_out() -> None:
+    network = SumNetwork(PARTS, COMPLETE)
+    network.crash("node-3", float("inf"))
+    network.clock.run(2.5)
+    assert all(peer.report is None for peer in network.sum_peers.values())
+    network.clock.run(12.0)
+    network.check()
+    for name in ("node-0", "node-1", "node-2"):
+        report = network.sum_peers[name].report
+        assert report is not None
+        assert (report.participants, report.left_out) == (("node-0", "node-1", "node-2"), ("node-3",))
+        assert report.results[0].value[0] == pytest.approx(pooled(*PARTS[:3]), abs=1e-6)
+
+
+def test_a_site_that_vanishes_after_it_joined_is_left_out_by_a_new_epoch() -> None:
+    network = SumNetwork(PARTS, COMPLETE)
+    contribute = network.nodes["node-3"]._continue
+    network.nodes["node-3"]._continue = lambda: None if network.sum_peers["node-3"].roster else contribute()  # type: ignore[method-assign]
+    network.clock.run(30.0)
+    network.check()
+    reports = [network.sum_peers[name].report for name in network.names[:3]]
+    assert {report and report.participants for report in reports} == {("node-0", "node-1", "node-2")}
+    assert {peer.announcement.reason for peer in network.sum_peers.values()} == {"no contribution of node-3"}
+
+
+def test_a_site_that_comes_late_starts_an_epoch_with_all() -> None:
+    network = SumNetwork(PARTS, COMPLETE)
+    network.crash("node-3", 8.0)
+    network.clock.run(60.0)
+    network.check()
+    assert states(network) == {"complete"}
+    assert {peer.participants for peer in network.sum_peers.values()} == {tuple(network.names)}
+
+
+STRICT = Policy(modes=MODES, min_rows=10, min_sites=3, min_cell=5, min_change=10)
+
+
+def test_totals_that_differ_by_one_site_are_suppressed() -> None:
+    parts = [RNG.random((20, 1)) for _ in range(4)]
+    network = SumNetwork(parts, COMPLETE, policies=dict.fromkeys([f"node-{k}" for k in range(4)], STRICT))
+    network.crash("node-3", 8.0)
+    network.clock.run(60.0)
+    network.check()
+    assert states(network) == {"suppressed"}
+    (value,) = values(network)
+    assert value == pytest.approx(pooled(*parts[:3]), abs=1e-6), "the last release is still reported"
+    assert "0 rows changed since the last release, 10 needed" in network.sum_peers["node-0"].explain()
+    assert network.sum_peers["node-3"].explain() == "suppressed by the policy of node-0, node-1, node-2"
+    for name in network.names[:3]:  # ten other rows at every site that refused
+        network.change(name, np.concatenate([network.parts[name][10:], RNG.random((10, 1))]))
+    network.clock.run(120.0)
+    network.check()
+    assert states(network) == {"complete"}
+
+
+def test_few_changed_rows_start_no_epoch() -> None:
+    parts = [RNG.random((20, 1)) for _ in range(3)]
+    network = run(5.0, parts, GRAPHS["path"][1], policies=dict.fromkeys(["node-0", "node-1", "node-2"], STRICT))
+    epoch = network.sum_peers["node-1"].epoch
+    network.change("node-1", np.concatenate([parts[1][3:], RNG.random((3, 1))]))
+    network.clock.run(30.0)
+    peer = network.sum_peers["node-1"]
+    assert (peer.epoch, peer.state()) == (epoch, "complete")
+    assert peer.explain() == "rows changed, not released yet: 3 rows changed since the last release, 10 needed"
+
+
+@pytest.mark.parametrize("rows", [3, 9])
+def test_a_site_with_few_rows_takes_no_part_and_tells_nobody_why(rows: int) -> None:
+    parts = [*PARTS[2:], PARTS[0], RNG.random((rows, 1))]
+    network = SumNetwork(parts, COMPLETE, policies={"node-3": STRICT})
+    network.clock.run(5.0)
+    network.check()
+    peer = network.sum_peers["node-3"]
+    assert peer.explain() == f"suppressed by policy: {rows} rows, 10 needed"
+    seen = network.sum_peers["node-0"]
+    join = seen.joins["node-3"]
+    assert (join.key, join.min_cell) == (b"", 5), "the statement is the same, however many rows there are"
+    assert seen.report is not None
+    assert seen.report.left_out == ("node-3",)
+    (entry,) = peer.log[:1]
+    assert (entry.event, entry.reason) == ("suppressed", f"{rows} rows, 10 needed")
+
+
+def test_a_budget_is_spent_and_enforced() -> None:
+    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, delta=1e-6, deadline_seconds=2.0)
+    limited = Policy(modes=MODES, min_rows=0, min_sites=0, epsilon_budget=1.2, delta_budget=1e-5)
+    network = SumNetwork(PARTS, COMPLETE, settings=settings, policies={"node-1": limited})
+    network.clock.run(5.0)
+    network.check()
+    assert states(network) == {"complete"}
+    network.change("node-0", RNG.random((30, 1)))
+    network.clock.run(30.0)
+    network.check()
+    peers = network.sum_peers
+    assert peers["node-1"].state() == "suppressed"
+    assert "more would exceed the budget of 1.2" in peers["node-1"].explain()
+    assert peers["node-0"].participants == ("node-0", "node-2", "node-3")
+    spent = [one.event for one in peers["node-1"].log].count("contribution")
+    assert spent == 1
+
+
+def test_a_key_is_not_kept_after_the_release() -> None:
+    network = SumNetwork(PARTS, COMPLETE)
+    keys = set()
+    while network.clock.now < 5.0:
+        network.clock.run(network.clock.now + 0.005)
+        keys |= {node.peer.key for node in network.nodes.values()}  # type: ignore[attr-defined]
+    assert len(keys) == 5, "four keys, and none before and after"
+    for journal in network.journals.values():
+        content = b"".join(bytes(str(row), "latin-1") for row in journal._db.iterdump())
+        snapshots = b"".join(
+            row[0] for row in journal._db.execute("SELECT body FROM snapshot UNION SELECT body FROM records")
+        )
+        assert not [key for key in keys - {b""} if key in content or key in snapshots]
+
+
+@pytest.mark.parametrize("records", [1, 2, 3])
+def test_a_backup_of_a_journal_makes_the_same_contribution_again(records: int) -> None:
+    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, delta=1e-6, deadline_seconds=2.0)
+    network = SumNetwork(PARTS, COMPLETE, settings=settings)
+    while not network.sum_peers["node-2"].participants:
+        network.clock.run(network.clock.now + 0.005)
+    network.clock.run(network.clock.now + 0.02)
+    seen = {
+        peer.slots[slot][0]
+        for peer in network.sum_peers.values()
+        for slot in peer.slots
+        if slot[:2] == ("part", "node-2")
+    }
+    number = network.journals["node-2"].last_number
+    if number > records:
+        network.restore_backup("node-2", min(records, number - 1))
+    network.clock.run(60.0)
+    network.check()
+    again = {
+        peer.slots[slot][0]
+        for peer in network.sum_peers.values()
+        for slot in peer.slots
+        if slot[:2] == ("part", "node-2") and peer.epoch == 1
+    }
+    assert len(seen | again) <= 1, "two contributions with the same masks"
+    assert states(network) == {"complete"}

@@ -52,10 +52,10 @@ class Fault(NamedTuple):
 class MemoryJournal(Journal):
     """A journal in memory that outlives its node; a write can fail, or be the last thing that a node does."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
         self.writes = 0
         self.fault: Callable[[int], str] = lambda write: ""
-        super().__init__(":memory:")
+        super().__init__(":memory:", **options)
 
     def append(self, new: Sequence[Record], shown: Sequence[Shown] = (), entries: Sequence[LogEntry] = ()) -> None:
         self.writes += 1
@@ -132,6 +132,7 @@ class VirtualNetwork:
     """Nodes with their journals, and the faults between them."""
 
     node_type: type[Node] | type[SumNode] = Node
+    journal_options: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -176,7 +177,7 @@ class VirtualNetwork:
             first, second = self.names[i], self.names[j]
             self.neighbours[first][second] = self.neighbours[second][first] = "address"
         self.exchanges_per_second, self.epoch_seconds = exchanges_per_second, epoch_seconds
-        self.journals = {name: MemoryJournal() for name in self.names}
+        self.journals = {name: MemoryJournal(**self.journal_options) for name in self.names}
         self.events: Counter[str] = Counter()  # of all nodes' logs
         self.lives: dict[str, NodeLife] = {}
         self.transports: dict[str, FaultyTransport] = {}
@@ -286,7 +287,7 @@ class VirtualNetwork:
     def lose_journal(self, name: str) -> None:
         """Crash a node and replace its journal with an empty one."""
         self.crash(name, 1.0)
-        self.journals[name] = MemoryJournal()
+        self.journals[name] = MemoryJournal(**self.journal_options)
 
     def restore_backup(self, name: str, records: int) -> None:
         """Replace a node's journal with an older copy, of which the node cannot know."""

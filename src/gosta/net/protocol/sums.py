@@ -53,8 +53,9 @@ ABSENT_SECONDS = 3.0  # that a member has to join which was not there in the las
 RANK_SECONDS = 1.0  # between the nodes that may start an epoch when another one failed
 BACK_SECONDS = 5.0  # after a release, until a member that was not in it starts an epoch
 RESUME_SECONDS = 2.0  # for which a restarted node asks others first what it said before: its journal may be a backup
-EXCLUSION_SECONDS = 600.0  # for which a site is left out that signed two different contributions
+EXCLUSION_SECONDS = 600.0  # for which a site is left out that spoils epochs
 MAX_REPEATED_JOINS = 2  # of a site that lost its journal, until it is left out
+MAX_STALLS = 1  # epochs that a participant may let fail, until it is left out
 MAX_GIVEN = 20  # times that a neighbour is given the same statement
 MAX_BASELINES = 16  # earlier contributions whose rows are compared with the next one's
 MAX_TOLERANCE = 40.0  # standard deviations of the noise by which a total may leave what rows can have
@@ -100,6 +101,7 @@ class SumPeer(EpochPeer):
         self._absent: set[str] = set()  # members that the next roster does not wait for
         self._excluded_until: dict[str, float] = {}
         self._repeated_joins: Counter[str] = Counter()
+        self._stalls: Counter[str] = Counter()  # epochs in which a participant did not contribute
         self._reset()
 
     def _reset(self) -> None:
@@ -221,6 +223,7 @@ class SumPeer(EpochPeer):
                     self.baselines = [*self.baselines, record.baseline][-MAX_BASELINES:]
             case Released():
                 self.report = _decode_report(record.report)
+                self._stalls.clear()
                 self.key = b""  # nothing can be opened with it any more
 
     def _insert(self, signed: Signed) -> None:
@@ -580,6 +583,10 @@ class SumPeer(EpochPeer):
         if late < 0 or self._rank(present) * RANK_SECONDS > late:
             return ""
         self._absent = set(missing)
+        self._stalls.update(missing)
+        for name in missing:
+            if self._stalls[name] > MAX_STALLS:
+                self._excluded_until[name] = now + EXCLUSION_SECONDS
         return f"no contribution of {', '.join(missing)[:150]}"
 
     def _rank(self, names: Sequence[str]) -> int:
