@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -30,7 +30,7 @@ class SumNetwork(VirtualNetwork):
     """Nodes that contribute to private sums, each with its rows, policy and keys."""
 
     node_type = SumNode
-    journal_options = {"keep_exchanges": 0, "secure_delete": True}  # as in service.py
+    journal_options: ClassVar[Mapping[str, Any]] = {"keep_exchanges": 0, "secure_delete": True}  # as in service.py
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class SumNetwork(VirtualNetwork):
     ) -> None:
         names = [f"node-{k}" for k in range(len(parts))]
         self.policies = dict.fromkeys(names, OPEN_POLICY) | dict(policies or {})
-        self.keys = {name: Ed25519PrivateKey.generate() for name in names}
+        self.keys = {name: Ed25519PrivateKey.from_private_bytes(name.encode().ljust(32)) for name in names}
         trusts: dict[str, Keyring] = make_trusts(dict.fromkeys(names, 0), self.keys)
         super().__init__(
             parts, edges, schedule, seed, statistic, trusts=trusts, private=settings, confidence_level=0.95, **others
@@ -71,6 +71,14 @@ class SumNetwork(VirtualNetwork):
         peer.restore(*journal.load())
         peer.log = [one.entry for one in journal.contributions()]
         return peer
+
+    def remove_member(self, name: str) -> None:
+        """Let a member leave for good: all others accept a member list without it."""
+        self.crash(name, float("inf"))
+        self.names.remove(name)
+        self.trusts = dict(make_trusts(dict.fromkeys(self.names, 0), self.keys))
+        for other in self.names:
+            self.change(other, without=name)
 
     @property
     def sum_peers(self) -> dict[str, SumPeer]:

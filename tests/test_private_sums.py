@@ -92,7 +92,7 @@ def test_two_rounds_find_edges() -> None:
     network = SumNetwork(parts, GRAPHS["path"][1], statistic="kendall-tau:first+second", settings=settings)
     network.clock.run(6.0)
     rows = np.concatenate(parts)
-    exact = float(gosta.exact({"a": rows[:, 0], "b": rows[:, 1]}, "kendall-tau"))  # type: ignore[arg-type]
+    exact = float(gosta.exact({"a": rows[:, 0], "b": rows[:, 1]}, "kendall-tau"))
     for peer in network.sum_peers.values():
         assert peer.report is not None
         assert len(peer.totals) == 2

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from virtual_clock import Timer, VirtualClock
@@ -132,7 +132,7 @@ class VirtualNetwork:
     """Nodes with their journals, and the faults between them."""
 
     node_type: type[Node] | type[SumNode] = Node
-    journal_options: Mapping[str, Any] = {}
+    journal_options: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self,
@@ -150,6 +150,7 @@ class VirtualNetwork:
         trusts: Mapping[str, Trust] | None = None,
         hostile: Mapping[str, type[Node] | type[SumNode]] | None = None,
         private: PrivateSettings | None = None,
+        **task_fields: Any,
     ) -> None:
         self.clock, self.rng, self.schedule = VirtualClock(), Random(seed), list(schedule)
         self.loss, self.late = loss, late  # shares of messages that are lost for good, or arrive late
@@ -167,6 +168,7 @@ class VirtualNetwork:
             confidence_level,
             encoded_columns=0 if private else parts[0].shape[1],
             private=private,
+            **task_fields,
         )
         self.fingerprint = fingerprint(self.task, HERE)
         self.names = [f"node-{k}" for k in range(len(parts))]

@@ -53,7 +53,7 @@ ABSENT_SECONDS = 3.0  # that a member has to join which was not there in the las
 RANK_SECONDS = 1.0  # between the nodes that may start an epoch when another one failed
 BACK_SECONDS = 5.0  # after a release, until a member that was not in it starts an epoch
 RESUME_SECONDS = 2.0  # for which a restarted node asks others first what it said before: its journal may be a backup
-EXCLUSION_SECONDS = 600.0  # for which a site is left out that spoils epochs
+EXCLUSION_SECONDS = 60.0  # for which a site is left out that spoils epochs
 MAX_REPEATED_JOINS = 2  # of a site that lost its journal, until it is left out
 MAX_STALLS = 1  # epochs that a participant may let fail, until it is left out
 MAX_GIVEN = 20  # times that a neighbour is given the same statement
@@ -112,7 +112,8 @@ class SumPeer(EpochPeer):
         self.failure = ""  # why a new epoch has to start
         self.totals: list[Total] = []  # of the rounds that are complete
         self.is_implausible = False
-        self._wanted: dict[bytes, float] = {}  # when they were asked for
+        self._wanted: dict[bytes, tuple[str, float]] = {}  # who was asked for them, and when
+        self._forgers: set[str] = set()  # neighbours that gave a statement which its home did not sign
         self._given: Counter[tuple[str, bytes]] = Counter()
         self._early: dict[bytes, Signed] = {}  # contributions that cannot be checked yet
         self._held = b""
@@ -279,6 +280,8 @@ class SumPeer(EpochPeer):
             return self.failure
         rows, _, rules = self.digest.partition(" ")
         if rules != self.source.rules_digest:
+            self._absent, self._excluded_until = set(), {}
+            self._stalls.clear()
             return "settings, members or a policy changed"
         if rows != self.source.rows_digest and not self._verdict_on_changes(self.participants or self.members):
             return "rows changed"
@@ -314,12 +317,19 @@ class SumPeer(EpochPeer):
         return Step((), ((neighbour, wire.encode(wire.Have(*self.announcement[:2], ids))),))
 
     def _ask(self, sender: str, ids: Sequence[bytes], now: float) -> Iterator[Step]:
+        if sender in self._forgers:
+            return
         known = self.statements.keys() | self._early.keys()
-        lacking = [id for id in ids if id not in known and now - self._wanted.get(id, -inf) >= RETRY_SECONDS]
+        lacking = [id for id in ids if id not in known and self._may_ask(sender, id, now)]
         lacking = lacking[: max(0, MAX_STATEMENTS - len(self._wanted))]
-        self._wanted.update(dict.fromkeys(lacking, now))
+        self._wanted.update(dict.fromkeys(lacking, (sender, now)))
         if lacking:
             yield Step((), ((sender, wire.encode(wire.Want(tuple(lacking)))),))
+
+    def _may_ask(self, sender: str, id: bytes, now: float) -> bool:
+        """Return whether to ask for a statement: another neighbour is asked sooner than the one that did not answer."""
+        asked, then = self._wanted.get(id, ("", -inf))
+        return now - then >= RETRY_SECONDS * (2 if asked == sender else 1)
 
     def _answers(self, sender: str, ids: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
         for id in ids:
@@ -335,6 +345,8 @@ class SumPeer(EpochPeer):
         if (statement.epoch, statement.origin) != self.announcement[:2]:
             raise Rejected("late", f"a statement of epoch {statement.epoch}")
         if not statements.verify(signed, statement.home, self.identity.network, self.trust):
+            self._forgers.add(sender)
+            self._wanted = {id: asked for id, asked in self._wanted.items() if asked[0] != sender}
             raise Rejected("signature", f"a statement is not signed by {statement.home}")
         self._check(statement)
         held = self.slots.get(statement.slot)
