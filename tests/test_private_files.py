@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,16 @@ def test_all_keys_of_a_policy_are_in_its_template_with_their_defaults() -> None:
     found = msgspec.convert(tomllib.loads("\n".join(lines)), Rules)
     assert [line.split(" = ")[0] for line in lines] == list(Rules.__struct_fields__)
     assert replace(found, statistics=(), columns=(), epsilon_budget=None, person=None) == Rules()
+
+
+def test_documents_name_keys_and_tests_that_exist() -> None:
+    root = Path(__file__).parent.parent
+    text = (root / "docs" / "network.md").read_text(encoding="utf-8")
+    assert [name for name in Rules.__struct_fields__ if f"`{name}`" not in text] == []
+    for document in (root / "docs" / "privacy.md", root / "SECURITY.md"):
+        named = set(re.findall(r"`(?:tests/)?(test_\w+\.py)`", document.read_text(encoding="utf-8")))
+        assert len(named) > 5
+        assert [name for name in named if not (root / "tests" / name).exists()] == []
 
 
 @pytest.mark.parametrize("encoded", [False, True])
