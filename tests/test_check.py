@@ -13,6 +13,7 @@ import pytest
 from commands import command
 from transports import RecordingHandler
 
+from gosta.net import addresses
 from gosta.net.config import NodeConfig, read_node, write
 from gosta.net.deploy import check, folders, plan
 from gosta.net.deploy.check_data import Finding
@@ -181,6 +182,13 @@ def test_neighbours(net: Path) -> None:
     found, handler = asyncio.run(checked(right, lambda: check.check(stranger / "node-0")))
     assert find(found, "neighbour node-1").level == "error"
     assert not handler.links
+
+
+def test_an_address_that_is_taken(net: Path) -> None:
+    address = read_node(net / "node-0" / "node.toml").node.listen
+    with addresses.listen(address, "listen"):
+        assert find(check.check(net / "node-0"), "address").level == "error"
+    assert find(check.check(net / "node-0"), "address").level == "ok"
 
 
 def test_json(net: Path, gosta_: Any) -> None:

@@ -148,8 +148,10 @@ def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
     whose = "a row" if policy.person is None else "a person"
     budget = "no limit" if policy.epsilon_budget is None else f"of {policy.epsilon_budget:g}"
     spent = f"epsilon {site.spent_epsilon:.3g} for {whose}, at delta {policy.delta_budget:g}; {budget}"
-    if any(one.spent is None for one in site.history):
-        spent += "; contributions without noise are not in it"
+    plain = sum(one.spent is None for one in site.history)
+    if plain:
+        rules_alone = f"{plain} without noise, which only the rules of the policy protect"
+        spent = rules_alone if plain == len(site.history) else f"{spent}; besides, {rules_alone}"
     rules = f"modes {', '.join(policy.modes)}; at least {policy.min_rows} rows, {policy.min_sites} sites, "
     rules += f"{policy.min_cell} in a cell, {policy.min_change} changed rows; at most {policy.max_bins} bins"
     return [

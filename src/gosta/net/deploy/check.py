@@ -56,7 +56,7 @@ def check(folder: Path) -> list[Finding]:
     policy, verdict = _check_policy(folder)
     listed, credentials = _check_credentials(folder, config)
     counted, data = check_data(folder, config, policy)
-    found += [verdict, *credentials, *data, *_check_disk(folder, config)]
+    found += [verdict, *credentials, *data, *_check_disk(folder, config), _check_address(folder, config.node.listen)]
     if config.network.private:
         found.append(_check_sums(config.network))
     found += _check_neighbours(folder, config, listed)
@@ -210,7 +210,18 @@ def _check_journal(path: Path, name: str) -> Finding:
     return Finding("journal", "ok", "can be read")
 
 
-# Neighbours.
+# Addresses.
+
+
+def _check_address(folder: Path, listen: str) -> Finding:
+    """Check that neighbours can connect to this machine, as far as it can tell."""
+    if lock.is_running(folder):
+        return Finding("address", "ok", f"{listen}, where the running node listens")
+    try:
+        addresses.listen(listen, "node.listen").close()
+    except GostaError as error:
+        return Finding("address", "error", str(error))
+    return Finding("address", "ok", f"{listen} is free; firewalls must let neighbours connect to it")
 
 
 class Probe(NamedTuple):
