@@ -59,8 +59,8 @@ class SumNetwork(VirtualNetwork):
         trust, policy = self.trusts[name], self.policies[name]
         return SumSource(self.task, self.layout, self.table(name), None, policy, self.fingerprint, trust)
 
-    def table(self, name: str) -> Data:
-        columns = dict(zip(self.layout.columns, self.parts[name].T, strict=True))
+    def table(self, name: str, parts: Mapping[str, np.ndarray[Any, Any]] | None = None) -> Data:
+        columns = dict(zip(self.layout.columns, (parts or self.parts)[name].T, strict=True))
         return Data(name, columns, is_partial=True, declared_classes=self.task.classes)
 
     def restore_peer(self, name: str) -> SumPeer:  # type: ignore[override]
@@ -96,6 +96,9 @@ class SumNetwork(VirtualNetwork):
             made = [(one.epoch, one.origin, one.round) for one in peer.log if one.event == "contribution"]
             assert len(made) == len(set(made)), f"{name} contributed twice to an epoch"
 
-    def plain_sums(self, names: Sequence[str]) -> np.ndarray[Any, Any]:
-        vectors = np.array([self.layout.sums(self.layout.encode(self.table(name))) for name in names])
+    def plain_sums(
+        self, names: Sequence[str], parts: Mapping[str, np.ndarray[Any, Any]] | None = None
+    ) -> np.ndarray[Any, Any]:
+        """Return the sums over the rows of some nodes."""
+        vectors = np.array([self.layout.sums(self.layout.encode(self.table(name, parts))) for name in names])
         return np.asarray(vectors.sum(axis=0, dtype=np.uint64))

@@ -323,6 +323,8 @@ class BaseNode(ABC):
             contact = self.contacts.get(to)
             if contact is None or contact.link is None or not contact.link.send(message):
                 self.counters["failed sends"] += 1
+            else:
+                self.counters["bytes sent"] += len(message)
         for record in step.records:
             self.peer.apply(record)
             self._on_record(record)

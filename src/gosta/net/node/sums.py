@@ -19,7 +19,10 @@ from gosta.net.protocol.sums import BACK_SECONDS, SumPeer
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import Link, Loop
 
-FIRST_SECONDS = 1.0, 3.0  # until the first epoch: at the member whose name is first, and at the others
+TELL_SECONDS = 0.01  # for which new statements are collected, before neighbours are told of them
+SNAPSHOT_SECONDS = 1.0  # after an epoch began or ended
+FIRST_SECONDS = 1.0, 3.0  # until a node starts the first epoch: the member whose name is first, and the others;
+# the first one does not wait once all its neighbours are connected
 
 
 class SumNode(BaseNode):
@@ -67,8 +70,10 @@ class SumNode(BaseNode):
             if not self._execute(step):
                 break
 
-    def _on_link(self, link: Link) -> None:
-        pass
+    def _on_link(self, link: Link) -> None:  # noqa: ARG002
+        if self.peer.epoch == 0:
+            self._start_epoch_if_due()
+            self._continue()
 
     def _ping(self, neighbour: str) -> None:
         message = self.peer.ping(int(self.loop.time() * 1e6))
@@ -80,6 +85,11 @@ class SumNode(BaseNode):
         for step in self.peer.advance(self.clock()):
             if not self._execute(step):
                 break
+        if self.peer.news and "tell" not in self._timers:
+            self._schedule("tell", TELL_SECONDS, self._tell)
+
+    def _tell(self) -> None:
+        self._execute(self.peer.tell_news())
 
     def _on_heartbeat(self) -> None:
         self._start_epoch_if_due()
@@ -90,7 +100,7 @@ class SumNode(BaseNode):
         if self.disk_error or peer.is_withdrawn:
             return
         reason = reason or peer.reason_for_epoch() or peer.reason_to_give_up(self.clock())
-        if peer.epoch == 0 and now - self._started_at < FIRST_SECONDS[peer.name != min(peer.members)]:
+        if peer.epoch == 0 and not self._may_start_first_epoch():
             reason = ""
         if not reason and epoch_seconds and now - self._epoch_at >= epoch_seconds:
             reason = "epoch_seconds have passed"
@@ -99,6 +109,11 @@ class SumNode(BaseNode):
             reason = f"{peer.name} is back"
         if reason and self.links and peer.may_start_epoch(self.clock()):
             self._execute(peer.start_epoch(reason))
+
+    def _may_start_first_epoch(self) -> bool:
+        is_first = self.peer.name == min(self.peer.members)
+        waited = self.loop.time() - self._started_at
+        return waited >= FIRST_SECONDS[not is_first] or (is_first and len(self.links) == len(self.contacts))
 
     def _write(self, step: Step) -> None:
         self.journal.append(step.records, (), step.entries)
@@ -112,7 +127,6 @@ class SumNode(BaseNode):
             case SumEpochStarted():
                 self._released_at = self.loop.time()
                 self._log_epoch(record.announcement)
-                self._save_snapshot()  # which deletes the key of the last epoch
             case PartMade():
                 self.log("contributed", epoch=self.peer.epoch, participants=len(self.peer.participants))
             case Released():
@@ -120,7 +134,8 @@ class SumNode(BaseNode):
                 assert report is not None
                 self._released_at = self.loop.time()
                 self.log("released", epoch=report.epoch, participants=len(report.participants))
-                self._save_snapshot()
+        if isinstance(record, SumEpochStarted | Released):  # a snapshot deletes the key of the epoch that is over
+            self._schedule("snapshot", SNAPSHOT_SECONDS, self._save_snapshot)
 
     def _on_disk_resolved(self) -> None:
         pass

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -117,6 +117,8 @@ class SumPeer(EpochPeer):
         self._given: Counter[tuple[str, bytes]] = Counter()
         self._early: dict[bytes, Signed] = {}  # contributions that cannot be checked yet
         self._held = b""
+        self._keys: dict[str, bytes] | None = None
+        self.news: list[bytes] = []  # statements that neighbours have not been told of
         self._entered_at, self._roster_at, self._has_restarted = -inf, inf, False
 
     # State.
@@ -163,15 +165,15 @@ class SumPeer(EpochPeer):
 
     def keys(self) -> dict[str, bytes] | None:
         """Return the participants' public keys; None if some are not known, or are not those of the roster."""
-        if self.roster is None:
-            return None
-        found = {}
-        for name, id in self.roster.participants:
-            held = self.slots.get(Slot("join", name))
-            if held is None or held[0] != id or not isinstance(held[1], Join) or not held[1].key:
-                return None
-            found[name] = held[1].key
-        return found
+        if self._keys is None and self.roster is not None:
+            held = {name: self.slots.get(Slot("join", name)) for name in self.participants}
+            found = {
+                name: one[1].key
+                for name, id in self.roster.participants
+                if (one := held[name]) is not None and one[0] == id and isinstance(one[1], Join) and one[1].key
+            }
+            self._keys = found if len(found) == len(held) else None
+        return self._keys
 
     def held(self) -> bytes:
         """Return a digest of the statements that this node has."""
@@ -231,7 +233,8 @@ class SumPeer(EpochPeer):
         statement, id = statements.read(signed), statements.id_of(signed)
         self.statements[id], self.slots[statement.slot] = signed, (id, statement)
         self._wanted.pop(id, None)
-        self._held = b""
+        self._held, self._keys = b"", None
+        self.news.append(id)
 
     def snapshot(self) -> bytes:
         own = tuple(self.statements[id] for id, one in self.slots.values() if one.home == self.name)
@@ -309,12 +312,19 @@ class SumPeer(EpochPeer):
             case wire.Want():
                 yield Step((), tuple(self._answers(sender, message.ids)), "statements sent")
             case wire.Give():
-                yield from self._take(sender, message.signed, now)
+                self._take(sender, message.signed, now)
 
     def tell(self, neighbour: str) -> Step:
         """Tell a neighbour which statements this node has."""
-        ids = tuple(self.statements)
-        return Step((), ((neighbour, wire.encode(wire.Have(*self.announcement[:2], ids))),))
+        return Step((), ((neighbour, self._have(self.statements)),))
+
+    def tell_news(self) -> Step:
+        """Tell all neighbours of new statements."""
+        message, self.news = self._have(self.news), []
+        return Step((), tuple((name, message) for name in self.neighbours))
+
+    def _have(self, ids: Iterable[bytes]) -> bytes:
+        return wire.encode(wire.Have(*self.announcement[:2], tuple(ids)))
 
     def _ask(self, sender: str, ids: Sequence[bytes], now: float) -> Iterator[Step]:
         if sender in self._forgers:
@@ -337,7 +347,7 @@ class SumPeer(EpochPeer):
             if id in self.statements and self._given[sender, id] <= MAX_GIVEN:
                 yield sender, wire.encode(wire.Give(self.statements[id]))
 
-    def _take(self, sender: str, signed: Signed, now: float) -> Iterator[Step]:
+    def _take(self, sender: str, signed: Signed, now: float) -> None:
         id = statements.id_of(signed)
         if id in self.statements:
             return
@@ -360,9 +370,6 @@ class SumPeer(EpochPeer):
         self._insert(signed)
         if isinstance(statement, Roster):
             self._roster_at = now
-        message = wire.encode(wire.Have(*self.announcement[:2], (id,)))
-        others = tuple((name, message) for name in self.neighbours if name != sender)
-        yield Step((), others, "statements received")
 
     def _check(self, statement: AnyStatement) -> None:
         """Raise `Rejected` for a statement that no honest site makes."""
@@ -427,11 +434,7 @@ class SumPeer(EpochPeer):
 
     def _say(self, statement: AnyStatement, suppressed: str = "", entries: tuple[LogEntry, ...] = ()) -> Step:
         signed = statements.sign(statement, self.identity.network, self.trust)
-        return Step((StatementMade(signed, suppressed),), self._to_all(signed), "statements made", None, entries)
-
-    def _to_all(self, signed: Signed) -> tuple[tuple[str, bytes], ...]:
-        message = wire.encode(wire.Have(*self.announcement[:2], (statements.id_of(signed),)))
-        return tuple((name, message) for name in self.neighbours)
+        return Step((StatementMade(signed, suppressed),), (), "statements made", None, entries)
 
     def _join(self, now: float) -> Step:
         verdict = (
@@ -481,7 +484,7 @@ class SumPeer(EpochPeer):
         if keys is None or self.is_complete or self.is_implausible or self.refusals:
             return
         while (layout := self._layout(len(self.totals) + 1)) is not None:
-            yield from self._take_early()
+            self._take_early()
             number, noise = len(self.totals) + 1, choose_noise(self.source.settings, layout, len(keys))
             if self.name in keys and Slot("part", self.name, number) not in self.slots:
                 yield self._part_or_refusal(keys, layout, noise, number, now)
@@ -492,7 +495,7 @@ class SumPeer(EpochPeer):
                 return
         yield self._release(now)
 
-    def _take_early(self) -> Iterator[Step]:
+    def _take_early(self) -> None:
         """Insert contributions that came before the roster, or before the round that they are for."""
         for id, signed in list(self._early.items()):
             statement = statements.read(signed)
@@ -505,7 +508,6 @@ class SumPeer(EpochPeer):
                 continue
             if statement.slot not in self.slots:
                 self._insert(signed)
-                yield Step((), self._to_all(signed), "statements received")
 
     def _part_or_refusal(self, keys: dict[str, bytes], layout: Layout, noise: Noise, number: int, now: float) -> Step:
         verdict = self._verdict_on_changes(keys) if number == 1 else ""
@@ -530,7 +532,7 @@ class SumPeer(EpochPeer):
             size=len(signed.body),
         )
         baseline = Baseline(self.source.layout.fingerprint, tuple(keys), self.source.row_digests(self.row_key))
-        return Step((PartMade(signed, baseline),), self._to_all(signed), "contributions", None, (entry,))
+        return Step((PartMade(signed, baseline),), (), "contributions", None, (entry,))
 
     def _context(self, layout: Layout, number: int) -> bytes:
         """Return what the masks are for, so that no other vector has the same ones."""
