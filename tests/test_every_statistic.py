@@ -223,3 +223,12 @@ def test_ranges_of_a_wrong_number_are_an_error() -> None:
     wrong = replace(STATISTICS["auc"], mean_ranges=((0.0, 2.0),))
     with pytest.raises(InputError, match="auc: mean_ranges has 1 pairs; one pair of numbers for each of 2 means"):
         assert Estimand(wrong, np.ones((2, 2))).mean_bounds is not None
+
+
+def test_rows_that_are_columns_of_a_wider_table() -> None:
+    wide = np.random.default_rng(4).random((50, 5))
+    for name in ("mean-pairwise-distance", "squared-scatter"):
+        narrow = np.column_stack([wide[:, 1:3], wide[:, 3] > 0.5])
+        sliced = np.column_stack([wide[:, :1], narrow])[:, 1:]
+        assert not sliced.flags.c_contiguous
+        assert Estimand(STATISTICS[name], sliced).value == Estimand(STATISTICS[name], narrow).value

@@ -79,6 +79,10 @@ class Estimand:
     data: str = ""  # name of the data, for messages and titles
     _scatters: dict[bytes, float] = field(default_factory=dict, init=False, repr=False)  # see `scatter`
 
+    def __post_init__(self) -> None:
+        # Compiled loops take a row as a pointer and a length.
+        object.__setattr__(self, "x", np.ascontiguousarray(self.x, dtype=np.float64))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Estimand) and self._identity == other._identity
 
@@ -87,7 +91,7 @@ class Estimand:
 
     @cached_property
     def _identity(self) -> tuple[object, ...]:
-        content = hashlib.blake2b(np.ascontiguousarray(self.x).tobytes()).digest()
+        content = hashlib.blake2b(self.x.tobytes()).digest()
         return self.statistic, tuple(sorted(self.options.items())), self.level, self.x.shape, content
 
     @property

@@ -30,6 +30,7 @@ from gosta.net.node.rows import encoded_names, read_rows
 from gosta.private.policy import POLICY_FILE
 from gosta.runtime.arrays import Floats
 from gosta.runtime.files import write_atomically
+from gosta.statistics import user_file
 
 RESERVED_NAMES = {authority.FOLDER, "data.csv", "key.pem", "cert.pem", "ca.pem", NODE_FILE, NETWORK_FILE}
 RESERVED_NAMES |= {config.JOURNAL_FILE, config.LOCK_FILE, config.LOG_FILE}
@@ -349,7 +350,8 @@ def write_policy(folder: Path, task: Task) -> None:
 
 def shared_files(task: Task, folder: Path) -> list[str]:
     """Return the files of which all nodes have a copy: a user's own statistic, and files that options name."""
-    named = [task.statistic.rpartition(":")[0], *task.options.values()]
+    own = user_file.split_reference(task.statistic) if task.private is None else None
+    named = [*([str(own[0])] if own else []), *task.options.values()]
     return [name for name in named if isinstance(name, str) and name and (folder / name).is_file()]
 
 
