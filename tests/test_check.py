@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,36 @@ def test_a_complete_folder_has_no_errors(net: Path) -> None:
 def test_a_missing_file_is_a_finding(net: Path, missing: str, name: str) -> None:
     (net / "node-0" / missing).unlink()
     assert find(check.check(net / "node-0"), name).level == "error"
+
+
+def test_damaged_files_are_findings(net: Path) -> None:
+    folder = net / "node-0"
+    (folder / "journal.sqlite").write_bytes(b"no journal")
+    (folder / "key.pem").chmod(0o644)
+    (folder / "members.json").write_text((folder / "members.json").read_text().replace("node-2", "node-9"))
+    (folder / "cert.pem").write_text("no certificate")
+    found = check.check(folder)
+    assert [one.check for one in found if one.level == "error"] == [
+        *("key", "certificate", "member list", "journal", "neighbours", "takes part")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("days", "level", "text"),
+    [(-400, "error", "is the clock right?"), (800, "warning", "expires on"), (900, "error", "expired on")],
+)
+def test_dates_of_the_certificate(net: Path, monkeypatch: pytest.MonkeyPatch, days: int, level: str, text: str) -> None:
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Later:
+            moment = datetime.now(tz) + timedelta(days=days)
+            return cls.fromtimestamp(moment.timestamp(), tz)
+
+    monkeypatch.setattr(check, "datetime", Later)
+    found = find(check.check(net / "node-0"), "certificate")
+    assert found.level == level
+    assert text in found.text
+    assert found.hint
 
 
 def test_an_empty_folder_and_none(tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ def declare(task: Task, data: Data) -> tuple[Task, Data]:
         for axis in part.sketch.axes:
             if np.isfinite(axis.low) and axis.column not in ranges and "" not in ranges:
                 ranges[axis.column] = (axis.low, axis.high)
+        fixed = {name: np.asarray(value).tolist() for name, value in part.options.items() if _depends_on_rows(value)}
+        task = replace(task, options={**task.options, **fixed})
         if layout.classes and not task.classes:
             task = replace(task, classes=tuple(map(_plain, layout.classes)))
         levels = {column: tuple(map(_plain, values)) for column, values in layout.levels}
@@ -65,6 +67,11 @@ def declare(task: Task, data: Data) -> tuple[Task, Data]:
 
 def _is_projected(part: Part) -> bool:
     return part.sketch.roles == ("score",) and len(part.columns) > 1
+
+
+def _depends_on_rows(option: object) -> bool:
+    """Return whether the value of an option may follow from all rows, as a bandwidth or the centres of classes."""
+    return isinstance(option, float | np.ndarray)
 
 
 def _plain(value: Any) -> str | int | float:
