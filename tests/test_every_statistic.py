@@ -180,6 +180,7 @@ def test_two_rows_give_a_value_or_an_error(statistic: Statistic) -> None:
     except GostaError as error:
         assert statistic.name in str(error)
     else:
+        assert isinstance(value, float)
         assert np.isfinite(value)
 
 

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from gosta.simulation.simulate import resume as resume
     from gosta.simulation.simulate import simulate as simulate
     from gosta.simulation.trace import Trace as Trace
+    from gosta.sketches.exact import exact as exact
     from gosta.statistics.definition import Statistic as Statistic
     from gosta.statistics.definition import statistic as statistic
     from gosta.statistics.exact import Estimate as Estimate
-    from gosta.statistics.exact import exact as exact
 
     __version__: str
 
@@ -49,7 +49,7 @@ _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "Protocol": "protocols.protocol",
     "Statistic": "statistics.definition",
     "Trace": "simulation.trace",
-    "exact": "statistics.exact",
+    "exact": "sketches.exact",
     "resume": "simulation.simulate",
     "simulate": "simulation.simulate",
     "statistic": "statistics.definition",

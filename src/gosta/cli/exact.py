@@ -6,7 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-from gosta.cli import options
+from gosta.cli import options, sketches
 from gosta.errors import GostaError, InputError, unknown
 from gosta.views import numbers, terminal
 
@@ -29,10 +29,13 @@ def exact(
         str | None, "U: pairs of different rows; V: all pairs. By default that of textbooks."
     ] = None,
     interval: options.Interval = None,
+    *,
+    binning: options.Binning,
     seed: Annotated[int | None, "Seed of synthetic data."] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compute the exact value of a pairwise statistic over all rows of the data."""
+    """Compute the exact value of a statistic over all rows of the data."""
+    from gosta.sketches import SKETCHES
     from gosta.statistics import STATISTICS, Statistic
     from gosta.statistics.exact import measure
 
@@ -46,6 +49,15 @@ def exact(
         result = measure(rows.select(table), chosen, normalisation, level, given)  # type: ignore[arg-type]
         return _record(result, data, given, time.perf_counter() - start)
 
+    bins = binning.settings()
+    if bins is not None or (statistic is not None and statistic in set(SKETCHES) - set(STATISTICS)):
+        if statistic is None:
+            raise InputError("bins are for one statistic or some; name them, such as --statistic auc")
+        if normalisation is not None:
+            raise InputError(f"normalisation = {normalisation!r}: sums have that of textbooks; leave it out")
+        selected = rows.select(table)
+        sketches.show(selected, statistic, bins, level, given, as_json)
+        return
     if statistic is not None:
         record = compute(options.find_statistic(statistic), given)
         print(json.dumps(record) if as_json else _text(record))
@@ -90,7 +102,7 @@ def _record(result: Measurement, data: str, options: dict[str, Any], seconds: fl
         "seconds": round(seconds, 6),
     }
     if isinstance(result.value, Estimate):
-        record["interval"] = {k: v for k, v in result.value._asdict().items() if k != "value"}
+        record["interval"] = {k: v for k, v in result.value._asdict().items() if k not in ("value", "bracket")}
     return record
 
 

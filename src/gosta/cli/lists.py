@@ -12,12 +12,28 @@ Json = Annotated[bool, "Print JSON.", "--json"]
 
 
 def statistics(as_json: Json = False) -> None:
-    """List the statistics and their options."""
+    """List the statistics, their options, and which private networks compute, from sums."""
+    from gosta.sketches import SKETCHES
     from gosta.statistics import STATISTICS
 
     fields = ("name", "summary", "options", "normalisation")
     records = [{field: getattr(statistic, field) for field in fields} for statistic in STATISTICS.values()]
-    _show(records, lambda r: r["summary"] + (f" Options: {', '.join(r['options'])}." if r["options"] else ""), as_json)
+    for record in records:
+        record |= {"is_pairwise": True, "has_sums": record["name"] in SKETCHES}
+        if record["has_sums"]:
+            record["options"] = record["options"] | SKETCHES[record["name"]].defaults
+    for name, made in SKETCHES.items():
+        if name not in STATISTICS:
+            own = {"name": name, "summary": made.summary, "options": made.defaults, "normalisation": None}
+            records.append(own | {"is_pairwise": False, "has_sums": True})
+    _show(records, _explain_statistic, as_json)
+
+
+def _explain_statistic(record: Mapping[str, Any]) -> str:
+    text = str(record["summary"]) + (f" Options: {', '.join(record['options'])}." if record["options"] else "")
+    if not record["is_pairwise"]:
+        return f"{text} From sums only (private networks; gosta exact)."
+    return text if record["has_sums"] else f"{text} Not from sums."
 
 
 def protocols(as_json: Json = False) -> None:

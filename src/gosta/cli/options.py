@@ -17,6 +17,7 @@ from gosta.runtime.extras import require_extra
 if TYPE_CHECKING:
     from gosta.datasets import Data
     from gosta.private.settings import PrivateSettings
+    from gosta.sketches import Bins
     from gosta.statistics import Statistic
 
 DataName = Annotated[
@@ -29,6 +30,15 @@ Runs = Annotated[int, "Independent runs."]
 Seed = Annotated[int, "Seed of the graph and of the runs."]
 Interval = Annotated[str | None, "Confidence level of an interval: 95% or 0.95."]
 Json = Annotated[bool, "Print JSON, one object per line.", "--json"]
+BinCount = Annotated[int | None, "Bins of each column; by default 64."]
+Ranges = Annotated[
+    list[str] | None, "Lowest and highest value, COLUMN=LOW:HIGH, or LOW:HIGH for columns not named.", "--range"
+]
+Edges = Annotated[list[str] | None, "Edges between bins, COLUMN=A,B,C, instead of bins of equal width."]
+FindEdges = Annotated[bool, "A first sum finds edges, so that bins hold equally many rows."]
+Strata = Annotated[
+    list[str] | None, "Results for each value of a column, COLUMN=A,B; with data in one place also COLUMN,COLUMN."
+]
 # Tracking, the default of simulations, has no theory yet; GoSta-async sends the same messages.
 THEORY_PROTOCOL = "gosta-async"
 # Values that `fraction` takes.
@@ -93,20 +103,42 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class Binning:
+    """Bins of sums over rows in one place."""
+
+    TITLE: ClassVar = "From sums in bins, as private networks compute it"
+    bins: BinCount = None
+    range_: Ranges = None
+    edges: Edges = None
+    find_edges: FindEdges = False
+    strata: Strata = None
+
+    def settings(self) -> Bins | None:
+        """Return the bins, or None if none of the options is given."""
+        from gosta.sketches import Bins
+
+        if self == Binning():
+            return None
+        return Bins(
+            64 if self.bins is None else self.bins,
+            dict(map(_range, self.range_ or [])),
+            dict(map(_edges, self.edges or [])),
+            self.find_edges,
+            dict(pair for text in self.strata or [] for pair in _strata(text)),
+        )
+
+
+@dataclass(frozen=True)
 class Private:
     """Sums over the rows of all sites, of which no site shows its own."""
 
     TITLE: ClassVar = "Private sums"
     private: Annotated[bool, "No row leaves a site: only masked sums do, from which the statistic follows."] = False
-    bins: Annotated[int | None, "Bins of each column; by default 64."] = None
-    range_: Annotated[
-        list[str] | None, "Lowest and highest value, COLUMN=LOW:HIGH, or LOW:HIGH for columns not named.", "--range"
-    ] = None
-    edges: Annotated[list[str] | None, "Edges between bins, COLUMN=A,B,C, instead of bins of equal width."] = None
-    find_edges: Annotated[bool, "A first sum finds edges, so that bins hold equally many rows."] = False
-    strata: Annotated[
-        list[str] | None, "Results for each value of a column, COLUMN=A,B; with data in one place also COLUMN,COLUMN."
-    ] = None
+    bins: BinCount = None
+    range_: Ranges = None
+    edges: Edges = None
+    find_edges: FindEdges = False
+    strata: Strata = None
     epsilon: Annotated[float | None, "Differential privacy of one release; by default there is no noise."] = None
     delta: Annotated[float | None, "Its second parameter, such as 1e-6; by default 0."] = None
     colluding: Annotated[int | None, "Sites that may combine what they know without weakening it; by default 1."] = None

@@ -214,7 +214,8 @@ class Layout:
 
     def rows_of(self, part: Part, x: Floats) -> Floats:
         """Return the numbers of encoded rows that one statistic takes."""
-        return next(x[:, columns] for one, _, columns in self._blocks if one.key == part.key)
+        columns = next(columns for block, _, columns in self._blocks if block.key == part.key)
+        return np.ascontiguousarray(x[:, columns])  # as compiled loops need it
 
     def sums(self, x: Floats, bits: int = BITS) -> NDArray[np.uint64]:
         """Return the sums of the features of encoded rows, each rounded to a multiple of 2^-bits, as integers."""

@@ -1,20 +1,19 @@
-"""The exact value of a statistic over rows in one place, and its confidence interval."""
+"""The exact value of a pairwise statistic over rows in one place, and its confidence interval."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
-from gosta.statistics.definition import Normalisation, Options, RowSums, Statistic, apply_to_rows, collect_options, find
+from gosta.statistics.definition import Normalisation, Options, RowSums, Statistic, apply_to_rows, find
 from gosta.views import html, numbers
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ class Estimate(NamedTuple):
     high: float
     standard_error: float
     level: float
+    bracket: tuple[float, float] | None = None  # from sums in bins: between these is the value over the rows
 
     def _repr_html_(self) -> str:
         rows = {
@@ -39,81 +39,9 @@ class Estimate(NamedTuple):
             f"{numbers.percent(self.level, 'g')} interval": numbers.interval(self.low, self.high),
             "standard error": numbers.number(self.standard_error, 3),
         }
+        if self.bracket is not None:
+            rows["bracket"] = numbers.interval(*self.bracket)
         return html.table(rows.items(), caption="Estimate")
-
-
-@overload
-def exact(
-    data: object,
-    statistic: str | Statistic,
-    *,
-    columns: Columns | None = None,
-    label: object = None,
-    score: object = None,
-    normalisation: Normalisation | None = None,
-    interval: None = None,
-    drop_missing: bool = False,
-    options: Options | None = None,
-    **statistic_options: Any,
-) -> float | Floats: ...
-@overload
-def exact(data: object, statistic: str | Statistic, *, interval: float, **others: Any) -> Estimate: ...
-def exact(
-    data: object,
-    statistic: str | Statistic,
-    *,
-    columns: Columns | None = None,
-    label: object = None,
-    score: object = None,
-    normalisation: Normalisation | None = None,
-    interval: float | None = None,
-    drop_missing: bool = False,
-    options: Options | None = None,
-    **statistic_options: Any,
-) -> float | Floats | Estimate:
-    """Compute a pairwise statistic over all rows.
-
-    Parameters
-    ----------
-    data
-        A data set's name, a file, or an object in memory: see `gosta.datasets.load`.
-    statistic
-        A name from ``gosta statistics`` or a function decorated with ``@gosta.statistic``.
-    columns
-        The columns to use, by name or position; needed where the data have more than the statistic takes.
-    label, score
-        The column of classes (or the classes themselves) and the column of scores. Without a score column, rows are
-        scored by their only column, or of several by x · (difference of the class means).
-    normalisation
-        "U" leaves out pairs of a row with itself, "V" counts them. Default: the textbook's choice.
-    interval
-        Confidence level, such as 0.95: returns an `Estimate` with a jackknife interval, for the AUC DeLong's.
-    drop_missing
-        Leave out rows with missing or infinite values instead of raising an error.
-    options, **statistic_options
-        The statistic's options, such as ``variant="b"`` for ``kendall-tau``. An option that has the name of a
-        parameter of this function is given in ``options={...}``.
-
-    Returns
-    -------
-    float, array or Estimate
-        A number; an array for a statistic of several numbers; an `Estimate` if `interval` is given.
-
-    Examples
-    --------
-    >>> import gosta
-    >>> gosta.exact([1.0, 2.0, 4.0], "gini-mean-difference")
-    2.0
-    >>> gosta.exact({"risk": [0.1, 0.4, 0.35, 0.8], "ill": [0, 0, 1, 1]}, "auc", columns="risk", label="ill")
-    0.75
-    >>> estimate = gosta.exact("breast-cancer", "auc", interval=0.95)
-    >>> f"{estimate.value:.3f}, {estimate.low:.3f} to {estimate.high:.3f}"
-    '0.963, 0.948 to 0.978'
-    """
-    found = find(statistic)
-    given = collect_options(found, options, statistic_options, exact, locals())
-    rows = datasets.load(data).select(columns, label, score, drop_missing)
-    return measure(rows, found, normalisation, interval, given).value
 
 
 class Measurement(NamedTuple):
@@ -143,6 +71,15 @@ def measure(
     level = None if interval is None else check_level(found, interval, x)
     value = _value(found, x, norm, level, parts)
     return Measurement(value, found, len(x), sorted(data.used_columns, key=lambda name: name == data.label), norm)
+
+
+def value_of_rows(statistic: Statistic, x: Floats, options: Options) -> float | Floats:
+    """Return the value over encoded rows, with the textbook's normalisation."""
+    if len(x) < 2:
+        raise DataError(f"{statistic.name} needs at least two rows, there are {len(x)}")
+    value = _value(statistic, x, statistic.normalisation, None, statistic.options_by_part(options))
+    assert not isinstance(value, Estimate)
+    return value
 
 
 def _value(

@@ -1,0 +1,193 @@
+"""``gosta.exact``: a statistic over rows in one place; with bins, as the sums of private networks give it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from gosta import datasets
+from gosta.datasets.data import Data
+from gosta.errors import GostaError, InputError, NumericalError
+from gosta.runtime.arrays import Floats
+from gosta.sketches.definition import SKETCHES
+from gosta.sketches.layout import BITS, Layout, Part, StratumResult
+from gosta.sketches.making import Bins, BinSettings, make_layout
+from gosta.statistics import STATISTICS
+from gosta.statistics import exact as rows
+from gosta.statistics.definition import Normalisation, Options, Statistic, collect_options, find
+from gosta.statistics.exact import Columns, Estimate
+
+LEVEL = 0.95  # of intervals beside a bracket, unless another is asked for
+
+
+@overload
+def exact(
+    data: object,
+    statistic: str | Statistic,
+    *,
+    columns: Columns | None = None,
+    label: object = None,
+    score: object = None,
+    normalisation: Normalisation | None = None,
+    interval: None = None,
+    drop_missing: bool = False,
+    bins: None = None,
+    ranges: None = None,
+    edges: None = None,
+    find_edges: bool = False,
+    options: Options | None = None,
+    **statistic_options: Any,
+) -> float | Floats: ...
+@overload
+def exact(data: object, statistic: str | Statistic, *, interval: float, **others: Any) -> Estimate: ...
+@overload
+def exact(data: object, statistic: str | Statistic, *, bins: int, **others: Any) -> Estimate: ...
+@overload
+def exact(data: object, statistic: str | Statistic, *, edges: Mapping[str, Any], **others: Any) -> Estimate: ...
+def exact(
+    data: object,
+    statistic: str | Statistic,
+    *,
+    columns: Columns | None = None,
+    label: object = None,
+    score: object = None,
+    normalisation: Normalisation | None = None,
+    interval: float | None = None,
+    drop_missing: bool = False,
+    bins: int | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    edges: Mapping[str, Sequence[float]] | None = None,
+    find_edges: bool = False,
+    options: Options | None = None,
+    **statistic_options: Any,
+) -> float | Floats | Estimate:
+    """Compute a statistic over all rows.
+
+    Parameters
+    ----------
+    data
+        A data set's name, a file, or an object in memory: see `gosta.datasets.load`.
+    statistic
+        A name from ``gosta statistics`` or a function decorated with ``@gosta.statistic``.
+    columns
+        The columns to use, by name or position; needed where the data have more than the statistic takes.
+    label, score
+        The column of classes (or the classes themselves) and the column of scores. Without a score column, rows are
+        scored by their only column, or of several by x · (difference of the class means).
+    normalisation
+        "U" leaves out pairs of a row with itself, "V" counts them. Default: the textbook's choice.
+    interval
+        Confidence level, such as 0.95: returns an `Estimate` with a jackknife interval, for the AUC DeLong's.
+    drop_missing
+        Leave out rows with missing or infinite values instead of raising an error.
+    bins, ranges, edges, find_edges
+        With bins or edges the value is computed from sums only, as a network of private sums does: returns an
+        `Estimate` with a `bracket`, in which the value over the rows lies. Bins of a column have equal width within its
+        range (by default that of the rows); or edges between them; or with `find_edges` about equally many rows each.
+    options, **statistic_options
+        The statistic's options, such as ``variant="b"`` for ``kendall-tau``. An option that has the name of a
+        parameter of this function is given in ``options={...}``.
+
+    Returns
+    -------
+    float, array or Estimate
+        A number; an array for a statistic of several numbers; an `Estimate` if `interval`, `bins` or `edges` is given.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> gosta.exact([1.0, 2.0, 4.0], "gini-mean-difference")
+    2.0
+    >>> gosta.exact({"risk": [0.1, 0.4, 0.35, 0.8], "ill": [0, 0, 1, 1]}, "auc", columns="risk", label="ill")
+    0.75
+    >>> estimate = gosta.exact("breast-cancer", "auc", interval=0.95)
+    >>> f"{estimate.value:.3f}, {estimate.low:.3f} to {estimate.high:.3f}"
+    '0.963, 0.948 to 0.978'
+    >>> estimate = gosta.exact("breast-cancer", "auc", bins=256)
+    >>> f"{estimate.value:.4f}, certainly within {estimate.bracket[0]:.4f} to {estimate.bracket[1]:.4f}"
+    '0.9631, certainly within 0.9611 to 0.9651'
+    """
+    is_sketch_only = isinstance(statistic, str) and statistic in SKETCHES and statistic not in STATISTICS
+    if is_sketch_only:
+        given = {**(options or {}), **statistic_options}
+    else:
+        found = find(statistic)
+        given = collect_options(found, options, statistic_options, exact, locals())
+    table = datasets.load(data).select(columns, label, score, drop_missing)
+    if bins is None and edges is None:
+        if not is_sketch_only:
+            return rows.measure(table, found, normalisation, interval, given).value
+        if interval is not None:
+            raise InputError(f"interval = {interval!r}: {statistic} has none; leave it out")
+        return measure_rows(table, str(statistic), given)
+    name = statistic if isinstance(statistic, str) else statistic.name
+    if normalisation not in (None, "U" if is_sketch_only else found.normalisation):
+        raise InputError(f"normalisation = {normalisation!r}: from sums {name} has that of textbooks; leave it out")
+    settings = Bins(
+        64 if bins is None else bins, ranges or {}, {k: tuple(v) for k, v in (edges or {}).items()}, find_edges
+    )
+    (result,) = compare(table, name, settings, interval or LEVEL, given).results
+    return as_estimate(result, interval or LEVEL)
+
+
+class Comparison(NamedTuple):
+    """Results from sums beside the values over the rows themselves."""
+
+    layout: Layout
+    results: list[StratumResult]
+    exact: list[tuple[float, ...] | None]  # None where there is no value
+    rows: int
+
+
+def compare(
+    data: Data, statistics: str, settings: BinSettings, level: float | None = None, options: Options | None = None
+) -> Comparison:
+    """Compute statistics of selected data from sums, in two rounds if edges are to be found."""
+    layout = make_layout(
+        statistics, settings, columns=data.features if data.has_selected_columns else (), options=options, data=data
+    )
+    x = layout.encode(data)
+    second = layout.following(layout.sums(x) / 2.0**BITS)
+    layout = second or layout
+    return Comparison(layout, layout.results(layout.sums(x) / 2.0**BITS, level=level), exact_values(layout, x), len(x))
+
+
+def measure_rows(data: Data, statistic: str, options: Options) -> float | Floats:
+    """Return the value over rows of a statistic that is not pairwise."""
+    (value,) = compare(data, statistic, Bins(), None, options).exact
+    if value is None:
+        raise NumericalError(f"{statistic} is not defined here: there are too few rows, or all are in one class")
+    return value[0] if len(value) == 1 else np.array(value)
+
+
+def as_estimate(result: StratumResult, level: float) -> Estimate:
+    """Return a result as an estimate with a bracket; arrays in place of numbers for a curve."""
+    if not result.has_value:
+        raise NumericalError(f"{result.statistic} is not defined here: there are too few rows, or all are in one class")
+    low, high = result.interval or (np.nan, np.nan)
+    error = np.nan if result.standard_error is None else result.standard_error
+    value: Any = result.value[0] if len(result.value) == 1 else np.array(result.value)
+    bracket: Any = tuple(end[0] if len(end) == 1 else np.array(end) for end in (result.low, result.high))
+    return Estimate(value, low, high, error, level, bracket)
+
+
+def exact_values(layout: Layout, x: Floats) -> list[tuple[float, ...] | None]:
+    """Return the values over encoded rows, in the order of the layout's results; None where there is none."""
+    strata = [x, *(x[x[:, -1] == k] for k in range(len(layout.strata)))]
+    return [_exact_value(part, layout.rows_of(part, of)) for part in layout.parts for of in strata]
+
+
+def _exact_value(part: Part, x: Floats) -> tuple[float, ...] | None:
+    sketch = part.sketch
+    try:
+        with np.errstate(all="ignore"):
+            value = sketch.exact(x)
+        if value is None:
+            statistic = STATISTICS[sketch.name]
+            options = {k: v for k, v in sketch.options.items() if k in statistic.options}
+            value = np.atleast_1d(rows.value_of_rows(statistic, x, options))
+    except (GostaError, ValueError, ArithmeticError):
+        return None
+    return tuple(value.tolist()) if np.isfinite(value).all() else None
