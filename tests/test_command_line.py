@@ -78,6 +78,24 @@ def test_all_statistics_at_once(run) -> None:  # type: ignore[no-untyped-def]
     assert {r["n"] for r in records} == {40}
 
 
+def test_values_from_sums_beside_exact_ones(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    shown = run("exact", "breast-cancer", "-s", "auc", "--bins", 256, "--interval", "95%").out
+    assert "0.963148  0.961128 to 0.965118  0.963136  1.2e-05  0.948454 to 0.977842" in shown
+    assert "numbers: 512; a row adds to 1 of them" in shown
+    rows = "\n".join(f"{k % 7 / 7},{k % 2},{'fm'[k % 3 % 2]}" for k in range(60))
+    (tmp_path / "rows.csv").write_text("risk,died,sex\n" + rows)
+    arguments = ["exact", tmp_path / "rows.csv", "-s", "auc,quantiles:risk", "--label", "died", "--score", "risk"]
+    arguments += ["--range", "risk=0:0.8", "--bins", 8, "--strata", "sex"]
+    shown = run(*arguments, "--find-edges")
+    assert "auc, sex = f" in shown.out
+    assert "8 rows with a value beyond its range, which counts as the range's end" in shown.out
+    records = [json.loads(line) for line in run(*arguments, "--json").out.splitlines()]
+    assert [record["stratum"] for record in records] == ["", "sex = f", "sex = m"] * 2
+    assert all(r["low"][0] <= r["exact"][0] <= r["high"][0] for r in records)
+    assert "quantiles 50 %  13.37" in run("exact", "-s", "quantiles", "-c", "mean radius").out
+    assert "high probability" in run("exact", "-s", "mean-pairwise-distance", "--bins", 8).out
+
+
 def test_files_and_own_statistics(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     csv, own = tmp_path / "t.csv", tmp_path / "own.py"
     csv.write_text("risk,died\n0.1,0\n0.4,0\n0.35,1\n0.8,1\n,1\n")
@@ -111,6 +129,10 @@ def test_files_and_own_statistics(run, tmp_path: Path) -> None:  # type: ignore[
         (["exact", "--interval", "7"], "interval = '7' must be a level"),
         (["exact", "--normalisation", "Q"], "normalisation = 'Q' must be U or V"),
         (["exact", "--option", "foo=1"], "unknown option 'foo'"),
+        (["exact", "--bins", "8"], "bins are for one statistic or some; name them, such as --statistic auc"),
+        (["exact", "-s", "auc", "--bins", "8", "--normalisation", "V"], "sums have that of textbooks; leave it out"),
+        (["exact", "-s", "auc", "--bins", "8", "--range", "0-1"], "range = '0-1' must be COLUMN=LOW:HIGH"),
+        (["exact", "-s", "distance-correlation", "--bins", "8"], "use kendall-tau or spearman-rho"),
     ],
 )
 def test_input_errors_print_one_line_and_exit_with_code_2(run, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -135,3 +136,117 @@ def test_the_value_is_in_the_bracket(name: str, min_cell: int) -> None:
         missed += not is_inside
     assert missed <= 2
     assert checked > 30
+
+
+@every
+def test_rounding_with_few_digits_is_part_of_the_bracket(name: str) -> None:
+    for bits in (4, 9):
+        for seed in range(8):
+            data = make_data(seed, 60)
+            layout = layout_of(name)
+            value = exact_value(layout, data)
+            totals = layout.sums(layout.encode(data), bits) / 2.0**bits
+            (result,) = layout.results(totals, bits=bits)
+            if value is not None and name not in RANDOM:
+                assert result.has_value
+                assert (np.array(result.low) <= value).all()
+                assert (value <= np.array(result.high)).all()
+
+
+@every
+def test_more_bins_narrow_the_bracket(name: str) -> None:
+    data = make_data(4, 800)
+    widths = []
+    for bins in (4, 60):
+        layout = layout_of(name, bins)
+        (result,) = layout.results(totals_of(layout, data))
+        widths.append(float(np.subtract(result.high, result.low).max()))
+    if SKETCHES[name].is_binned:
+        assert widths[1] < widths[0]
+    if name not in RANDOM | {"mann-whitney", "log-rank"}:
+        assert widths[1] < {True: 0.1, False: 1e-4}[SKETCHES[name].is_binned]
+
+
+@every
+def test_gradient_is_that_of_differences(name: str) -> None:
+    layout = layout_of(name, 12)
+    sketch, totals = layout.sketches[0], totals_of(layout, make_data(47, 400))
+    gradient = sketch.gradient(totals)
+    if gradient is None:
+        return
+    for position in np.random.default_rng(0).permutation(len(totals))[:40]:
+        step = np.zeros(len(totals))
+        step[position] = 1e-4
+        up, down = (sketch.result(totals + s).value[0] for s in (step, -step))
+        assert (up - down) / 2e-4 == pytest.approx(gradient[position], abs=1e-6 * np.abs(gradient).max())
+
+
+@every
+def test_standard_error_is_that_of_the_jackknife(name: str) -> None:
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 600)
+    columns = {"first": 4 * rng.random(600), "second": 4 * rng.random(600) - 1, "label": label}
+    columns |= {"event": rng.integers(0, 2, 600), "time": 4 * rng.random(600), "score": rng.random(600) + 0.3 * label}
+    columns["value"] = columns["first"]
+    data = Data("rows", columns, label="label", score="score", features=("first", "second"))
+    layout = layout_of(name, 40)
+    (result,) = layout.results(totals_of(layout, data), level=0.9)
+    if result.standard_error is None:
+        assert layout.sketches[0].gradient(totals_of(layout, data)) is None or len(result.value) > 1
+        return
+    wanted = gosta.exact(data, name, interval=0.9)
+    assert result.standard_error == pytest.approx(wanted.standard_error, rel=0.03)
+    assert result.interval == pytest.approx((wanted.low, wanted.high), abs=0.05 * wanted.standard_error + 0.01)
+    (noisy,) = layout.results(totals_of(layout, data), noise_variance=4.0, level=0.9)
+    gradient = layout.sketches[0].gradient(totals_of(layout, data))
+    assert gradient is not None
+    assert noisy.standard_error == pytest.approx(np.hypot(result.standard_error, 2 * np.linalg.norm(gradient)))
+
+
+@every
+def test_noise_gives_a_sensible_value_or_none(name: str) -> None:
+    layout = layout_of(name, 12)
+    totals, rng = totals_of(layout, make_data(47, 400)), np.random.default_rng(1)
+    low, high = SKETCHES[name].bounds
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for scale in (0.1, 10.0, 1000.0):
+            for base in [totals, 0 * totals] * 5:
+                noisy = base + scale * rng.normal(size=len(totals))
+                (result,) = layout.results(noisy, noise_variance=scale**2, level=0.95)
+                numbers = [*result.value, *result.low, *result.high, result.rows, result.clipped]
+                assert np.isfinite(numbers).all()
+                assert result.has_value == bool(result.value)
+                assert all(a <= v <= b for a, v, b in zip(result.low, result.value, result.high, strict=True))
+                assert all(low <= v <= high for v in result.value)
+                assert not result.is_certified
+
+
+def test_values_of_sketches_alone_are_those_of_others() -> None:
+    """scikit-learn's ROC curve, scipy's Kolmogorov-Smirnov, numpy's quantiles, lifelines' curve and test."""
+    from lifelines import KaplanMeierFitter
+    from lifelines.statistics import logrank_test
+    from scipy.stats import ks_2samp
+    from sklearn.metrics import roc_curve
+
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        label, event = np.arange(80) % 2, rng.integers(0, 2, 80)
+        score, time = np.round(rng.normal(size=80) + label, 1), np.round(rng.gamma(2, 1, 80), 1)
+        table = {"score": score, "label": label, "time": time, "event": event}
+        false, true, _ = roc_curve(label, score, drop_intermediate=False)
+        rates = [0.01, 0.05, *np.arange(1, 10) / 10]
+        wanted = [true[false <= rate + 1e-12].max() for rate in rates]
+        np.testing.assert_allclose(gosta.exact(table, "roc-curve", label="label", score="score"), wanted)
+        largest = ks_2samp(score[label == 1], score[label == 0]).statistic
+        assert gosta.exact(table, "kolmogorov-smirnov", label="label", score="score") == pytest.approx(largest)
+        deciles = np.quantile(time, np.arange(1, 10) / 10, method="inverted_cdf")
+        np.testing.assert_array_equal(gosta.exact(table, "quantiles", columns="time"), deciles)
+        test = logrank_test(time[label == 1], time[label == 0], event[label == 1], event[label == 0])
+        np.testing.assert_allclose(gosta.exact(table, "log-rank", label="label"), [test.test_statistic, test.p_value])
+        layout = layout_of("kaplan-meier", 20)
+        x = np.column_stack([time, event]).astype(float)
+        curve = KaplanMeierFitter().fit(time, event)
+        times = layout.sketches[0].times  # type: ignore[attr-defined]
+        wanted = [float(curve.predict(np.nextafter(t, 0))) for t in times]
+        np.testing.assert_allclose(np.asarray(layout.sketches[0].exact(x)), wanted)

@@ -14,6 +14,7 @@ gosta exact patients.csv --statistic auc --score risk --label died
 gosta exact incomes.parquet --statistic gini-index --columns income --json
 gosta exact table.csv --statistic kendall-tau --columns a,b --option variant=b
 gosta exact points.npy --statistic mine.py:huber-scatter
+gosta exact patients.csv --statistic auc --score risk --label died --bins 256 --strata sex,ward
 gosta graph watts-strogatz --n 1599
 gosta graph torus --n 1260
 gosta graph erdos-renyi --n 100000 --seed 7 --json

@@ -42,8 +42,10 @@ def quantile_edges(axis: Axis, totals: Floats, bins: int) -> tuple[float, ...]:
 
     Only integers are compared, so that all sites find the same edges, to the last bit.
     """
-    counts = [max(0, int(count)) for count in np.rint(totals)]
+    counts = [int(count) for count in np.rint(totals)]  # with noise also negative ones, which add up to nothing
     total, passed = sum(counts), 0
+    if total <= 0:
+        return axis.edges[:: -(-axis.bins // bins)]
     chosen: list[float] = []
     for edge, count in zip(axis.edges, counts, strict=False):
         passed += count

@@ -1,0 +1,228 @@
+"""Layouts: strata, several statistics, two rounds, settings that cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gosta
+from gosta.datasets import Data, load
+from gosta.errors import DataError, InputError
+from gosta.private.settings import PrivateSettings
+from gosta.runtime.arrays import Floats
+from gosta.sketches import Bins, Layout, make_layout
+from gosta.sketches.layout import BITS
+
+RISK: dict[str, Any] = {"score": "risk", "label": "died", "classes": (0, 1)}
+
+
+def table(n: int = 400, seed: int = 0) -> Data:
+    rng = np.random.default_rng(seed)
+    died = rng.integers(0, 2, n)
+    sex, ward = np.array(["f", "m"])[rng.integers(0, 2, n)], rng.integers(1, 4, n)
+    columns = {"risk": np.clip(rng.normal(0.4, 0.15, n) + 0.1 * died, 0, 1), "died": died, "sex": sex, "ward": ward}
+    return load(columns | {"age": rng.integers(20, 90, n), "income": rng.lognormal(3, 1, n)})
+
+
+def totals_of(layout: Layout, x: Floats) -> Floats:
+    return np.asarray(layout.sums(x) / 2.0**BITS)
+
+
+def test_strata_and_all_rows_from_one_vector() -> None:
+    data = table()
+    settings = PrivateSettings(bins=64, ranges={"": (0, 1)}, strata={"sex": ("f", "m"), "ward": (1, 2, 3)})
+    layout = make_layout("auc", settings, **RISK)
+    x = layout.encode(data)
+    assert (layout.size, layout.width, layout.features_per_row) == (6 * 128, 3, 1)
+    assert layout.columns == ("risk", "died", "sex", "ward")
+    assert layout.strata[:4] == ("sex = f, ward = 1", "sex = f, ward = 2", "sex = f, ward = 3", "sex = m, ward = 1")
+    results = layout.results(totals_of(layout, x), noise_variance=0.0, level=0.95)
+    assert [r.stratum for r in results] == ["", *layout.strata]
+    alone, total = make_layout("auc", Bins(64, {"": (0, 1)}), **RISK), totals_of(layout, x).reshape(6, 128).sum(axis=0)
+    assert results[0] == alone.results(total, level=0.95)[0]
+    # All rows are a sum of six totals, each with its noise.
+    assert layout.results(totals_of(layout, x), noise_variance=2.0)[0] == alone.results(total, noise_variance=12.0)[0]
+    for result, sex, ward in zip(results[1:], "fffmmm", [1, 2, 3] * 2, strict=True):
+        part = (data.columns["sex"] == sex) & (data.columns["ward"] == ward)
+        rows = {name: column[part] for name, column in data.columns.items()}
+        value = gosta.exact(rows, "auc", score="risk", label="died")
+        assert result.low[0] <= value <= result.high[0]
+        assert result.rows == part.sum()
+    with pytest.raises(DataError, match=r"strata column 'sex' has the value 'm' .* none of those declared"):
+        make_layout("auc", Bins(4, {"": (0, 1)}, strata={"sex": ("f",)}), **RISK).encode(data)
+
+
+def test_statistics_that_have_the_same_sums_share_them() -> None:
+    ranges = {"risk": (0.0, 1.0), "age": (0, 110), "income": (0, 500)}
+    alone = make_layout("auc", Bins(32, ranges), **RISK)
+    names = "auc,mann-whitney,roc-curve,gini-index:income,lorenz-curve:income,kendall-tau:age+risk"
+    layout = make_layout(names, Bins(32, ranges), **RISK)
+    assert layout.size == 64 + (2 + 96) + 32 * 32
+    assert layout.features_per_row == 1 + 3 + 1
+    assert not layout.are_counts
+    assert alone.are_counts
+    data = table()
+    x = layout.encode(data)
+    assert x.shape == (400, layout.width)
+    results = layout.results(totals_of(layout, x))
+    assert [r.statistic for r in results] == names.split(",")
+    exact = [gosta.exact(data, "auc", score="risk", label="died"), gosta.exact(data, "gini-index", columns="income")]
+    for result, value in zip([results[0], results[3]], exact, strict=True):
+        assert result.low[0] <= value <= result.high[0]
+    assert results[3].clipped == (data.columns["income"] > 500).sum()
+    described = layout.describe()
+    assert described["statistics"] == names.replace(",", ", ")
+    assert described["ranges"] == "risk 0 to 1, income 0 to 500, age 0 to 110"
+    assert described["numbers"] == f"{layout.size:,}; a row adds to 5 of them"
+
+
+def test_fingerprint_is_of_all_that_sums_depend_on() -> None:
+    base: dict[str, Any] = {"statistics": "auc", "settings": Bins(32, {"risk": (0, 1)}), **RISK}
+    changes: list[dict[str, Any]] = [
+        {}, {"statistics": "mann-whitney"}, {"settings": Bins(33, {"risk": (0, 1)})}, {"classes": (1, 0)},
+        {"settings": Bins(32, {"risk": (0, 2)})}, {"settings": Bins(32, {"risk": (0, 1)}, find_edges=True)},
+        {"settings": Bins(32, {"risk": (0, 1)}, strata={"sex": ("f", "m")})}, {"label": "dead"},
+        {"settings": Bins(32, {"risk": (0, 1)}, {"risk": (0.5,)})}, {"options": {"positive": 0}},
+    ]  # fmt: skip
+    layouts = [make_layout(**(base | change)) for change in changes]
+    assert len({layout.fingerprint for layout in layouts}) == len(layouts) == len(set(layouts))
+    assert make_layout(**base) == layouts[0]
+    assert all(len(layout.fingerprint) == 16 for layout in layouts)
+
+
+def test_edges_that_a_first_sum_finds() -> None:
+    data = table(2000)
+    for names in ("gini-index:income", "auc,gini-index:income", "kendall-tau:age+income"):
+        settings = Bins(16, {"risk": (0, 1), "age": (0, 110), "income": (0, 1000)}, find_edges=True)
+        first = make_layout(names, settings, **RISK)
+        x = first.encode(data)
+        assert first.are_counts
+        assert first.is_plausible(totals_of(first, x), 0.0)
+        # Any noise that is rounded away leaves the edges as they are, to the last bit.
+        second = first.following(totals_of(first, x))
+        again = first.following(totals_of(first, x) + 1e-9)
+        assert second is not None
+        assert second == again
+        assert second.following(totals_of(second, x)) is None
+        assert (second.width, second.columns, second.bins) == (first.width, first.columns, 16)
+        np.testing.assert_array_equal(second.encode(data), x)
+        equal = make_layout(names, settings._replace(find_edges=False), **RISK)
+        widths = [
+            float(np.subtract(r.high, r.low)[0]) for layout in (second, equal)
+            for r in layout.results(totals_of(layout, x))[-1:]
+        ]  # fmt: skip
+        assert widths[0] < widths[1]
+        ages = second.sketches[-1].axes[0]
+    assert ages.column == "age"
+    counts = np.histogram(data.columns["age"], [0, *ages.edges, np.inf])[0]
+    assert len(counts) == 16
+    assert counts.max() < 2 * 2000 / 16
+
+
+def test_rows_that_miss_a_value_are_left_out_of_all_statistics() -> None:
+    data = table(50)
+    columns = {name: column.astype(object) for name, column in data.columns.items()}
+    columns["age"][3] = None
+    columns["risk"][4] = None
+    columns["died"][5] = None
+    columns["sex"][6] = None
+    holes = replace(data, columns=columns, drop_missing=True)
+    settings = Bins(8, {"risk": (0, 1), "age": (0, 110)}, strata={"sex": ("f", "m")})
+    layout = make_layout("auc,variance:age", settings, **RISK)
+    assert len(layout.encode(holes)) == 46
+    results = layout.results(totals_of(layout, layout.encode(holes)))
+    assert [r.rows for r in results if not r.stratum] == [46, 46]
+    with pytest.raises(DataError, match="missing"):
+        layout.encode(replace(holes, drop_missing=False))
+
+
+def test_small_cells_are_merged_and_small_strata_have_no_value() -> None:
+    data = table(60)
+    layout = make_layout("auc,variance:age", Bins(64, {"risk": (0, 1), "age": (0, 110)}, strata={"ward": (1, 2, 3, 4)}),
+                         **RISK)  # fmt: skip
+    results = layout.results(totals_of(layout, layout.encode(data)), min_cell=5)
+    value = gosta.exact(data, "auc", score="risk", label="died")
+    assert results[0].low[0] <= value <= results[0].high[0]
+    assert results[0].high[0] - results[0].low[0] > 0.05
+    empty = [r for r in results if r.stratum == "ward = 4"]
+    assert [r.has_value for r in empty] == [False, False]
+    assert (empty[0].value, empty[0].low, empty[0].rows) == ((), (), 0.0)
+    few = layout.encode(data)
+    few = few[(few[:, -1] != 0) | (np.cumsum(few[:, -1] == 0) <= 4)]
+    (small,) = [r for r in layout.results(totals_of(layout, few), min_cell=5) if r.stratum == "ward = 1"][1:]
+    assert (small.has_value, small.rows) == (False, 0.0)
+
+
+def test_random_numbers_are_not_plausible() -> None:
+    rng = np.random.default_rng(0)
+    for names in ("auc", "variance:age", "gini-index:age", "mean-pairwise-distance:age+risk", "auc,variance:age"):
+        layout = make_layout(names, Bins(16, {"risk": (0, 1), "age": (0, 110)}), **RISK)
+        totals = totals_of(layout, layout.encode(table()))
+        assert layout.is_plausible(totals, 0.0)
+        assert layout.is_plausible(totals + rng.normal(size=layout.size), 6.0)
+        wrapped = rng.integers(-(2**63), 2**63, size=layout.size) / 2.0**BITS
+        assert not layout.is_plausible(wrapped, 6.0)
+        assert not layout.is_plausible(totals - totals.max() - 1.0, 0.0)
+        assert not layout.is_plausible(np.full(layout.size, np.nan), 0.0)
+    more = totals.copy()
+    more[3] += 50  # rows that only one of two statistics counts
+    assert not layout.is_plausible(more, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"statistics": "distance-correlation"}, "not a function of sums.*use kendall-tau"),
+        ({"statistics": "mine.py:huber"}, "not a function of sums"),
+        ({"statistics": " "}, "statistic is empty"),
+        ({"settings": Bins(8)}, r"range of 'risk' is missing: declare it \(--range risk=0:1\)"),
+        ({"settings": Bins(8, {"risk": (1, 0)})}, "range of 'risk' = 1:0: the first must be less"),
+        ({"settings": Bins(8, {"": (0, 1)}, {"risk": (0.5, 0.2)})}, "in increasing order"),
+        ({"settings": Bins(8, {"": (0, 1)}, {"risk": (0.5, 2)})}, "must lie within its range 0:1"),
+        ({"settings": Bins(8, {"": (0, 1)}, strata={"sex": ()})}, "declare its values for all sites"),
+        ({"settings": Bins(0, {"": (0, 1)})}, "bins = 0 must be at least 1"),
+        ({"settings": Bins(9000, {"": (0, 1)})}, r"18,000 sums, at most 16,384 are possible; .*--bins 8192"),
+        ({"score": None}, "score is missing"),
+        ({"label": None}, "label is missing"),
+        ({"classes": ()}, r"declare all classes in order \(--classes"),
+        ({"options": {"bandwith": 3}}, "has no option 'bandwith'; options are: positive"),
+        ({"statistics": "mmd:age+risk"}, "bandwidth is missing"),
+        ({"statistics": "mean-pairwise-distance"}, "columns are missing"),
+        ({"statistics": "kendall-tau:risk"}, "needs 2, for first, second"),
+        ({"statistics": "kendall-tau:risk+age", "options": {"variant": "c"}}, "variant = 'c' must be 'a' or 'b'"),
+        ({"statistics": "gini-index:risk", "settings": Bins(8, {"": (-1, 1)})}, "must not be negative"),
+        ({"statistics": "squared-scatter:risk", "options": {"centroids": "class-means"}}, "depends on all rows"),
+    ],
+)
+def test_settings_that_cannot_be_used(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make_layout(**({"statistics": "auc", "settings": Bins(8, {"": (0, 1)}), **RISK} | changes))
+
+
+def test_exact_with_bins() -> None:
+    data = table()
+    estimate = gosta.exact(data, "auc", score="risk", label="died", bins=256, interval=0.9)
+    assert estimate.bracket is not None
+    value = gosta.exact(data, "auc", score="risk", label="died")
+    assert estimate.bracket[0] <= value <= estimate.bracket[1]
+    assert estimate.value == pytest.approx(value, abs=1e-3)
+    assert estimate.low < value < estimate.high
+    assert "bracket" in estimate._repr_html_()
+    curve = gosta.exact(data, "roc-curve", score="risk", label="died", bins=64, find_edges=True)
+    assert len(np.asarray(curve.value)) == 11
+    edges = gosta.exact(data, "quantiles", columns="age", edges={"age": [30, 50, 70]}, ranges={"age": (0, 100)})
+    assert edges.bracket is not None
+    assert np.all(edges.bracket[0] <= gosta.exact(data, "quantiles", columns="age"))
+    tau = gosta.exact(data, "kendall-tau", columns=["age", "risk"], variant="b", bins=32)
+    assert tau.value == pytest.approx(gosta.exact(data, "kendall-tau", columns=["age", "risk"], variant="b"), abs=0.05)
+    centroids = [[20.0], [80.0]]
+    near = gosta.exact(data, "squared-scatter", columns="age", centroids=centroids, bins=2)
+    scatter = gosta.exact(data, "squared-scatter", columns="age", centroids=centroids)
+    assert near.value == pytest.approx(scatter, rel=1e-5)
+    with pytest.raises(InputError, match="normalisation = 'V': from sums auc has that of textbooks"):
+        gosta.exact(data, "auc", score="risk", label="died", bins=8, normalisation="V")
+    with pytest.raises(InputError, match="has none; leave it out"):
+        gosta.exact(data, "quantiles", columns="age", interval=0.95)
