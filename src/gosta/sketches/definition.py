@@ -52,7 +52,9 @@ class Axis:
 
     def merged(self, starts: Sequence[int]) -> Axis:
         """Return the axis whose bins begin at these bins of this one; the first is 0."""
-        return Axis(self.column, self.low, self.high, tuple(self.edges[s - 1] for s in starts[1:]), self.is_smooth)
+        # Where most bins were merged, what is left of the shape of the distribution is not smooth.
+        is_smooth = self.is_smooth and 2 * len(starts) > self.bins
+        return Axis(self.column, self.low, self.high, tuple(self.edges[s - 1] for s in starts[1:]), is_smooth)
 
 
 class Features(NamedTuple):
@@ -222,26 +224,29 @@ def after(counts: Floats, axis: int = -1) -> Floats:
     return sums
 
 
-def merge_starts(counts: Floats, min_cell: int) -> list[int] | None:
+def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int] | None:
     """Return where bins begin after neighbours are merged, so that every group's count is 0 or at least min_cell.
 
-    `counts` is groups × bins. None: even one bin has a small count.
+    `counts` is groups × bins, `ends` where bins begin and end. None: even one bin has a small count. Of all ways that
+    with the least sum over bins of the pairs of rows of different groups (of one group: pairs times width) is chosen,
+    as the width of brackets grows with it.
     """
-
-    def is_small(cell: Floats) -> bool:
-        return bool(((cell > 0) & (cell < min_cell)).any())
-
-    starts, cells = [0], [np.zeros(len(counts))]
-    for position, column in enumerate(counts.T):
-        if position and not is_small(cells[-1]):
-            starts.append(position)
-            cells.append(column)
-        else:
-            cells[-1] = cells[-1] + column
-    while is_small(cells[-1]):
-        if len(cells) == 1:
-            return None
-        last = cells.pop()
-        starts.pop()
-        cells[-1] = cells[-1] + last
-    return starts
+    bins = counts.shape[1]
+    sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
+    best, last = np.full(bins + 1, np.inf), np.zeros(bins + 1, dtype=np.int64)
+    best[0] = 0.0
+    for stop in range(1, bins + 1):
+        cells = sums[:, stop : stop + 1] - sums[:, :stop]  # of bins from each start up to this one
+        is_small = ((cells > 0) & (cells < min_cell)).any(axis=0)
+        total = cells.sum(axis=0)
+        pairs = (total**2 - (cells**2).sum(axis=0)) / 2 if len(counts) > 1 else total**2 * (ends[stop] - ends[:stop])
+        # Among equally good ways that with most bins.
+        costs = np.where(is_small, np.inf, best[:stop] + pairs - 1e-9)
+        last[stop] = int(np.argmin(costs))
+        best[stop] = costs[last[stop]]
+    if not best[bins] < np.inf:
+        return None
+    starts = [bins]
+    while starts[-1] > 0:
+        starts.append(int(last[starts[-1]]))
+    return starts[:0:-1]

@@ -83,7 +83,7 @@ class ValueBins(Sketch):
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
         """Merge bins with few rows: places in the wider bin follow from those in the narrow one."""
         counts, places, squares = self.bins_of(totals)
-        starts = merge_starts(counts[None], min_cell)
+        starts = merge_starts(counts[None], min_cell, self.axes[0].bounds)
         if starts is None or 0 < self.count(totals) < min_cell:
             return None
         axis = self.axes[0].merged(starts)

@@ -44,7 +44,7 @@ class Quantiles(Sketch):
 
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
         """Merge bins with few rows."""
-        starts = merge_starts(totals[None, 1:-1], min_cell)
+        starts = merge_starts(totals[None, 1:-1], min_cell, self.axes[0].bounds)
         if starts is None or 0 < self.count(totals) < min_cell:
             return None
         counts = np.add.reduceat(totals[1:-1], starts)

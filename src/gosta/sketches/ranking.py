@@ -36,7 +36,7 @@ class ScoreBins(Sketch):
 
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
         """Merge bins in which one of the classes is small."""
-        starts = merge_starts(totals.reshape(2, -1), min_cell)
+        starts = merge_starts(totals.reshape(2, -1), min_cell, self.axes[0].bounds)
         if starts is None:
             return None
         merged = np.add.reduceat(totals.reshape(2, -1), starts, axis=1)

@@ -151,7 +151,7 @@ class TimeBins(Sketch):
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
         """Merge time bins in which a group is small; the times of a curve stay those of all edges."""
         counts = totals.reshape(self.groups, -1)
-        starts = merge_starts(counts, min_cell)
+        starts = merge_starts(counts, min_cell, self.axes[0].bounds)
         if starts is None:
             return None
         made = type(self)([self.axes[0].merged(starts), *self.axes[1:]], self.classes, self.options)
