@@ -137,9 +137,8 @@ def check(data_sets: int, nodes: int, bins: int) -> None:
                 statuses = [query_status(config) for config in configs]
                 assert len({repr(one.sums.results) for one in statuses if one and one.sums}) == 1
             run_verify(Path(place) / "net")
-    print(
-        f"{data_sets} data sets at {nodes} processes: totals are the plain sums, values of {len(STATISTICS.split(','))} statistics lie in their brackets"
-    )
+    number = len(STATISTICS.split(","))
+    print(f"{data_sets} data sets, {nodes} processes: totals are the plain sums, {number} statistics lie in brackets")
 
 
 def run_verify(folder: Path) -> None:
