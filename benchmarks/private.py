@@ -48,6 +48,7 @@ class NotCounts(NamedTuple):
     """One feature of a row of which is not said that it is a count: its noise is Gaussian."""
 
     features_per_row: int = 1
+    squared_change: float = 2.0
     are_counts: bool = False
 
 

@@ -31,6 +31,10 @@ class Sums(NamedTuple):
     features_per_row: int = 1
     are_counts: bool = True
 
+    @property
+    def squared_change(self) -> float:
+        return 2.0 * self.features_per_row
+
 
 def noise_of(epsilon: float, delta: float = 0.0, participants: int = 4, colluding: int = 1, **sums: Any) -> Noise:
     settings = PrivateSettings(epsilon=epsilon, delta=delta, colluding=colluding)

@@ -16,7 +16,7 @@ from gosta.private.releases import release_rows
 from gosta.private.settings import PrivateSettings
 from gosta.private.sums import open_totals, site_vector
 from gosta.runtime.arrays import Floats
-from gosta.sketches import SKETCHES, Bins, Layout, make_layout
+from gosta.sketches import SKETCHES, Bins, make_layout
 
 Table = dict[str, list[float]]
 
@@ -51,7 +51,8 @@ def test_totals_are_the_plain_sums_bit_for_bit(name: str) -> None:
     layout = make_layout(name, Bins(bins=6), columns=made.roles or ("value",), label="group", data=data)
     x = layout.encode(data)
     rows = dict(zip("abcdefg", np.array_split(x, [10, 11, 30, 60, 60, 90]), strict=True))
-    keys = {site: masks.new_key() for site in rows}
+    rng = np.random.default_rng(6)
+    keys = {site: rng.bytes(32) for site in rows}
     public = {site: masks.public_key(key) for site, key in keys.items()}
     sent = {
         site: site_vector(layout, own, NO_NOISE) + masks.mask(layout.size, site, keys[site], public, b"1")
@@ -62,6 +63,23 @@ def test_totals_are_the_plain_sums_bit_for_bit(name: str) -> None:
     assert layout.is_plausible(totals, 0.0)
     missing_one = open_totals(list(sent.values())[1:], NO_NOISE)[1]
     assert not layout.is_plausible(missing_one, 0.0)
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+@pytest.mark.parametrize("strata", [{}, {"event": (0.0, 1.0)}])
+def test_replacing_a_row_moves_sums_no_more_than_noise_is_made_for(name: str, strata: dict[str, Any]) -> None:
+    data, made = any_data(60), SKETCHES[name]
+    bins = Bins(bins=6, ranges={"": (2.0, 8.0)}, strata=strata)  # which clips some rows to the ends
+    layout = make_layout(name, bins, columns=made.roles or ("value",), label="group", data=data)
+    x = layout.encode(data)
+    for bits in (24, *((0, 5) if layout.are_counts else ())):
+        sums = np.array([layout.sums(row[None], bits) for row in x]).view(np.int64) / 2.0**bits
+        moves = sums[:, None] - sums[None]
+        assert sums.min() >= 0
+        assert np.abs(moves).sum(axis=2).max() <= 2 * layout.features_per_row
+        assert (moves**2).sum(axis=2).max() <= layout.squared_change * (1 + 1e-6)
+        if layout.are_counts:
+            assert set(np.unique(sums)) <= {0.0, 1.0}
 
 
 def test_value_bracket_and_participants() -> None:
@@ -154,10 +172,8 @@ def test_a_total_that_cannot_be_is_no_result(monkeypatch: pytest.MonkeyPatch) ->
     def wrong(size: int, name: str, key: bytes, keys: dict[str, bytes], context: bytes) -> masks.Words:
         return real(size, name, key, keys, b"another epoch" if name == "b" else context)
 
-    def encode(layout: Layout) -> dict[str, Floats]:
-        return dict.fromkeys("abc", layout.encode(data))
-
-    assert release_rows(layout, encode, PrivateSettings()).results[0].has_value
+    rows = dict.fromkeys("abc", layout.encode(data))
+    assert release_rows(layout, rows, PrivateSettings()).results[0].has_value
     monkeypatch.setattr(masks, "mask", wrong)
     with pytest.raises(gosta.NumericalError, match="cannot be a sum over rows"):
-        release_rows(layout, encode, PrivateSettings())
+        release_rows(layout, rows, PrivateSettings())

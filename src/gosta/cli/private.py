@@ -91,20 +91,22 @@ def _text(found: Simulated, settings: PrivateSettings, data: str, runs: int) -> 
     layout, noise = found.layout, found.noise
     statistics = layout.describe()["statistics"]
     where = f"{found.rows:,} rows at {numbers.count(found.sites, 'site')}, {found.graph.name}"
+    bins = f"{layout.bins} bins, " if layout.bins > 1 else ""
+    certainty = "certainly" if all(value.is_certified for value in found.values) else "very probably"
     how = LAWS[noise.law]
     if noise.law != "none":
         privacy = f"epsilon {settings.epsilon:g}" + (f", delta {settings.delta:g}" if noise.delta else "")
         how += f" with standard deviation {math.sqrt(noise.variance):.3g} in each of them ({privacy})"
-    heading = ("", "exact", "sums", "bracket", "error of bins", "error of noise", "sampling s.e.")
+    heading = ("", "exact", "sums", "bracket", "error of sums", "error of noise", "sampling s.e.")
     table = [heading, *map(_row, found.values)]
     if noise.law == "none":
         table = [row[:5] + row[6:] for row in table]
     return "\n".join(
         [
             f"{statistics} of {data} by private sums: {where}",
-            f"{numbers.count(layout.bins, 'bin')}, {layout.size:,} numbers, {how}",
+            f"{bins}{layout.size:,} numbers, {how}",
             terminal.columns(table, right=range(1, 7)),
-            "exact: all rows in one place; sums: without noise; bracket: where the exact value certainly is",
+            f"exact: all rows in one place; sums: without noise; bracket: where the exact value {certainty} is",
             *([f"error of noise: root mean square over {numbers.count(runs, 'run')}"] if noise.law != "none" else []),
             "",
             f"until every node has the sums, on average over {numbers.count(runs, 'run')}:",

@@ -9,7 +9,7 @@ floats and the total tells nothing but its value. Of two laws the one with less 
   standard deviation of 32 grid units or more.
 
 Neighbouring data differ in one row, which is replaced: with f features of a row, each from 0 to 1, the sums move by at
-most Δ₁ = 2f, or Δ₂ = √(2f).
+most Δ₁ = 2f, or Δ₂ = √(2f); less where the same features of all rows are not zero.
 
 Numbers are drawn with a table of cumulative probabilities, computed with integers to 2^-64, from 64 bits each of the
 operating system's generator. A discrete Gaussian number of a large standard deviation is A + 8B + 64C + ..., whose
@@ -36,7 +36,7 @@ from gosta.private.settings import PrivateSettings
 Words = NDArray[np.uint64]
 Random = Callable[[int], bytes]
 
-SUM_BITS = 24  # of fractions that are summed: 2^39 rows fit beside them
+SUM_BITS = 24  # of fractions that are summed
 LEAST_DEVIATION = 32.0  # grid units
 LEVEL_FACTOR = 8  # between the summands of a Gaussian number of a large standard deviation
 GRID_MARGIN = 1.0005  # on a grid δ is larger than the formula for real numbers says, by less than this factor of σ
@@ -49,6 +49,8 @@ class Summed(Protocol):
 
     @property
     def features_per_row(self) -> int: ...
+    @property
+    def squared_change(self) -> float: ...
     @property
     def are_counts(self) -> bool: ...
 
@@ -92,12 +94,11 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
             f"colluding = {settings.colluding} of {participants} participants leaves no site whose noise counts; "
             f"set it to at most {participants - 1}"
         )
-    changed = 2 * sums.features_per_row
     laws = []
     if sums.are_counts:
-        laws.append(Noise("laplace", changed / epsilon, 0, epsilon, 0.0, participants, shares))
+        laws.append(Noise("laplace", 2 * sums.features_per_row / epsilon, 0, epsilon, 0.0, participants, shares))
     if delta > 0:
-        deviation = GRID_MARGIN * math.sqrt(changed) / gaussian_mu(epsilon, delta)
+        deviation = GRID_MARGIN * math.sqrt(sums.squared_change) / gaussian_mu(epsilon, delta)
         least = math.ceil(math.log2(LEAST_DEVIATION * math.sqrt(shares) / deviation))
         bits = max(0, least) if sums.are_counts else max(SUM_BITS, least)
         laws.append(Noise("gaussian", deviation, bits, epsilon, delta, participants, shares))

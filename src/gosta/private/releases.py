@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -150,30 +150,23 @@ def release(
     named = sites if isinstance(sites, Mapping) else {f"site-{k}": rows for k, rows in enumerate(sites)}
     if not named:
         raise InputError("sites is empty: give the rows of at least one site")
-    loaded = {
-        name: replace(datasets.load(rows), drop_missing=drop_missing, is_partial=True) for name, rows in named.items()
-    }
-
-    def encode(layout: Layout) -> dict[str, Floats]:
-        return {name: layout.encode(data) for name, data in loaded.items()}
-
+    rows = {}
+    for name, own in named.items():
+        rows[name] = layout.encode(replace(datasets.load(own), drop_missing=drop_missing, is_partial=True))
     random = os.urandom if seed is None else np.random.default_rng(seed).bytes
-    return release_rows(layout, encode, settings, interval, policy, random)
+    return release_rows(layout, rows, settings, interval, policy, random)
 
 
 def release_rows(
     layout: Layout,
-    encode: Callable[[Layout], Mapping[str, Floats]],
+    rows: Mapping[str, Floats],
     settings: PrivateSettings,
     interval: float | None = None,
     policy: Policy | None = None,
     random: Random = os.urandom,
 ) -> Release:
-    """Release the sums over the rows of each site, in two rounds if edges are to be found first.
-
-    `encode` returns each site's rows as a layout takes them.
-    """
-    chosen, rows = policy or ANYTHING, encode(layout)
+    """Release the sums over the encoded rows of each site, in two rounds if edges are to be found first."""
+    chosen = policy or ANYTHING
     names = _participants(layout, rows, settings, chosen)
     current: Layout | None = layout
     spent, sent = np.zeros(2), 0
@@ -193,7 +186,6 @@ def release_rows(
         spent += noise.epsilon, noise.delta
         sent += BYTES_PER_NUMBER * layout.size
         current = layout.following(totals)
-        rows = rows if current is None else encode(current)
     results = layout.results(totals, 0 if settings.epsilon else chosen.min_cell, noise.variance, interval, noise.bits)
     epsilon = None if settings.epsilon is None else float(spent[0])
     return Release(tuple(results), epsilon, float(spent[1]), tuple(names), sent, layout, totals)

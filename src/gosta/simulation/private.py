@@ -53,6 +53,7 @@ class ValueErrors(NamedTuple):
     value: float  # from the sums without noise
     low: float  # the bracket
     high: float
+    is_certified: bool  # whether the exact value is certainly in the bracket
     noise_error: float | None  # root mean square over runs of what noise adds; None without noise
     standard_error: float | None  # of the sample of rows, for comparison
 
@@ -255,7 +256,6 @@ def simulate_sums(
         noise = choose_noise(settings, layout, placement.nodes)
         following = layout.following(draw_totals(layout, _sums(layout, x), noise, 1, rng)[0])
         layout = following or layout
-        x = layout.encode(data)
     noise, sums = choose_noise(settings, layout, placement.nodes), _sums(layout, x)
     with progress.bar("private sums", runs + 1) as advance:
         values = _values(layout, data, sums, noise, runs, rng)
@@ -280,12 +280,19 @@ def _values(
     for k, one in enumerate(plain):
         for j, value in enumerate(one.value):
             errors = [run[k].value[j] - value for run in noisy if run[k].has_value]
-            noise_error = math.sqrt(np.mean(np.square(errors))) if errors else None
-            target = None if one.stratum else float(exact[one.statistic][j])
-            label = one.labels[j] if one.labels else ""
-            ends = one.low[j], one.high[j]
             found.append(
-                ValueErrors(one.statistic, one.stratum, label, target, value, *ends, noise_error, one.standard_error)
+                ValueErrors(
+                    statistic=one.statistic,
+                    stratum=one.stratum,
+                    label=one.labels[j] if one.labels else "",
+                    exact=None if one.stratum else float(exact[one.statistic][j]),
+                    value=value,
+                    low=one.low[j],
+                    high=one.high[j],
+                    is_certified=one.is_certified,
+                    noise_error=math.sqrt(np.mean(np.square(errors))) if errors else None,
+                    standard_error=one.standard_error,
+                )
             )
     return tuple(found)
 

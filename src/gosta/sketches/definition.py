@@ -19,8 +19,9 @@ from gosta.errors import InputError, shorten
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics.definition import Encoder, Options
 
-# More rows than any network has; totals beyond are not sums of features.
-MOST_ROWS = 2.0**39
+# More rows than any network has; totals beyond are not sums of features. Of random numbers of 64 bits, 24 of them after
+# the point, as sums with a wrong mask are, one in 256 is not beyond.
+MOST_ROWS = 2.0**32
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,11 @@ class Sketch(ABC):
         """Return what the sums depend on, beside the encoded rows."""
         return self.sums or self.name, self.axes, self.classes
 
+    @property
+    def squared_change(self) -> float:
+        """Return the most by which replacing a row changes the vector of sums: the square of its length."""
+        return 2.0 * self.features_per_row
+
     @abstractmethod
     def features(self, x: Floats) -> Features:
         """Return the features of encoded rows, n × width."""
@@ -162,6 +168,8 @@ class Sketch(ABC):
 
     def is_plausible(self, totals: Floats, tolerance: float) -> bool:
         """Return whether totals can be sums of features, each with an error of at most so much."""
+        if self.are_counts and tolerance == 0 and (totals % 1 != 0).any():
+            return False
         return bool(np.isfinite(totals).all() and totals.min() >= -tolerance and totals.max() <= MOST_ROWS + tolerance)
 
     def exact(self, x: Floats) -> Floats | None:

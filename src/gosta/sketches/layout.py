@@ -136,6 +136,13 @@ class Layout:
         return sum(part.sketch.features_per_row for part, _, _ in self._blocks)
 
     @property
+    def squared_change(self) -> float:
+        """Return the most by which replacing a row, also by one of another stratum, changes the vector: squared."""
+        if self.strata:
+            return 2.0 * self.features_per_row
+        return sum(part.sketch.squared_change for part, _, _ in self._blocks)
+
+    @property
     def are_counts(self) -> bool:
         return all(part.sketch.are_counts for part, _, _ in self._blocks)
 

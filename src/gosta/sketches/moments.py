@@ -27,6 +27,11 @@ class Moments(Sketch):
         super().__init__(axes, classes, options)
         self.size = self.features_per_row = len(self.powers) + 1
 
+    @property
+    def squared_change(self) -> float:
+        """Return that of all features but the count: they have the same places in all rows."""
+        return self.features_per_row - 1.0
+
     def scaled(self, x: Floats) -> Floats:
         """Return the columns as shares of their ranges."""
         return np.column_stack([axis.scaled(x[:, k]) for k, axis in enumerate(self.axes)])
