@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -17,7 +16,7 @@ from gosta.errors import InputError
 from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse
 from gosta.net.limits import SECONDS_PER_EPOCH
 from gosta.private.settings import PrivateSettings, check_settings
-from gosta.runtime.files import write_atomically
+from gosta.runtime.files import read_toml, write_atomically
 
 NODE_FILE, NETWORK_FILE = "node.toml", "network.toml"
 JOURNAL_FILE, LOCK_FILE, LOG_FILE = "journal.sqlite", "node.lock", "log.jsonl"
@@ -99,20 +98,9 @@ def read_network(path: Path) -> NetworkConfig:
 
 def _read(path: Path, kind: type[Config], max_bytes: int, check: Callable[[Config], None]) -> Config:
     try:
-        with path.open("rb") as file:
-            content = file.read(max_bytes + 1)
+        values = read_toml(path, max_bytes, FIX_HINT)
     except FileNotFoundError:
         raise InputError(f"no such file: {path}; 'gosta network init' makes a network's folders") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(content) > max_bytes:
-        raise InputError(f"{path} has more than {max_bytes >> 20} MiB, the limit for such files; is it another file?")
-    try:
-        values = tomllib.loads(content.decode())
-    except UnicodeDecodeError:
-        raise InputError(f"cannot read {path}: it is not text in UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"cannot read {path}: {error}; {FIX_HINT}") from None
     try:
         config = msgspec.convert(values, kind)
         check(config)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +21,11 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.private.accounting import Spent, total_epsilon
 from gosta.runtime.arrays import Floats
+from gosta.runtime.files import read_toml
 
 POLICY_FILE = "policy.toml"
 MAX_POLICY_BYTES = 1 << 20
+FIX_HINT = "fix the line"
 DAY_SECONDS = 86_400.0
 DIGEST_BYTES = 8  # of a row: two of 100,000 rows agree by chance once in 4 billion files
 
@@ -79,23 +80,12 @@ def read_policy(folder: Path) -> Policy:
     """Read the policy of a site's folder; without a file, all modes are allowed and the thresholds apply to sums."""
     path = folder / POLICY_FILE
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_POLICY_BYTES + 1)
+        values = read_toml(path, MAX_POLICY_BYTES, FIX_HINT)
     except FileNotFoundError:
         return Policy(modes=MODES)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(content) > MAX_POLICY_BYTES:
-        raise InputError(
-            f"{path} has more than {MAX_POLICY_BYTES >> 20} MiB, the limit for policies; is it another file?"
-        )
     try:
-        rules = msgspec.convert(tomllib.loads(content.decode()), Rules)
+        rules = msgspec.convert(values, Rules)
         _check(rules)
-    except UnicodeDecodeError:
-        raise InputError(f"cannot read {path}: it is not text in UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"cannot read {path}: {error}; fix the line") from None
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: {_explain(str(error))}") from None
     except InputError as error:
@@ -111,7 +101,7 @@ def _explain(error: str) -> str:
         return f"{problem}; there are: {', '.join(Rules.__struct_fields__)}"
     key = re.sub(r"[`$]|\[.*\]", "", place).lstrip(".")
     allowed = f"; there are: {', '.join(MODES)}" if key == "modes" else ""
-    return f"{key}: {problem}{allowed}; fix the line"
+    return f"{key}: {problem}{allowed}; {FIX_HINT}"
 
 
 def _check(rules: Rules) -> None:
