@@ -56,6 +56,7 @@ RESUME_SECONDS = 2.0  # for which a restarted node asks others first what it sai
 EXCLUSION_SECONDS = 60.0  # for which a site is left out that spoils epochs
 MAX_REPEATED_JOINS = 2  # of a site that lost its journal, until it is left out
 MAX_STALLS = 1  # epochs that a participant may let fail, until it is left out
+WINDOW_BYTES = 48 * 1024  # of contributions that a neighbour is asked for at a time
 MAX_GIVEN = 20  # times that a neighbour is given the same statement
 MAX_BASELINES = 16  # earlier contributions whose rows are compared with the next one's
 MAX_TOLERANCE = 40.0  # standard deviations of the noise by which a total may leave what rows can have
@@ -112,6 +113,7 @@ class SumPeer(EpochPeer):
         self.failure = ""  # why a new epoch has to start
         self.totals: list[Total] = []  # of the rounds that are complete
         self.is_implausible = False
+        self._offered: dict[str, dict[bytes, None]] = {}  # statements that a neighbour has and this node lacks
         self._wanted: dict[bytes, tuple[str, float]] = {}  # who was asked for them, and when
         self._forgers: set[str] = set()  # neighbours that gave a statement which its home did not sign
         self._given: Counter[tuple[str, bytes]] = Counter()
@@ -126,6 +128,10 @@ class SumPeer(EpochPeer):
     @property
     def members(self) -> tuple[str, ...]:
         return tuple(sorted(self.trust.members))
+
+    @property
+    def _least_participants(self) -> int:
+        return max(2, self.source.settings.colluding + 1 if self.source.settings.epsilon else 0)
 
     @property
     def is_origin(self) -> bool:
@@ -308,11 +314,13 @@ class SumPeer(EpochPeer):
                     yield self.tell(sender)
             case wire.Have():
                 if (message.epoch, message.origin) == self.announcement[:2]:
-                    yield from self._ask(sender, message.ids, now)
+                    self._note_offers(sender, message.ids)
+                    yield from self._ask(sender, now)
             case wire.Want():
                 yield Step((), tuple(self._answers(sender, message.ids)), "statements sent")
             case wire.Give():
                 self._take(sender, message.signed, now)
+                yield from self._ask(sender, now)
 
     def tell(self, neighbour: str) -> Step:
         """Tell a neighbour which statements this node has."""
@@ -326,14 +334,23 @@ class SumPeer(EpochPeer):
     def _have(self, ids: Iterable[bytes]) -> bytes:
         return wire.encode(wire.Have(*self.announcement[:2], tuple(ids)))
 
-    def _ask(self, sender: str, ids: Sequence[bytes], now: float) -> Iterator[Step]:
-        if sender in self._forgers:
-            return
+    def _note_offers(self, sender: str, ids: Sequence[bytes]) -> None:
+        offered = self._offered.setdefault(sender, {})
         known = self.statements.keys() | self._early.keys()
-        lacking = [id for id in ids if id not in known and self._may_ask(sender, id, now)]
-        lacking = lacking[: max(0, MAX_STATEMENTS - len(self._wanted))]
-        self._wanted.update(dict.fromkeys(lacking, (sender, now)))
-        if lacking:
+        offered.update(dict.fromkeys(id for id in ids if id not in known))
+        while len(offered) > MAX_STATEMENTS:
+            offered.pop(next(iter(offered)))
+
+    def _ask(self, sender: str, now: float) -> Iterator[Step]:
+        """Ask a neighbour for statements, not for more at a time than fit into the buffer of a connection."""
+        offered = self._offered.get(sender, {})
+        for id in [id for id in offered if id in self.statements or id in self._early]:
+            del offered[id]
+        waiting = sum(asked == sender and now - then < 2 * RETRY_SECONDS for asked, then in self._wanted.values())
+        window = max(1, WINDOW_BYTES // (8 * self.source.layout.size)) - waiting
+        lacking = [id for id in offered if self._may_ask(sender, id, now)][: max(0, window)]
+        if lacking and sender not in self._forgers:
+            self._wanted.update(dict.fromkeys(lacking, (sender, now)))
             yield Step((), ((sender, wire.encode(wire.Want(tuple(lacking)))),))
 
     def _may_ask(self, sender: str, id: bytes, now: float) -> bool:
@@ -380,7 +397,7 @@ class SumPeer(EpochPeer):
             case Roster():
                 names = [name for name, _ in statement.participants]
                 is_of_members = names == sorted(set(names)) and set(names) <= set(self.members)
-                if statement.home != statement.origin or not is_of_members:
+                if statement.home != statement.origin or not is_of_members or len(names) < self._least_participants:
                     raise Rejected("statement", f"the roster of {statement.home} does not hold")
             case Part():
                 size = self._layout(statement.round)
@@ -471,7 +488,7 @@ class SumPeer(EpochPeer):
         patience = self.source.settings.deadline_seconds
         if silent <= self._absent:
             patience = min(patience, ABSENT_SECONDS)
-        if len(names) < 2 or (silent and waited < patience):
+        if len(names) < self._least_participants or (silent and waited < patience):
             return None
         names = names[: statements.MAX_PARTICIPANTS]
         chosen = tuple((name, self.slots[Slot("join", name)][0]) for name in names)
