@@ -12,6 +12,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import gosta
+from gosta.sketches import SKETCHES
 from gosta.statistics import STATISTICS
 
 ROOT = Path(__file__).parent.parent
@@ -111,4 +112,5 @@ def test_every_statistic_and_data_set_is_documented() -> None:
     statistics, datasets = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("statistics", "datasets"))
     built_in = [s.name for s in STATISTICS.values() if s.kernel.__module__.startswith("gosta.")]
     assert [name for name in built_in if f"`{name}`" not in statistics] == []
+    assert [name for name in SKETCHES if f"`{name}`" not in statistics] == []
     assert [name for name in gosta.datasets.DATASETS if f"`{name}`" not in datasets] == []

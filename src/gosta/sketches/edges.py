@@ -7,7 +7,12 @@ import numpy as np
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import Axis, Features, Result, Sketch, one
 
-FINE_BINS = 256  # edges are chosen among theirs
+FEWEST, MOST = 256, 2048  # of the bins of a first sum
+
+
+def fine_bins(bins: int) -> int:
+    """Return into how many bins of equal width a first sum cuts a range, to choose edges for so many bins."""
+    return min(max(8 * bins, FEWEST), MOST)
 
 
 class AxisCounts(Sketch):

@@ -14,7 +14,7 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import Axis, Sketch, find_sketch
-from gosta.sketches.edges import FINE_BINS, AxisCounts, quantile_edges
+from gosta.sketches.edges import AxisCounts, fine_bins, quantile_edges
 from gosta.sketches.layout import Layout, Part
 from gosta.statistics.definition import Options
 
@@ -253,7 +253,7 @@ def _axes_to_find(wishes: Sequence[_Wish], settings: BinSettings, final: Layout)
         for k, (name, role) in enumerate(zip(wish.names, wish.made.roles or wish.names, strict=True)):
             low, high = wish.ranges[name]
             if wish.made.finds_edges and role != "event" and name not in settings.edges and name not in parts:
-                axis = Axis(name, low, high, equal_edges(low, high, FINE_BINS))
+                axis = Axis(name, low, high, equal_edges(low, high, fine_bins(settings.bins)))
                 parts[name] = Part(f"edges of {name}", AxisCounts(axis, k), *part[2:])
     return parts
 

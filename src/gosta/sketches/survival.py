@@ -222,7 +222,14 @@ class LogRank(TimeBins):
         most = start[0] / np.maximum(start[0] + stop[1], 1e-9)
         middle = (start + stop).sum(axis=0) / 2
         share = np.clip((start + stop)[0] / 2 / np.maximum(middle, 1e-9), least, most)
-        observed, expected = float(events[0].sum()), [float(died @ part) for part in (share, least, most)]
+        observed, expected = (
+            float(events[0].sum()),
+            [
+                float(died @ share),
+                _least_expected(start, stop, events),
+                float(died.sum()) - _least_expected(start[::-1], stop[::-1], events[::-1]),
+            ],
+        )
         spread = share * (1 - share)
         ends = np.array([least * (1 - least), most * (1 - most)])
         peak = np.where((least < 0.5) & (most > 0.5), 0.25, ends.max(axis=0))
@@ -248,3 +255,17 @@ class LogRank(TimeBins):
             variance += d * first * (1 - first) * ((n - d) / (n - 1) if n > 1 else 0.0)
         chi = gap**2 / variance if variance > 0 else np.nan
         return np.array([chi, erfc(sqrt(chi / 2))])
+
+
+def _least_expected(start: Floats, stop: Floats, events: Floats) -> float:
+    """Return the least that the expected events of the first class can add up to.
+
+    In a bin, of the first class at least those are at risk that stay, and at its m-th event from the last m more; of the
+    second class at most all.
+    """
+    whole = np.floor(events[0]).astype(np.int64)
+    bins = np.repeat(np.arange(len(whole)), whole)
+    own = stop[0][bins] + np.arange(len(bins)) - before(whole.astype(np.float64))[bins] + 1
+    others = events.sum(axis=0) - whole
+    share = stop[0] / np.maximum(stop[0] + start[1], 1e-9)
+    return float((own / (own + start[1][bins])).sum() + others @ share)

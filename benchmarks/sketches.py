@@ -1,0 +1,89 @@
+"""Error of statistics from sums, beside the exact values: the table of docs/statistics.md; and what sums cost.
+
+Every exact value must lie in its bracket; random sketches are only printed.
+
+Run with: python benchmarks/sketches.py [--smoke]
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import common
+import numpy as np
+
+from gosta.datasets import Data, load
+from gosta.sketches import SKETCHES, Bins, Sketch, make_layout
+from gosta.sketches.exact import compare
+from gosta.sketches.layout import BITS
+
+ROWS = 5_000
+MANY, FEW = (64, 256), (32, 64)  # bins, of one column and of several
+
+
+def make_rows(n: int) -> Data:
+    """Return rows for all statistics: correlated columns, incomes, scores of two classes, censored times."""
+    rng = np.random.default_rng(0)
+    died = rng.integers(0, 2, n)
+    x = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], size=n)
+    columns = {"x": x[:, 0], "y": x[:, 1] + 0.5 * died, "income": rng.lognormal(3, 1, n), "died": died}
+    columns["score"] = 1 / (1 + np.exp(-rng.normal(size=n) - 1.5 * died))
+    columns["event"] = (rng.random(n) < 0.7).astype(int)
+    columns["time"] = rng.exponential(np.exp(-columns["score"]), n)
+    return load(columns).select(label="died", score="score")
+
+
+def columns_of(name: str) -> str:
+    """Return a statistic with the columns that it takes here."""
+    roles = SKETCHES[name].roles
+    if roles == ("value",):
+        return f"{name}:income"
+    return name if "time" in roles or "score" in roles else f"{name}:x+y"
+
+
+def is_of_one_column(made: type[Sketch]) -> bool:
+    """Return whether only one column is binned."""
+    return sum(role != "event" for role in made.roles) == 1
+
+
+def line(data: Data, name: str, bins: int, find_edges: bool) -> tuple[int, float, float, float]:
+    """Return numbers of the vector, the exact value, the bracket's half width and the error; of a curve the largest."""
+    found = compare(data, columns_of(name), Bins(bins, find_edges=find_edges))
+    result, exact = found.results[0], found.exact[0]
+    assert exact is not None
+    low, value, high, wanted = (np.array(part) for part in (result.low, result.value, result.high, exact))
+    if result.is_certified:
+        assert (low <= wanted).all(), (name, low, wanted)
+        assert (wanted <= high).all(), (name, wanted, high)
+    return found.layout.size, float(wanted.max()), float((high - low).max() / 2), float(np.abs(value - wanted).max())
+
+
+def main() -> None:
+    """Print both tables."""
+    arguments = common.parser(__doc__).parse_args()
+    common.print_machine()
+    data = make_rows(300 if arguments.smoke else ROWS)
+    heading = "| statistic | bins | numbers | value | bracket ± | error | with found edges: bracket ± | error |"
+    print(f"{len(data):,} rows", heading, "| --- " * 8 + "|", sep="\n")
+    for name, made in SKETCHES.items():
+        for bins in (MANY if is_of_one_column(made) else FEW) if made.is_binned else (1,):
+            size, value, width, error = line(data, name, bins, False)
+            found = ["", ""]
+            if made.is_binned and made.finds_edges:
+                found = [f"{number:.2g}" for number in line(data, name, bins, True)[2:]]
+            shown = bins if made.is_binned else ""
+            print(
+                f"| `{name}` | {shown} | {size:,} | {value:.4g} | {width:.2g} | {error:.2g} | {found[0]} | {found[1]} |"
+            )
+    many = make_rows(1_000 if arguments.smoke else 1_000_000)
+    for name in ("auc", "gini-index", "kendall-tau", "energy-distance"):
+        layout = make_layout(columns_of(name), Bins(64), data=many)
+        x = layout.encode(many)
+        seconds = common.seconds_of(partial(layout.sums, x))
+        totals = layout.sums(x) / 2.0**BITS
+        result = common.seconds_of(partial(layout.results, totals, level=0.95))
+        print(f"{name}: sums of {len(x):,} rows {seconds:.2f} s, result {1000 * result:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
