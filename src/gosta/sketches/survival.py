@@ -260,8 +260,8 @@ class LogRank(TimeBins):
 def _least_expected(start: Floats, stop: Floats, events: Floats) -> float:
     """Return the least that the expected events of the first class can add up to.
 
-    In a bin, of the first class at least those are at risk that stay, and at its m-th event from the last m more; of the
-    second class at most all.
+    In a bin, of the first class at least those are at risk that stay, and at its m-th event from the last m more. Of
+    the second class it is at most all.
     """
     whole = np.floor(events[0]).astype(np.int64)
     bins = np.repeat(np.arange(len(whole)), whole)
