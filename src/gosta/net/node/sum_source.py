@@ -61,19 +61,19 @@ class SumSource:
     def rows(self) -> int:
         return len(self.x)
 
-    @property
+    @functools.cached_property
     def people(self) -> int | None:
         return None if self.persons is None else len(set(self.persons.tolist()))
 
-    @property
+    @functools.cached_property
     def rows_per_person(self) -> int:
         return 1 if self.persons is None else max(Counter(self.persons.tolist()).values())
 
-    @property
+    @functools.cached_property
     def rows_digest(self) -> str:
         return digest(self.x.tobytes(), *([] if self.persons is None else map(str, self.persons.tolist())))
 
-    @property
+    @functools.cached_property
     def rules_digest(self) -> str:
         return digest(self.fingerprint, self.trust.digest, msgspec.json.encode(self.policy))
 
@@ -85,6 +85,7 @@ class SumSource:
     def vector(self, layout: Layout, noise: Noise, random: Random) -> NDArray[np.uint64]:
         return site_vector(layout, layout.encode(self.data), noise, random)
 
+    @functools.lru_cache(maxsize=1)  # noqa: B019 - one source is in use
     def row_digests(self, key: bytes) -> bytes:
         return row_digests(self.x, key, self.persons)
 

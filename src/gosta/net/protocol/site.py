@@ -14,7 +14,7 @@ from gosta.net.protocol.messages import Announcement
 from gosta.net.protocol.records import Baseline, LogEntry
 from gosta.private import policy
 from gosta.private.accounting import Spent
-from gosta.private.noise import NO_NOISE, Noise, Random
+from gosta.private.noise import Noise, Random
 from gosta.private.policy import Past, Policy, Subject
 from gosta.private.settings import PrivateSettings
 from gosta.sketches import Layout, StratumResult
@@ -121,7 +121,7 @@ def make_entry(
     announcement: Announcement,
     number: int,
     layout: Layout,
-    noise: Noise = NO_NOISE,
+    noise: Noise,
     participants: tuple[str, ...] = (),
     sent_to: tuple[str, ...] = (),
     size: int = 0,

@@ -16,7 +16,6 @@ from gosta.net.protocol.messages import DECODE_ERRORS, Count, Name, Rejected, Si
 
 MAX_PARTICIPANTS = 1000
 Key = Annotated[bytes, Meta(max_length=32)]
-Names = Annotated[tuple[Name, ...], Meta(max_length=10_000)]
 
 
 class Slot(NamedTuple):
@@ -50,7 +49,6 @@ class Roster(Statement, frozen=True, tag="roster"):
     """The participants, by the node that started the epoch."""
 
     participants: Annotated[tuple[tuple[Name, StatementId], ...], Meta(min_length=2, max_length=MAX_PARTICIPANTS)]
-    left_out: Names  # members that did not join in time, or do not take part
 
 
 class Part(Statement, frozen=True, tag="part"):

@@ -43,7 +43,7 @@ from gosta.net.protocol.records import Baseline, LogEntry, PartMade, Record, Rel
 from gosta.net.protocol.site import SumReport, SumSource
 from gosta.net.protocol.statements import AnyStatement, Join, Part, Refusal, Roster, Slot
 from gosta.private import masks, policy
-from gosta.private.noise import Noise, choose_noise
+from gosta.private.noise import NO_NOISE, Noise, choose_noise
 from gosta.private.policy import Past
 from gosta.private.sums import open_totals
 from gosta.sketches import Layout
@@ -59,14 +59,20 @@ MAX_STALLS = 1  # epochs that a participant may let fail, until it is left out
 WINDOW_BYTES = 48 * 1024  # of contributions that a neighbour is asked for at a time
 MAX_GIVEN = 20  # times that a neighbour is given the same statement
 MAX_BASELINES = 16  # earlier contributions whose rows are compared with the next one's
-MAX_TOLERANCE = 40.0  # standard deviations of the noise by which a total may leave what rows can have
+
+
+class Round(NamedTuple):
+    """What is added up in one round of an epoch."""
+
+    number: int
+    layout: Layout
+    noise: Noise
 
 
 class Total(NamedTuple):
     """The total of one round."""
 
-    layout: Layout
-    noise: Noise
+    round: Round
     vector: NDArray[np.uint64]
     totals: NDArray[np.float64]
 
@@ -102,6 +108,7 @@ class SumPeer(EpochPeer):
         self._absent: set[str] = set()  # members that the next roster does not wait for
         self._excluded_until: dict[str, float] = {}
         self._repeated_joins: Counter[str] = Counter()
+        self._verdict: tuple[object, str] = None, ""  # of the site's policy on changes, and what it was about
         self._stalls: Counter[str] = Counter()  # epochs in which a participant did not contribute
         self._reset()
 
@@ -120,14 +127,21 @@ class SumPeer(EpochPeer):
         self._early: dict[bytes, Signed] = {}  # contributions that cannot be checked yet
         self._held = b""
         self._keys: dict[str, bytes] | None = None
+        self._rounds: dict[int, Round] = {}
         self.news: list[bytes] = []  # statements that neighbours have not been told of
-        self._entered_at, self._roster_at, self._has_restarted = -inf, inf, False
+        self._entered_at, self._roster_at = -inf, inf
+        self._has_restarted = self._has_given_up = False
 
     # State.
 
     @property
     def members(self) -> tuple[str, ...]:
         return tuple(sorted(self.trust.members))
+
+    @property
+    def epoch_id(self) -> tuple[int, str]:
+        """The number of the epoch, and the node that started it."""
+        return self.announcement.epoch, self.announcement.origin
 
     @property
     def _least_participants(self) -> int:
@@ -161,7 +175,7 @@ class SumPeer(EpochPeer):
     @property
     def is_complete(self) -> bool:
         """Whether the total of this epoch is known."""
-        return self.report is not None and (self.report.epoch, self.report.origin) == self.announcement[:2]
+        return self.report is not None and (self.report.epoch, self.report.origin) == self.epoch_id
 
     def missing(self) -> list[str]:
         """Return the participants whose contribution to the current round is missing."""
@@ -203,9 +217,10 @@ class SumPeer(EpochPeer):
             return f"suppressed by policy: {self.suppressed}"
         if self.refusals:
             return f"suppressed by the policy of {', '.join(self.refusals)}"
-        rows = self.digest.partition(" ")[0]
-        if self.epoch and rows != self.source.rows_digest:
-            return f"rows changed, not released yet: {self._verdict_on_changes(self.participants or self.members)}"
+        if self.epoch and self.digest.partition(" ")[0] != self.source.rows_digest:
+            verdict = self._verdict_on_changes(self.participants or self.members)
+            if verdict:
+                return f"rows changed, not released yet: {verdict}"
         silent = [name for name in self.members if name not in self.joins]
         match self.state():
             case "joining":
@@ -310,10 +325,10 @@ class SumPeer(EpochPeer):
             case wire.Ping():
                 yield Step((), ((sender, wire.encode(wire.Pong(message.sent))),))
                 yield from self._follow(sender, message.announcement, now)
-                if message.announcement[:2] == self.announcement[:2] and message.held != self.held():
+                if message.announcement[:2] == self.epoch_id and message.held != self.held():
                     yield self.tell(sender)
             case wire.Have():
-                if (message.epoch, message.origin) == self.announcement[:2]:
+                if (message.epoch, message.origin) == self.epoch_id:
                     self._note_offers(sender, message.ids)
                     yield from self._ask(sender, now)
             case wire.Want():
@@ -332,7 +347,7 @@ class SumPeer(EpochPeer):
         return Step((), tuple((name, message) for name in self.neighbours))
 
     def _have(self, ids: Iterable[bytes]) -> bytes:
-        return wire.encode(wire.Have(*self.announcement[:2], tuple(ids)))
+        return wire.encode(wire.Have(*self.epoch_id, tuple(ids)))
 
     def _note_offers(self, sender: str, ids: Sequence[bytes]) -> None:
         offered = self._offered.setdefault(sender, {})
@@ -369,7 +384,7 @@ class SumPeer(EpochPeer):
         if id in self.statements:
             return
         statement = statements.read(signed)
-        if (statement.epoch, statement.origin) != self.announcement[:2]:
+        if (statement.epoch, statement.origin) != self.epoch_id:
             raise Rejected("late", f"a statement of epoch {statement.epoch}")
         if not statements.verify(signed, statement.home, self.identity.network, self.trust):
             self._forgers.add(sender)
@@ -400,8 +415,8 @@ class SumPeer(EpochPeer):
                 if statement.home != statement.origin or not is_of_members or len(names) < self._least_participants:
                     raise Rejected("statement", f"the roster of {statement.home} does not hold")
             case Part():
-                size = self._layout(statement.round)
-                if size is not None and len(statement.vector) != 8 * size.size:
+                known = self._round(statement.round)
+                if known is not None and len(statement.vector) != 8 * known.layout.size:
                     raise Rejected("statement", f"the contribution of {statement.home} has the wrong length")
 
     def _is_due(self, statement: Part | Refusal) -> bool:
@@ -410,16 +425,17 @@ class SumPeer(EpochPeer):
             return False
         if statement.roster != self.roster_id or statement.home not in self.participants:
             return False
-        return isinstance(statement, Refusal) or self._layout(statement.round) is not None
+        return isinstance(statement, Refusal) or self._round(statement.round) is not None
 
-    def _layout(self, number: int) -> Layout | None:
-        """Return the layout of a round, if it is known yet."""
-        if number == 1:
-            return self.source.layout
-        if number != len(self.totals) + 1:
-            return self.totals[number - 1].layout if number <= len(self.totals) else None
-        last = self.totals[-1]
-        return last.layout.following(last.totals)
+    def _round(self, number: int) -> Round | None:
+        """Return what a round is about, if that is known yet."""
+        if number not in self._rounds and self.roster is not None and number == len(self.totals) + 1:
+            last = self.totals[-1] if self.totals else None
+            layout = self.source.layout if last is None else last.round.layout.following(last.totals)
+            if layout is not None:
+                noise = choose_noise(self.source.settings, layout, len(self.participants))
+                self._rounds[number] = Round(number, layout, noise)
+        return self._rounds.get(number)
 
     def _on_second(self, statement: AnyStatement, now: float) -> None:
         """Note that a site signed two different statements where one is due, which spoils the epoch."""
@@ -460,7 +476,7 @@ class SumPeer(EpochPeer):
             else policy.verdict_to_join(self.source.policy, self.source.subject(), self.history(), now)
         )
         key = b"" if verdict else masks.public_key(self.key)
-        join = Join(*self.announcement[:2], self.name, key, self.source.policy.min_cell)
+        join = Join(*self.epoch_id, self.name, key, self.source.policy.min_cell)
         return self._say(join, verdict, self._suppression(verdict, now))
 
     def _suppression(self, verdict: str, now: float) -> tuple[LogEntry, ...]:
@@ -468,17 +484,21 @@ class SumPeer(EpochPeer):
         last = self.log[-1] if self.log else None
         if not verdict or (last is not None and (last.event, last.reason) == ("suppressed", verdict)):
             return ()
-        return (self._entry("suppressed", now, 1, self.source.layout, reason=verdict),)
+        return (self._entry("suppressed", now, Round(1, self.source.layout, NO_NOISE), reason=verdict),)
 
     def history(self) -> list[Past]:
         """Return the contributions so far."""
         return site.history_of(self.log, self.source.rows_per_person)
 
     def _verdict_on_changes(self, participants: Collection[str]) -> str:
-        return site.verdict_on_changes(self.source, self.baselines, self.row_key, participants)
+        about = id(self.source), tuple(self.baselines), tuple(participants)
+        if self._verdict[0] != about:  # with many rows it takes a second
+            found = site.verdict_on_changes(self.source, self.baselines, self.row_key, participants)
+            self._verdict = about, found
+        return self._verdict[1]
 
-    def _entry(self, event: str, now: float, number: int, layout: Layout, **others: Any) -> LogEntry:
-        return site.make_entry(self.source, event, now, self.announcement, number, layout, **others)
+    def _entry(self, event: str, now: float, current: Round, **others: Any) -> LogEntry:
+        return site.make_entry(self.source, event, now, self.announcement, *current, **others)
 
     def _next_roster(self, now: float) -> Roster | None:
         """Return the roster if all members answered, or those that did not answer need not be waited for."""
@@ -492,22 +512,20 @@ class SumPeer(EpochPeer):
             return None
         names = names[: statements.MAX_PARTICIPANTS]
         chosen = tuple((name, self.slots[Slot("join", name)][0]) for name in names)
-        left_out = tuple(name for name in self.members if name not in names)
-        return Roster(*self.announcement[:2], self.name, chosen, left_out)
+        return Roster(*self.epoch_id, self.name, chosen)
 
     def _contribute(self, now: float) -> Iterator[Step]:
         """Contribute to each round in turn; then report the total."""
         keys = self.keys()
         if keys is None or self.is_complete or self.is_implausible or self.refusals:
             return
-        while (layout := self._layout(len(self.totals) + 1)) is not None:
+        while (current := self._round(len(self.totals) + 1)) is not None:
             self._take_early()
-            number, noise = len(self.totals) + 1, choose_noise(self.source.settings, layout, len(keys))
-            if self.name in keys and Slot("part", self.name, number) not in self.slots:
-                yield self._part_or_refusal(keys, layout, noise, number, now)
+            if self.name in keys and Slot("part", self.name, current.number) not in self.slots:
+                yield self._part_or_refusal(keys, current, now)
             if self.missing() or self.refusals:
                 return
-            self._add_up(layout, noise, number)
+            self._add_up(current)
             if self.is_implausible:
                 return
         yield self._release(now)
@@ -526,52 +544,46 @@ class SumPeer(EpochPeer):
             if statement.slot not in self.slots:
                 self._insert(signed)
 
-    def _part_or_refusal(self, keys: dict[str, bytes], layout: Layout, noise: Noise, number: int, now: float) -> Step:
+    def _part_or_refusal(self, keys: dict[str, bytes], current: Round, now: float) -> Step:
+        number, layout, noise = current
         verdict = self._verdict_on_changes(keys) if number == 1 else ""
         if self.is_withdrawn:
             verdict = "the site withdrew its rows"
         if verdict:
-            refusal = Refusal(*self.announcement[:2], self.name, self.roster_id)
+            refusal = Refusal(*self.epoch_id, self.name, self.roster_id)
             return self._say(refusal, verdict, self._suppression(verdict, now))
-        context = self._context(layout, number)
+        context = self._context(current)
         vector = self.source.vector(layout, noise, masks.random_bytes(self.key, context))
         masked = vector + masks.mask(layout.size, self.name, self.key, keys, context)
-        part = Part(*self.announcement[:2], self.name, self.roster_id, number, statements.pack(masked))
+        part = Part(*self.epoch_id, self.name, self.roster_id, number, statements.pack(masked))
         signed = statements.sign(part, self.identity.network, self.trust)
-        entry = self._entry(
-            "contribution",
-            now,
-            number,
-            layout,
-            noise=noise,
-            participants=tuple(keys),
-            sent_to=tuple(self.neighbours),
-            size=len(signed.body),
-        )
+        sent = {"participants": tuple(keys), "sent_to": tuple(self.neighbours), "size": len(signed.body)}
+        entry = self._entry("contribution", now, current, **sent)
         baseline = Baseline(self.source.layout.fingerprint, tuple(keys), self.source.row_digests(self.row_key))
         return Step((PartMade(signed, baseline),), (), "contributions", None, (entry,))
 
-    def _context(self, layout: Layout, number: int) -> bytes:
+    def _context(self, current: Round) -> bytes:
         """Return what the masks are for, so that no other vector has the same ones."""
-        epoch, origin = self.announcement[:2]
-        return _encode(("gosta mask", self.identity.network, epoch, origin, self.roster_id, number, layout.fingerprint))
+        parts = self.identity.network, *self.epoch_id, self.roster_id, current.number, current.layout.fingerprint
+        return _encode(("gosta mask", *parts))
 
-    def _add_up(self, layout: Layout, noise: Noise, number: int) -> None:
-        parts = [self.slots[Slot("part", name, number)][1] for name in self.participants]
+    def _add_up(self, current: Round) -> None:
+        parts = [self.slots[Slot("part", name, current.number)][1] for name in self.participants]
         vectors = [statements.unpack(part.vector) for part in parts if isinstance(part, Part)]
-        exact, totals = open_totals(vectors, noise)
-        self.is_implausible = not layout.is_plausible(totals, MAX_TOLERANCE * noise.variance**0.5)
+        exact, totals = open_totals(vectors, current.noise)
+        self.is_implausible = not current.layout.is_plausible(totals, current.noise.reach)
         if not self.is_implausible:
-            self.totals.append(Total(layout, noise, exact.view(np.uint64), totals))
+            self.totals.append(Total(current, exact.view(np.uint64), totals))
 
     def _release(self, now: float) -> Step:
-        layout, noise, vector, totals = self.totals[-1]
+        current, vector, totals = self.totals[-1]
+        _, layout, noise = current
         names, source = self.participants, self.source
         min_cell = max(self.joins[name].min_cell for name in names)
         results = layout.results(totals, min_cell, noise.variance, source.confidence_level, noise.bits)
         left_out = tuple(name for name in self.members if name not in names)
         report = SumReport(
-            *self.announcement[:2],
+            *self.epoch_id,
             now,
             names,
             left_out,
@@ -584,7 +596,7 @@ class SumPeer(EpochPeer):
             source.settings.delta,
             min_cell,
         )
-        entry = self._entry("release", now, len(self.totals), layout, noise=noise, participants=names)
+        entry = self._entry("release", now, current, participants=names)
         return Step((Released(_encode(report)),), (), "releases", None, (entry,))
 
     # What a node does when an epoch fails.
@@ -614,7 +626,8 @@ class SumPeer(EpochPeer):
         if late < 0 or self._rank(present) * RANK_SECONDS > late:
             return ""
         self._absent = set(missing)
-        self._stalls.update(missing)
+        self._stalls.update([] if self._has_given_up else missing)
+        self._has_given_up = True
         for name in missing:
             if self._stalls[name] > MAX_STALLS:
                 self._excluded_until[name] = now + EXCLUSION_SECONDS
