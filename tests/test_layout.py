@@ -139,21 +139,26 @@ def test_rows_that_miss_a_value_are_left_out_of_all_statistics() -> None:
         layout.encode(replace(holes, drop_missing=False))
 
 
-def test_small_cells_are_merged_and_small_strata_have_no_value() -> None:
+def test_small_bins_are_merged_in_curves_and_small_groups_have_no_value() -> None:
     data = table(60)
-    layout = make_layout("auc,variance:age", Bins(64, {"risk": (0, 1), "age": (0, 110)}, strata={"ward": (1, 2, 3, 4)}),
-                         **RISK)  # fmt: skip
-    results = layout.results(totals_of(layout, layout.encode(data)), min_cell=5)
-    value = gosta.exact(data, "auc", score="risk", label="died")
-    assert results[0].low[0] <= value <= results[0].high[0]
-    assert results[0].high[0] - results[0].low[0] > 0.05
-    empty = [r for r in results if r.stratum == "ward = 4"]
-    assert [r.has_value for r in empty] == [False, False]
-    assert (empty[0].value, empty[0].low, empty[0].rows) == ((), (), 0.0)
-    few = layout.encode(data)
-    few = few[(few[:, -1] != 0) | (np.cumsum(few[:, -1] == 0) <= 4)]
-    (small,) = [r for r in layout.results(totals_of(layout, few), min_cell=5) if r.stratum == "ward = 1"][1:]
-    assert (small.has_value, small.rows) == (False, 0.0)
+    settings = Bins(64, {"risk": (0, 1), "age": (0, 110)}, strata={"ward": (1, 2, 3, 4)})
+    layout = make_layout("auc,variance:age,quantiles:age", settings, **RISK)
+    x = layout.encode(data)
+    plain, merged = (layout.results(totals_of(layout, x), min_cell) for min_cell in (0, 5))
+    assert merged[0] == plain[0]  # one number shows no bins
+    curves = [next(r for r in results if r.statistic == "quantiles:age") for results in (plain, merged)]
+    age = data.columns["age"]
+    counts = [[((age >= a) & (age < b)).sum() for a, b in zip(c.low, c.high, strict=True)] for c in curves]
+    assert min(counts[0]) < 5
+    assert min(counts[1]) >= 5
+    exact = gosta.exact(data, "quantiles", columns="age")
+    assert np.all(np.array(curves[1].low) <= exact)
+    assert np.all(np.array(curves[1].high) >= exact)
+    empty = [r for r in merged if r.stratum == "ward = 4"]
+    assert [(r.has_value, r.value, r.low, r.rows) for r in empty] == [(False, (), (), 0.0)] * 3
+    few = x[(x[:, -1] != 0) | (np.cumsum(x[:, -1] == 0) <= 4)]
+    small = [r for r in layout.results(totals_of(layout, few), min_cell=5) if r.stratum == "ward = 1"]
+    assert [(r.has_value, r.rows) for r in small] == [(False, 0.0)] * 3
 
 
 def test_random_numbers_are_not_plausible() -> None:

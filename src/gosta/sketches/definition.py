@@ -89,6 +89,7 @@ class Sketch(ABC):
     has_classes: ClassVar[bool] = False  # whether a label is needed
     needs_range: ClassVar[bool] = False  # whether the value depends on values, not on their order only
     is_binned: ClassVar[bool] = True
+    shows_bins: ClassVar[bool] = False  # whether values of a result are those of bins: a curve
     finds_edges: ClassVar[bool] = True  # whether edges can be found by a first sum
     defaults: ClassVar[dict[str, Any]] = {}  # of its options, beside those of `encode`
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)  # of the value in a population
@@ -162,9 +163,13 @@ class Sketch(ABC):
         mean = counts @ gradient / max(counts.sum(), 1.0)
         return float(counts @ (gradient - mean) ** 2)
 
-    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
-        """Return a sketch, and its totals, in which no count is small; None where that is not possible."""
-        return None if 0 < self.count(totals) < min_cell else (self, totals)
+    def groups_of(self, totals: Floats) -> Floats:
+        """Return the number of rows of each group (class, cluster) that is counted on its own."""
+        return np.array([self.count(totals)])
+
+    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
+        """Return a sketch, and its totals, in whose bins no group is small, if it is not small altogether."""
+        return self, totals
 
     def is_plausible(self, totals: Floats, tolerance: float) -> bool:
         """Return whether totals can be sums of features, each with an error of at most so much."""
@@ -232,12 +237,12 @@ def after(counts: Floats, axis: int = -1) -> Floats:
     return sums
 
 
-def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int] | None:
+def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int]:
     """Return where bins begin after neighbours are merged, so that every group's count is 0 or at least min_cell.
 
-    `counts` is groups × bins, `ends` where bins begin and end. None: even one bin has a small count. Of all ways that
-    with the least sum over bins of the pairs of rows of different groups (of one group: pairs times width) is chosen,
-    as the width of brackets grows with it.
+    `counts` is groups × bins, `ends` where bins begin and end; no group is small altogether. Of all ways that with the
+    least sum over bins of the pairs of rows of different groups (of one group: pairs times width) is chosen, as the
+    width of brackets grows with it.
     """
     bins = counts.shape[1]
     sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
@@ -252,8 +257,6 @@ def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int] | Non
         costs = np.where(is_small, np.inf, best[:stop] + pairs - 1e-9)
         last[stop] = int(np.argmin(costs))
         best[stop] = costs[last[stop]]
-    if not best[bins] < np.inf:
-        return None
     starts = [bins]
     while starts[-1] > 0:
         starts.append(int(last[starts[-1]]))

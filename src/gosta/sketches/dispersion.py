@@ -80,12 +80,10 @@ class ValueBins(Sketch):
         """Return the rows beyond the range."""
         return float(totals[:2].sum())
 
-    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
+    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
         """Merge bins with few rows: places in the wider bin follow from those in the narrow one."""
         counts, places, squares = self.bins_of(totals)
         starts = merge_starts(counts[None], min_cell, self.axes[0].bounds)
-        if starts is None or 0 < self.count(totals) < min_cell:
-            return None
         axis = self.axes[0].merged(starts)
         of = np.repeat(np.arange(len(starts)), np.diff([*starts, len(counts)]))
         widths = np.diff(axis.bounds)[of]
@@ -238,6 +236,7 @@ class LorenzCurve(PositiveValueBins):
 
     defaults = {"parts": 10}  # noqa: RUF012
     bounds = (0.0, 1.0)
+    shows_bins = True
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Add up bins; of the bin where a share of the rows ends, its lowest rows have at most its mean."""

@@ -257,8 +257,9 @@ class Layout:
     ) -> list[StratumResult]:
         """Return the results for totals over all rows in units of features: for each statistic all rows, then strata.
 
-        Bins with fewer rows than `min_cell` are merged with neighbours. `noise_variance` is that of each total. `level`
-        is that of the intervals. `bits` is what sites rounded to.
+        Without noise, results of groups (classes, clusters, strata) with fewer rows than `min_cell` have no value, and
+        bins with fewer are merged with neighbours where a result shows bins. `noise_variance` is that of each total,
+        `level` that of the intervals, `bits` what sites rounded to.
         """
         rounding = 0.0 if bits >= 64 else 2.0 ** -(bits + (bits >= BITS))
         with np.errstate(all="ignore"):
@@ -316,12 +317,16 @@ def _result(
     part: Part, stratum: str, totals: Floats, min_cell: int, noise: float, level: float | None, rounding: float
 ) -> StratumResult:
     sketch, rows, clipped = part.sketch, part.sketch.count(totals), part.sketch.clipped(totals)
-    merged = sketch.merged(totals, min_cell) if min_cell > 1 and noise == 0 else (sketch, totals)
-    found = None if merged is None else merged[0].result(merged[1], rounding)
-    if found is None or merged is None or not np.isfinite(found.value).all():
-        return StratumResult(part.title, stratum, False, (), (), (), False, (), 0.0, 0.0, None, None)
+    none = StratumResult(part.title, stratum, False, (), (), (), False, (), 0.0, 0.0, None, None)
+    if noise == 0 and _has_small(sketch.groups_of(totals), min_cell):
+        return none
+    if noise == 0 and sketch.shows_bins and min_cell > 1:
+        sketch, totals = sketch.merged(totals, min_cell)
+    found = sketch.result(totals, rounding)
+    if not np.isfinite(found.value).all():
+        return none
     low, high = (tuple(np.clip(end, *sketch.bounds).tolist()) for end in _padded(found))
-    error = _standard_error(*merged, noise) if len(found.value) == 1 else None
+    error = _standard_error(sketch, totals, noise) if len(found.value) == 1 else None
     interval = None
     if error is not None and level is not None:
         reach = NormalDist().inv_cdf(0.5 + level / 2) * error
@@ -332,6 +337,10 @@ def _result(
     return StratumResult(
         part.title, stratum, True, value, low, high, is_certified, found.labels, rows, clipped, error, interval
     )
+
+
+def _has_small(groups: Floats, min_cell: int) -> bool:
+    return bool(((groups > 0) & (groups < min_cell)).any())
 
 
 def _padded(found: Result) -> tuple[Floats, Floats]:

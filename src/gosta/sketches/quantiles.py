@@ -23,6 +23,7 @@ class Quantiles(Sketch):
     features_per_row = 1
     are_counts = True
     defaults = {"parts": 10}  # noqa: RUF012
+    shows_bins = True
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -42,11 +43,9 @@ class Quantiles(Sketch):
         """Return the rows beyond the range."""
         return float(totals[0] + totals[-1])
 
-    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
+    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
         """Merge bins with few rows."""
         starts = merge_starts(totals[None, 1:-1], min_cell, self.axes[0].bounds)
-        if starts is None or 0 < self.count(totals) < min_cell:
-            return None
         counts = np.add.reduceat(totals[1:-1], starts)
         axis = self.axes[0].merged(starts)
         return type(self)([axis], self.classes, self.options), np.concatenate([totals[:1], counts, totals[-1:]])

@@ -34,11 +34,13 @@ class ScoreBins(Sketch):
         """Return the sum of all counts."""
         return float(totals.sum())
 
-    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
+    def groups_of(self, totals: Floats) -> Floats:
+        """Return the rows of both classes."""
+        return np.asarray(totals.reshape(2, -1).sum(axis=1))
+
+    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
         """Merge bins in which one of the classes is small."""
         starts = merge_starts(totals.reshape(2, -1), min_cell, self.axes[0].bounds)
-        if starts is None:
-            return None
         merged = np.add.reduceat(totals.reshape(2, -1), starts, axis=1)
         return type(self)([self.axes[0].merged(starts)], self.classes, self.options), merged.ravel()
 
@@ -123,6 +125,7 @@ class RocCurve(ScoreBins):
     """
 
     bounds = (0.0, 1.0)
+    shows_bins = True
     labels = tuple(f"false positive rate {rate:g}" for rate in RATES)
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:

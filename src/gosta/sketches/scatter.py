@@ -80,10 +80,9 @@ class SquaredScatter(Sketch):
         """Return the last sum."""
         return float(totals[-1])
 
-    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
-        """Return nothing if a cluster is small: clusters cannot be merged."""
-        counts = self._clusters(totals)[0]
-        return None if ((counts > 0) & (counts < min_cell)).any() else (self, totals)
+    def groups_of(self, totals: Floats) -> Floats:
+        """Return the rows of each cluster."""
+        return self._clusters(totals)[0]
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Return twice count · squared lengths less squared sums, added over clusters, over the pairs."""

@@ -148,12 +148,14 @@ class TimeBins(Sketch):
         """Return the sum of all counts."""
         return float(totals.sum())
 
-    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats] | None:
+    def groups_of(self, totals: Floats) -> Floats:
+        """Return the censored rows and the events, of each class if there are some."""
+        return np.asarray(totals.reshape(self.groups, -1).sum(axis=1))
+
+    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
         """Merge time bins in which a group is small; the times of a curve stay those of all edges."""
         counts = totals.reshape(self.groups, -1)
         starts = merge_starts(counts, min_cell, self.axes[0].bounds)
-        if starts is None:
-            return None
         made = type(self)([self.axes[0].merged(starts), *self.axes[1:]], self.classes, self.options)
         made.times = self.times
         return made, np.add.reduceat(counts, starts, axis=1).ravel()
@@ -167,6 +169,7 @@ class KaplanMeier(TimeBins):
     roles = ("time", "event")
     groups = 2
     bounds = (0.0, 1.0)
+    shows_bins = True
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Multiply the shares that survive bins: the most if events come first in a bin, the least if last."""
@@ -207,6 +210,10 @@ class LogRank(TimeBins):
     groups = 4
     bounds = (0.0, inf)
     labels = ("chi-squared", "p-value")
+
+    def groups_of(self, totals: Floats) -> Floats:
+        """Return the rows of both classes."""
+        return np.asarray(totals.reshape(2, -1).sum(axis=1))
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Bound the share of the first class among rows at risk within each bin, so the expected events."""
