@@ -49,7 +49,7 @@ gosta network init my-network/ --statistic auc --score risk --label diagnosis --
 gosta network init my-network/ --statistic auc --score risk --label died --classes 0,1 --enrol --passphrase
 gosta network init my-network/ --private --score risk --label died --classes 0,1 --range risk=0:1 --bins 256 --nodes 5
 gosta network init my-network/ --private --epsilon 1 --delta 1e-6 --data patients.csv --score risk --label died
-gosta network init my-network/ --private --statistic gini-index --columns income --range income=0:200000 --strata sex=f,m
+gosta network init my-network/ --private --statistic gini-index --columns income --range income=0:99999 --strata sex=f,m
 gosta network up my-network/
 gosta network up my-network/ --until 1%
 gosta network up my-network/ --for 60 --json
