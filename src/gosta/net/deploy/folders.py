@@ -38,7 +38,7 @@ RESERVED_NAMES |= {members.MEMBERS_FILE, members.ACCEPTED_FILE, members.PROPOSED
 RESERVED_NAMES |= {POLICY_FILE, "invitation.json", "requests", "bundles", "request.json", "request.csr"}
 
 POLICY_TEMPLATE = """\
-# What this site takes part in. Nobody else can change or see this file; a running node reads it before every epoch.
+# What this site takes part in. Nobody else can change or see this file; a running node reads it again when it changes.
 # Remove the # of a line to set it; the values shown are the defaults. Where the policy forbids a contribution, nothing
 # leaves the site, and the others learn that it declined, not why.
 # statistics = ["auc"]        # that may be computed: names, or fingerprints as 'gosta check' prints them; none: all
