@@ -181,7 +181,10 @@ def test_random_numbers_are_not_plausible() -> None:
     ("changes", "message"),
     [
         ({"statistics": "distance-correlation"}, "not a function of sums.*use kendall-tau"),
-        ({"statistics": "mine.py:huber"}, "not a function of sums"),
+        (
+            {"statistics": "mine.py:huber"},
+            "statistic = 'mine.py:huber' is not a function of sums.*those with one: gini",
+        ),
         ({"statistics": " "}, "statistic is empty"),
         ({"settings": Bins(8)}, r"range of 'risk' is missing: declare it \(--range risk=0:1\)"),
         ({"settings": Bins(8, {"risk": (1, 0)})}, "range of 'risk' = 1:0: the first must be less"),

@@ -29,6 +29,7 @@ from gosta.sketches.definition import (
     one,
     sketch,
     undefined,
+    without_noise,
 )
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
@@ -246,8 +247,7 @@ class LorenzCurve(PositiveValueBins):
         if n < 0.5 or total <= 0:
             return undefined(labels)
         counts, sums, errors = self.cells(totals, rounding)
-        counts = np.maximum(counts, 0.0)
-        sums = sums + counts * self.axes[0].low
+        counts, sums = without_noise(counts), without_noise(sums + counts * self.axes[0].low)
         axis = self.axes[0]
         ends = np.concatenate([[axis.low], axis.bounds, [axis.high]])
         wanted = np.arange(1, parts) / parts * counts.sum()

@@ -88,7 +88,7 @@ def make_layout(
     wishes = []
     for title in (text.strip() for text in statistics.split(",")):
         name, _, own = title.partition(":")
-        made = find_sketch(name)
+        made = find_sketch(title if name.endswith(".py") else name)  # FILE.py:NAME, which has no sketch
         known |= _encode_options(made).keys() | made.defaults.keys()
         wanted = tuple(own.split("+")) if own else tuple(columns)
         try:

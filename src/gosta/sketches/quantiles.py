@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import Features, Result, Sketch, before, merge_starts, sketch, undefined
+from gosta.sketches.definition import Features, Result, Sketch, before, merge_starts, sketch, undefined, without_noise
 from gosta.statistics import encode
 
 
@@ -54,7 +54,7 @@ class Quantiles(Sketch):
         """Find the bin of the row that is the quantile; within, rows are taken to be spread evenly."""
         parts, axis = int(self.options["parts"]), self.axes[0]
         labels = tuple(f"{100 * k / parts:g} %" for k in range(1, parts))
-        counts = np.maximum(totals, 0.0)
+        counts = without_noise(totals)
         n = round(float(counts.sum()))
         if n < 1:
             return undefined(labels)

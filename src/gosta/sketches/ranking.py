@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import Features, Result, Sketch, after, before, merge_starts, one, sketch, undefined
+from gosta.sketches.definition import (
+    Features,
+    Result,
+    Sketch,
+    after,
+    before,
+    merge_starts,
+    one,
+    sketch,
+    undefined,
+    without_noise,
+)
 from gosta.statistics import encode
 
 RATES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -130,10 +141,10 @@ class RocCurve(ScoreBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Interpolate between the edges on both sides of each rate."""
-        true, false = (np.concatenate([[0.0], np.clip(share[::-1].cumsum(), 0, 1)]) for share in self.shares(totals))
+        shares = (without_noise(share[::-1]).cumsum() for share in self.shares(totals))
+        true, false = (np.concatenate([[0.0], np.clip(share, 0, 1)]) for share in shares)
         if np.isnan([true[-1], false[-1]]).any():
             return undefined(self.labels)
-        true, false = np.maximum.accumulate(true), np.maximum.accumulate(false)
         true[-1] = false[-1] = 1.0
         rates = np.array(RATES)
         right = np.searchsorted(false, rates * (1 + 1e-12), side="right")  # the first edge beyond the rate
@@ -157,7 +168,7 @@ class KolmogorovSmirnov(ScoreBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Return the largest difference at an edge; inside a bin, one function can rise before the other does."""
-        shares = [np.clip(share, 0, 1) for share in self.shares(totals)]
+        shares = [without_noise(share) for share in self.shares(totals)]
         ends = [share.cumsum() for share in shares]
         low = np.abs(ends[0] - ends[1]).max()
         high = max((ends[k] - before(shares[1 - k])).max() for k in (0, 1))

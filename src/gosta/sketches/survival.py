@@ -22,6 +22,7 @@ from gosta.sketches.definition import (
     one,
     sketch,
     undefined,
+    without_noise,
 )
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
@@ -173,7 +174,7 @@ class KaplanMeier(TimeBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Multiply the shares that survive bins: the most if events come first in a bin, the least if last."""
-        censored, events = np.maximum(totals, 0.0).reshape(2, -1)
+        censored, events = without_noise(totals.reshape(2, -1))
         labels = tuple(f"before {time:g}" for time in self.times)
         if totals.sum() < 0.5:
             return undefined(labels)
@@ -217,7 +218,7 @@ class LogRank(TimeBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Bound the share of the first class among rows at risk within each bin, so the expected events."""
-        censored, events = np.maximum(totals, 0.0).reshape(2, 2, -1).swapaxes(0, 1)
+        censored, events = without_noise(totals.reshape(2, 2, -1)).swapaxes(0, 1)
         leaving = censored + events
         start = after(leaving) + leaving  # at risk at the beginning of a bin, of each class
         if start[:, 0].min() < 0.5 or events.sum() < 0.5:
@@ -229,14 +230,9 @@ class LogRank(TimeBins):
         most = start[0] / np.maximum(start[0] + stop[1], 1e-9)
         middle = (start + stop).sum(axis=0) / 2
         share = np.clip((start + stop)[0] / 2 / np.maximum(middle, 1e-9), least, most)
-        observed, expected = (
-            float(events[0].sum()),
-            [
-                float(died @ share),
-                _least_expected(start, stop, events),
-                float(died.sum()) - _least_expected(start[::-1], stop[::-1], events[::-1]),
-            ],
-        )
+        observed, expected = float(events[0].sum()), float(died @ share)
+        fewest = _least_expected(start, stop, events)
+        highest = float(died.sum()) - _least_expected(start[::-1], stop[::-1], events[::-1])
         spread = share * (1 - share)
         ends = np.array([least * (1 - least), most * (1 - most)])
         peak = np.where((least < 0.5) & (most > 0.5), 0.25, ends.max(axis=0))
@@ -244,9 +240,9 @@ class LogRank(TimeBins):
         rest = stop.sum(axis=0)
         ties = np.where(died > 1, rest / np.maximum(rest + died - 1, 1.0), 1.0)
         variance, least_of, most_of = (float(died @ part) for part in (spread, ends.min(axis=0) * ties, peak))
-        gaps = [observed - expected[1], observed - expected[2]]
+        gaps = [observed - fewest, observed - highest]
         nearest = 0.0 if gaps[0] >= 0 >= gaps[1] else min(abs(gap) for gap in gaps)
-        chi = (observed - expected[0]) ** 2 / variance if variance > 0 else 0.0
+        chi = (observed - expected) ** 2 / variance if variance > 0 else 0.0
         bottom = nearest**2 / most_of if most_of > 0 else 0.0
         top = max(gap**2 for gap in gaps) / least_of if least_of > 0 else inf
         value, low, high = ((c, erfc(sqrt(c / 2))) for c in (min(max(chi, bottom), top), bottom, top))
