@@ -22,7 +22,7 @@ from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
 from gosta.sketches import Layout
 
-OPEN_POLICY = Policy(modes=MODES, min_rows=0, min_sites=0, min_cell=0, min_change=0)
+OPEN_POLICY = Policy(modes=MODES, min_rows=0, min_sites=0, min_share=0.0, min_cell=0, min_change=0)
 SETTINGS = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
 
 

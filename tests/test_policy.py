@@ -115,6 +115,8 @@ def test_releases_a_day() -> None:
     [
         ({"sites": 3}, ""),
         ({"sites": 2}, "2 sites, 3 needed"),
+        ({"sites": 4, "members": 8}, ""),
+        ({"sites": 4, "members": 9}, "4 of 9 members, 5 needed"),
         ({"sites": 3, "changed": 0}, ""),
         ({"sites": 3, "changed": 3}, "3 rows changed since the last release, 10 needed"),
         ({"sites": 3, "changed": 3, "has_noise": True}, ""),

@@ -16,6 +16,7 @@ from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Step
 from gosta.net.protocol.messages import Signed
 from gosta.net.protocol.statements import AnyStatement, Join, Part, Roster
+from gosta.private.policy import MODES, Policy
 
 RNG = np.random.default_rng(7)
 PARTS = [RNG.random((rows, 1)) for rows in (12, 19, 31, 14)]
@@ -185,3 +186,25 @@ def test_messages_tell_nothing_of_the_rows_but_their_masked_sums(monkeypatch: py
     assert {slot for slot in held if slot[1] == "part"} == {(f"node-{k}", "part") for k in range(4)}
     joins = {slot: body for slot, body in held.items() if slot[1] == "join"}
     assert joins == {slot: body for slot, body in other_held.items() if slot[1] == "join"}
+
+
+def test_a_roster_of_accomplices() -> None:
+    """The origin takes in one honest site and two accomplices: the honest site refuses."""
+    parts = [RNG.random((12, 1)) for _ in range(7)]
+    names = [f"node-{k}" for k in range(7)]
+    network = SumNetwork(
+        parts, [(i, j) for i in range(7) for j in range(i)], policies=dict.fromkeys(names, Policy(modes=MODES))
+    )
+    origin = network.sum_peers["node-0"]
+    made = origin._next_roster
+
+    def of_accomplices(now: float) -> Roster | None:
+        roster = made(now)
+        return roster and replace(roster, participants=(*roster.participants[:2], roster.participants[6]))
+
+    origin._next_roster = of_accomplices  # type: ignore[method-assign]
+    network.clock.run(3.0)
+    victim = network.sum_peers["node-6"]
+    assert victim.participants == ("node-0", "node-1", "node-6")
+    assert victim.explain() == "suppressed by policy: 3 of 7 members, 4 needed"
+    assert all(peer.report is None for peer in network.sum_peers.values())

@@ -102,6 +102,19 @@ def test_invalid_files_change_nothing_and_are_shown(site: Site) -> None:
     assert "node.toml" in site.node.reload_error
 
 
+def test_a_policy_that_forbids_or_cannot_be_read_withdraws_the_rows(site: Site) -> None:
+    policy = site.data.with_name("policy.toml")
+    for text, reason in (("min_rows = many\n", "policy.toml"), ("", "rows mode is not allowed")):
+        policy.write_text(text or "min_rows = 5\n")
+        site.poll()
+        assert site.node.status().state == "withdrawn"
+        assert reason in site.node.reload_error
+        policy.write_text('modes = ["rows"]\n')
+        site.poll()
+        assert not site.node.peer.is_withdrawn
+        assert site.node.reload_error == ""
+
+
 def change_settings(site: Site, **settings: Any) -> None:
     config = read_node(site.toml)
     write(site.toml, msgspec.structs.replace(config, node=msgspec.structs.replace(config.node, **settings)))

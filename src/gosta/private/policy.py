@@ -41,6 +41,7 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     modes: tuple[Mode, ...] = ("private",)  # rows: rows leave; private: sums do; noisy: only sums with noise do
     min_rows: int = 10  # of this site; people, if there is a column of persons
     min_sites: int = 3  # that take part
+    min_share: float = 0.5  # of the members that take part: whoever starts an epoch may leave sites out
     min_cell: int = 5  # rows of a class in a bin, without noise: smaller bins are merged with neighbours
     min_change: int = 10  # rows between two releases of the same sums, without noise
     max_bins: int = 1024  # of a column
@@ -108,6 +109,8 @@ def _check(rules: Rules) -> None:
     for name in ("min_rows", "min_sites", "min_cell", "min_change", "max_bins", "releases_per_day"):
         if (value := getattr(rules, name)) < 0:
             raise InputError(f"{name} = {value!r} must be 0 or more")
+    if not 0 <= rules.min_share <= 1:
+        raise InputError(f"min_share = {rules.min_share!r} must be from 0 to 1, such as 0.5")
     budget = rules.epsilon_budget
     if budget is not None and not (budget > 0 and math.isfinite(budget)):
         raise InputError(f"epsilon_budget = {budget!r} must be a number above 0; leave it out for no limit")
@@ -138,7 +141,12 @@ def verdict_to_join(policy: Policy, subject: Subject, history: Sequence[Past], n
 
 
 def verdict_to_contribute(
-    policy: Policy, sites: int, changed: int | None = None, same_participants: bool = True, has_noise: bool = False
+    policy: Policy,
+    sites: int,
+    changed: int | None = None,
+    same_participants: bool = True,
+    has_noise: bool = False,
+    members: int = 0,
 ) -> str:
     """Return what forbids a site to contribute once the participants are known; empty if nothing does.
 
@@ -148,6 +156,8 @@ def verdict_to_contribute(
     """
     if sites < policy.min_sites:
         return f"{_count(sites, 'site')}, {policy.min_sites} needed"
+    if sites < policy.min_share * members:
+        return f"{sites} of {members} members, {math.ceil(policy.min_share * members)} needed"
     if has_noise or changed is None or changed >= policy.min_change or (changed == 0 and same_participants):
         return ""
     kind = "row" if policy.person is None else "person"

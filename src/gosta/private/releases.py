@@ -22,7 +22,9 @@ from gosta.statistics.definition import Options
 from gosta.views import html, numbers
 
 BYTES_PER_NUMBER = 8
-ANYTHING = Policy(modes=MODES, min_rows=0, min_sites=1, min_cell=0, max_bins=1 << 20)  # every site takes part
+ANYTHING = Policy(
+    modes=MODES, min_rows=0, min_sites=1, min_share=0.0, min_cell=0, max_bins=1 << 20
+)  # every site takes part
 
 
 @dataclass(frozen=True)

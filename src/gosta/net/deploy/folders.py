@@ -46,6 +46,7 @@ POLICY_TEMPLATE = """\
 # modes = ["private"]         # "private": masked sums; "noisy": only with epsilon; "rows": rows may leave this site
 # min_rows = 10               # rows, or people, that this site must have
 # min_sites = 3               # sites that must take part
+# min_share = 0.5             # share of the members that must take part
 # min_cell = 5                # curves merge bins with fewer rows, smaller strata have no value (only without noise)
 # min_change = 10             # rows that must have changed since the last release, unless none has (no noise)
 # max_bins = 1024             # of a column

@@ -14,10 +14,10 @@ from gosta.errors import GostaError
 from gosta.net.config import NODE_FILE, read_node
 from gosta.net.node.base import Log
 from gosta.net.node.node import Node
-from gosta.net.node.source import read_source
+from gosta.net.node.source import check_policy, read_source
 from gosta.net.node.sum_source import read_sum_source
 from gosta.net.node.sums import SumNode
-from gosta.private.policy import POLICY_FILE
+from gosta.private.policy import POLICY_FILE, read_policy
 
 # Settings of [node] whose changes need a restart.
 FIXED_SETTINGS = ("name", "listen", "status_page", "tls", "durable", "keep_exchanges", "secure_delete")
@@ -62,6 +62,7 @@ class FileWatcher:
         digests = self._digests()
         if digests == self._used and not node.peer.is_withdrawn:
             return ""
+        self._check_policy()
         new, old = read_node(self._folder / NODE_FILE), node.config
         self._data = new.node.data
         if new.network != old.network or any(getattr(new.node, f) != getattr(old.node, f) for f in FIXED_SETTINGS):
@@ -74,6 +75,16 @@ class FileWatcher:
         self._used, self._handled = self._digests(), self._stat_files()
         self._log("reloaded", neighbours=sorted(new.neighbours), rows=source.rows)
         return ""
+
+    def _check_policy(self) -> None:
+        """Withdraw the rows if the policy forbids that they leave the site, or cannot be read."""
+        try:
+            read_policy(self._folder)
+            if isinstance(self._node, Node):
+                check_policy(self._node.config.network, self._folder)
+        except GostaError:
+            self._node.withdraw()
+            raise
 
     def _data_files(self) -> list[Path]:
         return [self._folder / name for name in sorted({self._data, self._node.config.node.data})]

@@ -74,13 +74,18 @@ def fingerprint(task: Task, folder: Path) -> str:
     return digest(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
 
 
+def check_policy(task: Task, folder: Path) -> None:
+    """Raise `NetworkError` if a site's policy forbids that its rows leave it."""
+    forbidden = verdict_to_join(read_policy(folder), subject_of(task, 0, None, sites=1), [], 0.0)
+    if forbidden:
+        raise NetworkError(f"{folder / POLICY_FILE}: {forbidden}; change it, or leave the network")
+
+
 def read_source(config: NodeConfig, folder: Path, has_key: bool = True) -> Source:
     """Read a node's rows and members; `has_key` is False where its exchanges are only checked."""
     name, task = config.node.name, config.network
     x = read_rows(task, folder / config.node.data, folder)
-    forbidden = verdict_to_join(read_policy(folder), subject_of(task, len(x), None, sites=1), [], 0.0)
-    if forbidden:
-        raise NetworkError(f"{folder / POLICY_FILE}: {forbidden}; change it, or leave the network")
+    check_policy(task, folder)
     trust = read_trust(folder, name, task.id, has_key) if config.node.tls else OpenTrust()
     return Source(name, task, x, config.neighbours, folder, trust)
 

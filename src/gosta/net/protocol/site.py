@@ -99,19 +99,22 @@ def history_of(log: Sequence[LogEntry], rows_per_person: int) -> list[Past]:
 
 
 def verdict_on_changes(
-    source: SumSource, baselines: Sequence[Baseline], row_key: bytes, participants: Collection[str]
+    source: SumSource, baselines: Sequence[Baseline], row_key: bytes, participants: Collection[str], members: int
 ) -> str:
     """Return what a site's policy forbids about participants and changed rows; empty if nothing.
 
     The rows are compared with those of every earlier contribution to the same sums that is known.
     """
-    digests, has_noise = source.row_digests(row_key), source.settings.epsilon is not None
-    verdicts = [policy.verdict_to_contribute(source.policy, len(participants), has_noise=has_noise)]
+    has_noise, count = source.settings.epsilon is not None, len(participants)
+    verdict = policy.verdict_to_contribute(source.policy, count, has_noise=has_noise, members=members)
+    if verdict or has_noise:
+        return verdict
+    digests = source.row_digests(row_key)
     for one in reversed(baselines):
-        if one.layout == source.layout.fingerprint:
+        if one.layout == source.layout.fingerprint and not verdict:
             changed, is_same = policy.changed_rows(one.rows, digests), set(one.participants) == set(participants)
-            verdicts.append(policy.verdict_to_contribute(source.policy, len(participants), changed, is_same, has_noise))
-    return next(filter(None, verdicts), "")
+            verdict = policy.verdict_to_contribute(source.policy, count, changed, is_same)
+    return verdict
 
 
 def make_entry(

@@ -491,9 +491,10 @@ class SumPeer(EpochPeer):
         return site.history_of(self.log, self.source.rows_per_person)
 
     def _verdict_on_changes(self, participants: Collection[str]) -> str:
-        about = id(self.source), tuple(self.baselines), tuple(participants)
+        about = id(self.source), self.trust.digest, tuple(self.baselines), tuple(participants)
         if self._verdict[0] != about:  # with many rows it takes a second
-            found = site.verdict_on_changes(self.source, self.baselines, self.row_key, participants)
+            members = len(self.members)
+            found = site.verdict_on_changes(self.source, self.baselines, self.row_key, participants, members)
             self._verdict = about, found
         return self._verdict[1]
 
