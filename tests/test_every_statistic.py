@@ -158,10 +158,14 @@ def test_without_numba_the_value_is_the_same(
     rng = np.random.default_rng(5)
     rows = [tuple(row) for row in np.column_stack([rng.gamma(2, 1, (40, 2)), rng.integers(0, 2, (40, 2))])]
     data = make_data(rows)
-    compiled: Any = [measure(data, statistic, norm, interval).value for norm in ("U", "V")]
+
+    def values() -> list[Any]:
+        found = [measure(data, statistic, norm, interval).value for norm in ("U", "V")]
+        return [one[:5] if isinstance(one, Estimate) else one for one in found]
+
+    compiled = values()
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "numba")
-    plain: Any = [measure(data, statistic, norm, interval).value for norm in ("U", "V")]
-    np.testing.assert_allclose(plain, compiled, rtol=1e-14)
+    np.testing.assert_allclose(values(), compiled, rtol=1e-14)
 
 
 def test_without_numba_many_rows_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
