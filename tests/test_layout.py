@@ -93,6 +93,36 @@ def test_fingerprint_is_of_all_that_sums_depend_on() -> None:
     assert all(len(layout.fingerprint) == 16 for layout in layouts)
 
 
+def test_blocks_are_named_by_what_their_sums_depend_on() -> None:
+    def blocks(names: str, bins: int = 32, **changes: Any) -> tuple[str, ...]:
+        settings = Bins(bins, {"": (0, 1)}, find_edges="edges" in changes, strata=changes.pop("strata", {}))
+        changes.pop("edges", None)
+        return make_layout(names, settings, **(RISK | changes)).blocks
+
+    auc = blocks("auc")
+    assert auc == blocks("auc:risk") == blocks("auc,auc") == blocks("mann-whitney") == blocks("roc-curve,auc")
+    assert blocks("variance:age,auc") == (*blocks("variance:age"), *auc)
+    assert blocks("variance:age") == blocks("variance:age", label=None, classes=())
+    others = [blocks("auc", 33), blocks("auc", classes=(1, 0)), blocks("auc", label="dead"), blocks("auc:age")]
+    others += [blocks("auc", options={"positive": 0}), blocks("auc", strata={"sex": ("f", "m")})]
+    others += [blocks("auc", strata={"sex": ("m", "f")}), blocks("auc", edges=True)]
+    assert len({auc, *others}) == 9
+    assert all(len(block) == 1 and len(block[0]) == 16 for block in others)
+
+
+def test_features_of_rows_side_by_side_add_up_to_the_sums() -> None:
+    settings = Bins(8, {"risk": (0, 1), "age": (0, 100)}, strata={"sex": ("f", "m")})
+    layout = make_layout("auc,gini-index:age,variance:age,lorenz-curve:age", settings, **RISK)
+    x = np.repeat(layout.encode(table(5000)), 2, axis=0)
+    places, values = layout.row_features(x).reshape(len(x), 2, -1).swapaxes(0, 1)
+    assert places.shape == (len(x), layout.features_per_row)
+    sums = np.zeros(layout.size, dtype=np.int64)
+    np.add.at(sums, places.ravel(), values.ravel())
+    np.testing.assert_array_equal(sums, layout.sums(x).view(np.int64))
+    x[:, 0] = np.minimum(np.floor(x[:, 0] * 8), 7)  # of a score only the bin matters
+    assert len({row.tobytes() for row in layout.row_features(x / [8, 1, 1, 1, 1])}) == len(np.unique(x, axis=0))
+
+
 def test_edges_that_a_first_sum_finds() -> None:
     data = table(2000)
     for names in ("gini-index:income", "auc,gini-index:income", "kendall-tau:age+income"):

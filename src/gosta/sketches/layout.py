@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gosta.datasets.data import Data
 from gosta.errors import GostaError
 from gosta.runtime.arrays import Booleans, Floats
-from gosta.sketches.definition import Result, Sketch
+from gosta.sketches.definition import Features, Result, Sketch
 
 # Binary digits of a feature after the point. Sums of 2^29 rows are exact in a float64, those of 2^39 in a uint64.
 BITS = 24
@@ -171,7 +171,16 @@ class Layout:
         """Return 16 hex digits that two layouts share only if they are the same."""
         parts = [[part.title, part.key, part.sketch.name, part.sketch.options] for part in self.parts]
         content = [parts, self.label, self.classes, self.levels, self.rows and self.rows.fingerprint]
-        return hashlib.sha256(json.dumps(content, default=_plain, sort_keys=True).encode()).hexdigest()[:16]
+        return _digest(content)
+
+    @cached_property
+    def blocks(self) -> tuple[str, ...]:
+        """Return 16 hex digits for each block of sums: of all that they depend on but rows."""
+        frame = self.rows or self
+        content = (
+            [part.key, part.has_label and [frame.label, frame.classes], self.levels] for part, _, _ in self._blocks
+        )
+        return tuple(_digest(one) for one in content)
 
     def encode(self, data: Data) -> Floats:
         """Return the numbers of each row that its features depend on: n × width.
@@ -229,14 +238,31 @@ class Layout:
         sums = np.zeros(self.size, dtype=np.int64)
         for start in range(0, len(x), ROWS_PER_CHUNK):
             rows = x[start : start + ROWS_PER_CHUNK]
-            strata = rows[:, -1].astype(np.int64) if self.levels else np.zeros(len(rows), dtype=np.int64)
             shift = _shift(start + np.arange(len(rows)), bits)
-            for part, offset, columns in self._blocks:
-                positions, values = part.sketch.features(rows[:, columns])
-                positions = positions + (offset + strata * part.sketch.size)[:, None]
+            for positions, values in self._features(rows):
                 rounded = np.floor(values * 2.0**bits + shift[:, None])
                 sums += np.bincount(positions.ravel(), rounded.ravel(), self.size).astype(np.int64)
         return sums.view(np.uint64)
+
+    def _features(self, x: Floats) -> Iterator[Features]:
+        """Yield the features of encoded rows of each block, at their places in the whole vector."""
+        strata = x[:, -1].astype(np.int64) if self.levels else np.zeros(len(x), dtype=np.int64)
+        for part, offset, columns in self._blocks:
+            positions, values = part.sketch.features(x[:, columns])
+            yield Features(positions + (offset + strata * part.sketch.size)[:, None], values)
+
+    def row_features(self, x: Floats) -> NDArray[np.int64]:
+        """Return the features of each encoded row: places in the vector, and multiples of 2^-24, side by side.
+
+        Two rows are the same here exactly if each adds the same to the sums. The place of a feature that is 0 is −1.
+        """
+        found = np.empty((len(x), 2 * self.features_per_row), dtype=np.int64)
+        for start in range(0, len(x), ROWS_PER_CHUNK):
+            blocks = list(self._features(x[start : start + ROWS_PER_CHUNK]))
+            rounded = np.column_stack([np.floor(values * 2.0**BITS + 0.5) for _, values in blocks])
+            places = np.column_stack([positions for positions, _ in blocks])
+            found[start : start + ROWS_PER_CHUNK] = np.hstack([np.where(rounded > 0, places, -1), rounded])
+        return found
 
     def _totals(self, totals: Floats) -> Iterator[tuple[Part, str, Floats, int]]:
         """Yield each statistic's totals over all rows and in every stratum, and how many totals each is a sum of."""
@@ -356,6 +382,10 @@ def _standard_error(sketch: Sketch, totals: Floats, noise: float) -> float | Non
         return None
     variance = sketch.sampling_variance(totals, gradient) + noise * float(gradient @ gradient)
     return float(np.sqrt(variance)) if np.isfinite(variance) else None
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, default=_plain, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _plain(value: Any) -> Any:
