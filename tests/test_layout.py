@@ -85,6 +85,7 @@ def test_fingerprint_is_of_all_that_sums_depend_on() -> None:
         {}, {"statistics": "mann-whitney"}, {"settings": Bins(33, {"risk": (0, 1)})}, {"classes": (1, 0)},
         {"settings": Bins(32, {"risk": (0, 2)})}, {"settings": Bins(32, {"risk": (0, 1)}, find_edges=True)},
         {"settings": Bins(32, {"risk": (0, 1)}, strata={"sex": ("f", "m")})}, {"label": "dead"},
+        {"settings": Bins(32, {"risk": (0, 1)}, find_edges=True, strata={"sex": ("f", "m")})},
         {"settings": Bins(32, {"risk": (0, 1)}, {"risk": (0.5,)})}, {"options": {"positive": 0}},
     ]  # fmt: skip
     layouts = [make_layout(**(base | change)) for change in changes]
@@ -127,7 +128,10 @@ def test_edges_that_a_first_sum_finds() -> None:
     data = table(2000)
     for names in ("gini-index:income", "auc,gini-index:income", "kendall-tau:age+income"):
         settings = Bins(16, {"risk": (0, 1), "age": (0, 110), "income": (0, 1000)}, find_edges=True)
-        first = make_layout(names, settings, **RISK)
+        first, final = (make_layout(names, one, **RISK) for one in (settings, settings._replace(find_edges=False)))
+        described = {key: text for key, text in first.describe().items() if key not in ("rounds", "numbers", "layout")}
+        assert described.items() <= final.describe().items()
+        assert first.numbers == f"{first.size:,}, then at most {final.size:,}"
         x = first.encode(data)
         assert first.are_counts
         assert first.is_plausible(totals_of(first, x), 0.0)

@@ -316,16 +316,29 @@ class Layout:
         """Return the layout of the second round, with edges that the totals of this one give; None: this is final."""
         return None if self.next_round is None else self.next_round(totals)
 
+    @property
+    def final(self) -> Layout:
+        """Return the layout whose sums give the statistics; before edges are found, with bins of equal width."""
+        return self if self.rows is None else self.rows
+
+    @property
+    def numbers(self) -> str:
+        """Return how many numbers a site sends, in words: "64", or with two rounds "256, then at most 128"."""
+        return f"{self.size:,}" + (f", then at most {self.rows.size:,}" if self.rows is not None else "")
+
     def describe(self) -> dict[str, str]:
-        """Return what is summed, in words."""
-        axes = {axis.column: axis for sketch in self.sketches for axis in sketch.axes if np.isfinite(axis.low)}
+        """Return what is summed, in words: in both rounds, if there are two."""
+        final, first = self.final, [axis.column for sketch in self.sketches for axis in sketch.axes]
+        axes = {axis.column: axis for sketch in final.sketches for axis in sketch.axes if np.isfinite(axis.low)}
+        per_row = f"{self.features_per_row}" + f", then {final.features_per_row}" * (self.rows is not None)
         found = {
-            "statistics": ", ".join(dict.fromkeys(part.title for part in self.parts)),
+            "statistics": ", ".join(dict.fromkeys(part.title for part in final.parts)),
+            "rounds": f"two: the first one finds edges of bins of {', '.join(first)}" * (self.rows is not None),
             "columns": ", ".join(self.columns),
             "ranges": ", ".join(f"{name} {axis.low:g} to {axis.high:g}" for name, axis in axes.items()),
             "bins": ", ".join(f"{name} {axis.bins}" for name, axis in axes.items() if axis.bins > 1),
-            "strata": "; ".join(f"{column}: {', '.join(map(str, levels))}" for column, levels in self.levels),
-            "numbers": f"{self.size:,}; a row adds to {self.features_per_row} of them",
+            "strata": "; ".join(f"{column}: {', '.join(map(str, levels))}" for column, levels in final.levels),
+            "numbers": f"{self.numbers}; a row adds to {per_row} of them",
             "layout": self.fingerprint,
         }
         return {name: text for name, text in found.items() if text}

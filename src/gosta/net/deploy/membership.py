@@ -123,7 +123,7 @@ def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
         "classes": ", ".join(map(str, task.classes)),
         "incomplete rows": "left out" * task.drop_missing,
         "noise": noise,
-        "shown to others": f"{layout.size:,} masked sums a site; only their total over all sites in an epoch is known",
+        "shown to others": f"{layout.numbers} masked sums a site; only their total over all sites in an epoch is known",
         "left out": f"sites that do not answer within {private.deadline_seconds:g} s",
     }
     return words | {f"option {name}": str(value) for name, value in task.options.items()}

@@ -141,7 +141,7 @@ def make_entry(
         statistics=source.statistics,
         columns=layout.columns,
         bins=layout.bins,
-        strata=layout.strata,
+        strata=layout.final.strata,
         layout=layout.fingerprint,
         rows=source.rows,
         people=source.people,
