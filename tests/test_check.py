@@ -61,7 +61,8 @@ def test_a_complete_folder_has_no_errors(net: Path) -> None:
     found = check.check(net / "node-0")
     assert set(levels(found).values()) == {"ok", "warning"}
     assert [one.check for one in found if one.level == "warning"] == ["neighbour node-1", "neighbour node-2"]
-    assert find(found, "rows").text == "40 rows"
+    rows = find(found, "rows")
+    assert (rows.text, rows.detail) == ("at least 10 rows, as the policy asks", "40 rows")
     assert find(found, "takes part").text == "yes"
     assert sorted(path.name for path in (net / "node-0").iterdir()) == [
         *("accepted.json", "ca.pem", "cert.pem", "data.csv", "key.pem", "members.json", "node.toml", "policy.toml")
@@ -140,7 +141,7 @@ def test_data(net: Path, gosta_: Any, rows: list[tuple[Any, Any]], name: str, le
     assert one.level == level
     assert text in one.text
     assert gosta_("check", folder, "--report", report)[0] == (1 if level == "error" else 0)
-    for value in ("zebra", "0.123456", "7.77", "7 rows", " 7,"):
+    for value in ("zebra", "0.123456", "7.77", "7 rows", "40 rows", " 7,"):
         assert value not in report.read_text()
 
 
@@ -162,7 +163,27 @@ def test_policy_and_agreement(net: Path) -> None:
     assert "any mode is allowed" in find(check.check(folder), "policy").text
     text = (folder / "node.toml").read_text()
     (folder / "node.toml").write_text(text.replace("bins = 8", "bins = 16"))
-    assert find(check.check(folder), "agreement").level == "error"
+    found = check.check(folder)
+    assert find(found, "agreement").level == "error"
+    assert find(found, "takes part").text == "no: correct this first: agreement"
+
+
+def test_the_verdict_is_no_if_anything_is_wrong(net: Path) -> None:
+    folder = net / "node-0"
+    for name, text in {"cert.pem": (net / "node-1" / "cert.pem").read_text(), "policy.toml": "min_sites = 'x'"}.items():
+        old = (folder / name).read_text()
+        (folder / name).write_text(text)
+        found = find(check.check(folder), "takes part")
+        assert (found.level, found.text) == (
+            "error",
+            f"no: correct this first: {name.replace('cert.pem', 'certificate').removesuffix('.toml')}",
+        )
+        (folder / name).write_text(old)
+    (folder / "policy.toml").write_text("min_sites = 9\n")
+    found = find(check.check(folder), "takes part")
+    assert (found.level, found.detail) == ("error", "3 sites, 9 needed")
+    (folder / "members.json").unlink()
+    assert find(check.check(folder), "takes part").text == "not yet: this site has not joined the network"
 
 
 def test_rows_of_a_network_that_exchanges_them(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from gosta.net.transport.connection import MAX_GREETING_BYTES
 from gosta.net.transport.frames import encode_frame
 from gosta.net.transport.tls import TlsFiles, check_peer, describe_error, load_certificate, make_context
 from gosta.private.accounting import total_epsilon
-from gosta.private.policy import POLICY_FILE, Policy, read_policy, verdict_to_join
+from gosta.private.policy import POLICY_FILE, Policy, read_policy, verdict_to_contribute, verdict_to_join
 
 TIMEOUT_SECONDS = 5.0  # for one neighbour
 PROBE_THREADS = 32
@@ -60,8 +60,8 @@ def check(folder: Path) -> list[Finding]:
     if config.network.private:
         found.append(_check_sums(config.network))
     found += _check_neighbours(folder, config, listed)
-    found.append(_check_verdict(folder, config, policy, counted, len(listed.members) if listed else 0))
-    return found
+    sites = len(listed.members) if listed else len(config.neighbours) + 1
+    return [*found, _check_verdict(folder, config, policy, counted, sites, found)]
 
 
 # Policy.
@@ -82,25 +82,34 @@ def _check_sums(task: Task) -> Finding:
         layout = layout_of(task)
     except GostaError as error:
         return Finding("sums", "error", str(error))
-    return Finding(
-        "sums", "ok", f"{layout.size:,} numbers leave this site, masked; their fingerprint is {layout.fingerprint}"
-    )
+    words = layout.describe()
+    text = f"{layout.numbers} numbers leave this site, masked; their fingerprint is {layout.fingerprint}"
+    return Finding("sums", "ok", f"{words['statistics']}: {text}")
 
 
-def _check_verdict(folder: Path, config: NodeConfig, policy: Policy, counted: Counted, sites: int) -> Finding:
-    """Return whether the site would take part now."""
-    task = config.network
+def _check_verdict(
+    folder: Path, config: NodeConfig, policy: Policy, counted: Counted, sites: int, found: list[Finding]
+) -> Finding:
+    """Return whether the site would take part now, together with all other sites."""
+    task, errors = config.network, [one.check for one in found if one.level == "error"]
+    if config.node.tls and not (folder / members.MEMBERS_FILE).exists():
+        hint = "install the bundle of this site: gosta node join"
+        return Finding("takes part", "error", "not yet: this site has not joined the network", hint)
     if not counted.rows:
         return Finding("takes part", "error", "not as long as its rows cannot be used")
     try:
-        subject = subject_of(task, *counted, max(sites, len(config.neighbours) + 1))
         history = read_history(folder, config, policy)
-        verdict = verdict_to_join(policy, subject, history, time.time())
+        verdict = verdict_to_join(policy, subject_of(task, *counted, sites), history, time.time())
+        if task.private is not None and "member list" not in errors:
+            has_noise = task.private.epsilon is not None
+            verdict = verdict or verdict_to_contribute(policy, sites, has_noise=has_noise, members=sites)
     except GostaError as error:
-        return Finding("takes part", "error", "cannot be decided", detail=str(error))
-    if verdict:
+        return Finding("takes part", "error", "no: it cannot be decided", detail=str(error))
+    if verdict and "policy" not in errors:
         hint = f"change {POLICY_FILE} if that is not meant"
         return Finding("takes part", "error", "no: the site's policy forbids it", hint, verdict)
+    if wrong := [name for name in errors if not name.startswith("neighbour")]:
+        return Finding("takes part", "error", f"no: correct this first: {', '.join(wrong)}")
     if policy.epsilon_budget is None or task.private is None:
         return Finding("takes part", "ok", "yes")
     spent = total_epsilon([one.spent for one in history if one.spent is not None], policy.delta_budget)

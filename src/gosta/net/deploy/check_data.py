@@ -53,9 +53,15 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
         return Counted(), [*found, Finding("rows", "error", "cannot be used", "correct the file", str(error))]
     counted = Counted(rows, None if people is None else len(set(people.tolist())))
     size, kind = (rows, "rows") if counted.people is None else (counted.people, "people")
-    least = policy.min_rows if task.private else 1
-    shown = f"{size:,} {kind}" if size >= policy.min_rows else f"fewer than {policy.min_rows} {kind}"
-    return counted, [*found, Finding("rows", "ok" if size >= least else "error", shown)]
+    if not task.private:
+        return counted, [*found, Finding("rows", "ok" if size else "error", f"{size:,} {kind}")]
+    is_enough = size >= policy.min_rows  # how many there are is for this site only
+    shown = (
+        f"at least {policy.min_rows} {kind}, as the policy asks"
+        if is_enough
+        else f"fewer than {policy.min_rows} {kind}"
+    )
+    return counted, [*found, Finding("rows", "ok" if is_enough else "error", shown, detail=f"{size:,} {kind}")]
 
 
 def _check_columns(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
@@ -98,7 +104,7 @@ def _check_column(task: Task, data: Data, name: str, axis: Axis | None, is_text:
         hint = "complete the rows, or set drop_missing = true under [network]"
         return Finding(check, "error", f"missing in {_share(missing, rows, policy)} of the rows", hint)
     text = f"{kind}, missing in {_share(missing, rows, policy)} of the rows"
-    if axis is not None:
+    if axis is not None and np.isfinite(axis.low):
         beyond = int(np.count_nonzero((values < axis.low) | (values > axis.high)))
         text += f", beyond {axis.low:g} to {axis.high:g} in {_share(beyond, rows, policy)}"
         if beyond:
