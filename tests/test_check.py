@@ -163,9 +163,9 @@ def test_policy_and_agreement(net: Path) -> None:
     assert "any mode is allowed" in find(check.check(folder), "policy").text
     text = (folder / "node.toml").read_text()
     (folder / "node.toml").write_text(text.replace("bins = 8", "bins = 16"))
-    found = check.check(folder)
-    assert find(found, "agreement").level == "error"
-    assert find(found, "takes part").text == "no: correct this first: agreement"
+    checked = check.check(folder)
+    assert find(checked, "agreement").level == "error"
+    assert find(checked, "takes part").text == "no: correct this first: agreement"
 
 
 def test_the_verdict_is_no_if_anything_is_wrong(net: Path) -> None:

@@ -16,11 +16,14 @@ import numpy as np
 import ports
 import pytest
 from commands import command
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 
+from gosta.cli import status as shown
 from gosta.net.deploy import check, folders, plan
-from gosta.net.deploy.query import read_status
+from gosta.net.deploy.query import View, read_status
 from gosta.net.deploy.site_log import parse_lines
+from gosta.net.node import sum_page
 from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.page import page
 from gosta.net.storage.contributions import find_break
@@ -135,14 +138,43 @@ def test_status_page_and_metrics(net: Path, gosta_: Any) -> None:
     for part in ("sites left out", "node-3", "certainly within", "sex = m", "shown here, never sent"):
         assert part in text
     out = gosta_("status", net / "node-0")[1]
-    assert "auc        all sites" in out
+    assert "auc        the participants" in out
     assert "certainly within" in gosta_("status", net)[1]
     registry = CollectorRegistry()
     registry.register(StatusCollector(lambda: status))
     metrics = generate_latest(registry).decode()
-    assert f'gosta_sums_value{{statistic="auc",stratum=""}} {whole.value[0]}' in metrics
+    assert f'gosta_sums_value{{label="",statistic="auc",stratum=""}} {whole.value[0]}' in metrics
     assert "gosta_sums_left_out 1.0" in metrics
     assert "gosta_sums_contributions_total 1.0" in metrics
+
+
+def test_results_with_noise_and_curves(net: Path) -> None:
+    status = read_status(net / "node-0")
+    assert status.sums is not None
+    noisy = status.sums.results[0]._replace(is_certified=False, rows=1000.4)
+    points = tuple(range(10))
+    curve = noisy._replace(
+        statistic="quantiles", value=points, low=points, high=points, labels=tuple(f"{k}0 %" for k in points)
+    )
+    sums = replace(status.sums, law="laplace", results=(noisy, curve, curve._replace(is_certified=True)))
+    status = replace(status, sums=sums)
+    table, (about, certain) = sum_page.results(sums, 0.95), sum_page.curves(sums)
+    assert table[0] == ("statistic", "rows of", "value", "95 % interval", "rows", "beyond the range")
+    assert [row[2] for row in table[1:]] == [f"about {noisy.value[0]:.6g}", "10 values, below", "10 values, below"]
+    assert table[1][4] == "about 1,000"
+    assert about[0] == ("quantiles, the participants", "value")
+    assert about[4] == ("30 %", "about 3")
+    assert (certain[10], len(certain)) == (("90 %", "9", "9", "9"), 11)
+    text, views = page(status), [View("node-0", "complete", 0, status)]
+    assert "certainly within" not in text + shown.table(views) + str(shown.explanation(views))
+    assert "90 %" in text
+    found = json.loads(shown.record(views[0]))["sums"]["results"][1]
+    assert (found["labels"][9], found["value"][9]) == ("90 %", 9)
+    registry = CollectorRegistry()
+    registry.register(StatusCollector(lambda: status))
+    metrics = generate_latest(registry).decode()
+    assert 'gosta_sums_value{label="90 %",statistic="quantiles",stratum=""} 9.0' in metrics
+    assert 'gosta_sums_low{label="",statistic="auc"' not in metrics
 
 
 def test_the_reason_and_counts_of_a_site_stay_there(net: Path) -> None:

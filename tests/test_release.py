@@ -97,6 +97,17 @@ def test_value_bracket_and_participants() -> None:
     assert "bracket" in found._repr_html_()
 
 
+def test_curves_have_labels_and_brackets_of_all_values() -> None:
+    found = gosta.private.release(split(scores(400), 4), "quantiles:risk", **ASKED)
+    assert found.labels[0] == found.results[0].labels[0] != ""
+    assert len(found.labels) == len(found.bracket[0]) == len(found.bracket[1]) == len(found.results[0].value) > 1
+    estimate = gosta.exact(scores(400), "quantiles", columns="risk", bins=64)
+    assert estimate.labels == found.labels
+    noisy = gosta.private.release(split(scores(400), 4), "auc", epsilon=1.0, **ASKED)
+    assert repr(noisy).startswith("Release(auc about ")
+    assert "bracket" not in repr(noisy)
+
+
 def test_names_statistics_and_strata() -> None:
     table = scores(300)
     sites = dict(zip(["north", "south", "west"], split(table, 3), strict=True))
@@ -149,6 +160,14 @@ def test_policy_of_the_sites() -> None:
         ({"epsilon": 1.0, "colluding": 3}, "colluding = 3 of 3 participants"),
         ({"score": "nothing", "ranges": {"": (0, 1)}}, "unknown column"),
         ({"classes": []}, "declare all classes"),
+        ({"strata": "sex"}, "strata = 'sex' must be a mapping of columns to their values, such as"),
+        ({"policy": "x"}, "policy = 'x' must be a gosta.private.Policy"),
+        ({"ranges": {"risk": 5}}, "ranges = {'risk': 5} must be a mapping of columns"),
+        ({"ranges": {"risk": (0, 1, 2)}}, "range of 'risk' = .* must be two numbers"),
+        ({"edges": {"risk": ["a"]}}, "edges of 'risk' = .* must be numbers"),
+        ({"interval": 95}, "interval = 95 must be a level between 0 and 1"),
+        ({"bins": 8.5}, "bins = 8.5 must be a whole number"),
+        ({"classes": 2}, "classes = 2 must be a list"),
     ],
 )
 def test_wrong_arguments(changes: dict[str, Any], message: str) -> None:
@@ -159,6 +178,8 @@ def test_wrong_arguments(changes: dict[str, Any], message: str) -> None:
 def test_no_sites() -> None:
     with pytest.raises(InputError, match="sites is empty"):
         gosta.private.release([], "auc", **ASKED)
+    with pytest.raises(InputError, match="sites = 5 must be a list of tables, one for each site"):
+        gosta.private.release(5, "auc", **ASKED)  # type: ignore[arg-type]
 
 
 def test_a_total_that_cannot_be_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:

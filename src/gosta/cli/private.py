@@ -47,6 +47,7 @@ def run_private(
     """Simulate private sums, print what they cost, and draw the error of each way to keep rows private."""
     import msgspec
 
+    from gosta.private.settings import check_settings
     from gosta.simulation.private import simulate_sums, suggested_bins
 
     for name in FOR_ROWS:
@@ -54,6 +55,7 @@ def run_private(
             raise InputError(f"{name} is for exchanges of rows; leave it out with --private")
     table, settings = rows.select(rows.load(data)), private.settings()
     assert settings is not None
+    check_settings(msgspec.structs.replace(settings, strata={}))  # values of strata may be taken from the data
     if private.bins is None:
         settings = msgspec.structs.replace(settings, bins=suggested_bins(len(table), settings.epsilon))
     found = simulate_sums(

@@ -15,11 +15,12 @@ from gosta.views import numbers, terminal
 if TYPE_CHECKING:
     from gosta.net.deploy.query import View
     from gosta.net.node.status import Status
+    from gosta.sketches.layout import StratumResult
 
-SUMS_HEADING = ("node", "state", "rows", "sites", "epoch", "value", "certainly within", "interval")
-SUMS_EXPLANATION = (
-    "value: from the total over so many sites, first statistic; certainly within: where the value over all rows lies",
-)
+CERTAIN = "certainly within"
+SUMS_HEADING = ("node", "state", "rows", "sites", "epoch", "value", CERTAIN, "interval")
+SUMS_EXPLANATION = "value: from the total over so many sites, first statistic"
+CERTAIN_EXPLANATION = "; certainly within: where the value over all rows of these sites lies"
 HEADING = ("node", "state", "rows", "sites", "exchanges", "epoch", "estimate", "interval", "error", "difference")
 DISPENSABLE = (
     "rows",
@@ -27,7 +28,7 @@ DISPENSABLE = (
     "difference",
     "error",
     "interval",
-    "certainly within",
+    CERTAIN,
     "sites",
 )  # left out first on a narrow terminal
 EXPLANATION = (
@@ -62,6 +63,8 @@ def record(view: View) -> str:
     import msgspec
 
     fields = {} if view.status is None else msgspec.to_builtins(view.status)
+    if view.status is not None and view.status.sums is not None:
+        fields["sums"]["results"] = [one._asdict() for one in view.status.sums.results]
     return msgspec.json.encode({"node": view.name, **fields, "state": view.state, "restarts": view.restarts}).decode()
 
 
@@ -69,34 +72,55 @@ def table(views: Sequence[View], width: int | None = None) -> str:
     """Return a row for each node, as wide as the terminal by default."""
     heading, make_row = (SUMS_HEADING, _sums_row) if _has_sums(views) else (HEADING, _row)
     dispensable = [name for name in DISPENSABLE if name in heading]
-    rows = terminal.drop_columns([heading, *map(make_row, views)], dispensable, width)
+    rows = [heading, *map(make_row, views)]
+    if CERTAIN in heading and not _has_brackets(views):
+        place = heading.index(CERTAIN)
+        rows, dispensable = [row[:place] + row[place + 1 :] for row in rows], [n for n in dispensable if n != CERTAIN]
     reasons = [f"{view.name}: {view.reason}" for view in views if view.reason]
-    return "\n".join([terminal.columns(rows, indent=0), *map(terminal.printable, reasons)])
+    shown = terminal.columns(terminal.drop_columns(rows, dispensable, width), indent=0)
+    return "\n".join([shown, *map(terminal.printable, reasons)])
 
 
 def explanation(views: Sequence[View]) -> tuple[str, ...]:
     """Return what the columns of the table mean."""
-    return SUMS_EXPLANATION if _has_sums(views) else EXPLANATION
+    if not _has_sums(views):
+        return EXPLANATION
+    return (SUMS_EXPLANATION + CERTAIN_EXPLANATION * _has_brackets(views),)
 
 
 def _has_sums(views: Sequence[View]) -> bool:
-    return any(view.status is not None and view.status.sums is not None for view in views)
+    return any(view.is_private or (view.status is not None and view.status.sums is not None) for view in views)
+
+
+def _has_brackets(views: Sequence[View]) -> bool:
+    found = [_first_result(view.status) for view in views]
+    return any(one is not None and one.is_certified and len(one.value) == 1 for one in found)
+
+
+def _first_result(status: Status | None) -> StratumResult | None:
+    results = () if status is None or status.sums is None else status.sums.results
+    return next((one for one in results if one.has_value), None)
 
 
 def _sums_row(view: View) -> tuple[str, ...]:
+    from gosta.net.node import sum_page
+
     state, status = _state(view), view.status
     if status is None or status.sums is None:
         return (view.name, state, *[numbers.NONE] * (len(SUMS_HEADING) - 2))
-    first = next((one for one in status.sums.results if one.has_value), None)
-    bracket = None if first is None or not first.is_certified or len(first.value) > 1 else (first.low[0], first.high[0])
+    first, value, bracket = _first_result(status), numbers.NONE, numbers.NONE
+    if first is not None:
+        is_curve = len(first.value) > 1
+        value = f"{len(first.value)} values" if is_curve else sum_page.value_of(first, digits=5)
+        bracket = numbers.NONE if is_curve else sum_page.bracket_of(first, digits=5)
     return (
         view.name,
         state,
         f"{status.rows:,}",
         f"{status.sites_seen:,} of {status.sites:,}",
         str(status.epoch),
-        numbers.number(status.estimate[:3] if status.estimate else None, 5),
-        numbers.NONE if bracket is None else numbers.interval(*bracket, 5),
+        value,
+        bracket,
         numbers.interval(status.low, status.high, 4),
     )
 
@@ -147,6 +171,8 @@ def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
 
 def _sums_summary(views: Sequence[View], statuses: Sequence[Status], elapsed_seconds: float | None) -> str:
     """Return whether all nodes have the same result of the current epoch, and otherwise what is wrong."""
+    from gosta.net.node import sum_page
+
     after = "" if elapsed_seconds is None else f" after {elapsed_seconds:.0f} s"
     found = {(one.estimate_epoch, one.estimate, one.sums.participants) for one in statuses if one.sums and one.estimate}
     wrong = "; ".join(_problems(views, statuses))
@@ -154,7 +180,9 @@ def _sums_summary(views: Sequence[View], statuses: Sequence[Status], elapsed_sec
         have = sum(status.estimate is not None for status in statuses)
         return f"{have} of {len(views)} nodes have a result{after}" + f": {wrong}" * bool(wrong)
     ((_, value, participants),) = found
-    return f"all nodes have the same result, {numbers.number(value[:3])}, over {len(participants)} sites{after}"
+    first = next(one for one in map(_first_result, statuses) if one is not None)
+    shown = f"{len(value)} values of {first.statistic}" if len(value) > 1 else sum_page.value_of(first)
+    return f"all nodes have the same result, {shown}, over {len(participants)} sites{after}"
 
 
 def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str]:
@@ -179,6 +207,7 @@ def _text(status: Status) -> str:
     parts = [
         terminal.definitions(page.summary(status)),
         terminal.columns(page.results(status)) if page.results(status) else "",
+        *map(terminal.columns, page.curves(status)),
         terminal.columns(page.neighbours(status)),
         terminal.columns(page.rejections(status)) if status.rejections else "",
         terminal.definitions(page.events(status)),

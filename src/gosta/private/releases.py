@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +24,8 @@ from gosta.statistics.definition import Options
 from gosta.views import html, numbers
 
 BYTES_PER_NUMBER = 8
+MOST_CHARACTERS = 60  # of an argument in a message
+MOST_VALUES = 4  # of a curve that are shown in one line
 ANYTHING = Policy(
     modes=MODES, min_rows=0, min_sites=1, min_share=0.0, min_cell=0, max_bins=1 << 20
 )  # every site takes part
@@ -46,9 +50,18 @@ class Release:
         return value[0] if len(value) == 1 else value
 
     @property
-    def bracket(self) -> tuple[float, float]:
-        """Ends between which the value over the rows themselves lies: certainly, if there is no noise."""
-        return self.results[0].low[0], self.results[0].high[0]
+    def labels(self) -> tuple[str, ...]:
+        """What each value of a curve is for, such as "before 30" or "25 %"; empty if there is one value."""
+        return self.results[0].labels
+
+    @property
+    def bracket(self) -> tuple[Any, Any]:
+        """Ends between which the value over the rows themselves lies; of a curve, the ends of all its values.
+
+        That is certain if ``results[0].is_certified``: not with noise.
+        """
+        low, high = self.results[0].low, self.results[0].high
+        return (low[0], high[0]) if len(low) == 1 else (low, high)
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -63,8 +76,11 @@ class Release:
 
     def _rows(self) -> dict[str, str]:
         first = self.results[0]
-        shown = {first.statistic: numbers.number(self.value) if first.has_value else "not defined"}
-        if first.has_value and len(first.value) == 1:
+        value = "not defined" if not first.has_value else "about " * (not first.is_certified)
+        if first.has_value:
+            value += numbers.number(self.value) if len(first.value) <= MOST_VALUES else f"{len(first.value)} values"
+        shown = {first.statistic: value}
+        if first.is_certified and len(first.value) == 1:
             shown["bracket"] = numbers.interval(*self.bracket)
         if self.interval is not None:
             shown["interval"] = numbers.interval(*self.interval)
@@ -134,17 +150,24 @@ def release(
     >>> found.value, found.participants
     (0.6666666666666666, ('site-0', 'site-1'))
     """
+    _check_types(sites, interval, policy, {"bins": bins, "epsilon": epsilon, "delta": delta, "colluding": colluding})
     settings = PrivateSettings(
         bins=bins,
-        ranges={name: (float(low), float(high)) for name, (low, high) in (ranges or {}).items()},
-        edges={name: tuple(map(float, values)) for name, values in (edges or {}).items()},
+        ranges={name: _pair(name, ends) for name, ends in _mapping("ranges", ranges, '{"risk": (0, 1)}').items()},
+        edges={
+            name: _floats("edges", name, values)
+            for name, values in _mapping("edges", edges, '{"risk": [0.1, 0.5]}').items()
+        },
         find_edges=find_edges,
-        strata={name: tuple(values) for name, values in (strata or {}).items()},
+        strata={name: tuple(values) for name, values in _mapping("strata", strata, '{"sex": ["f", "m"]}').items()},
         epsilon=epsilon,
         delta=delta,
         colluding=colluding,
     )
     check_settings(settings)
+    for name, value in {"columns": columns, "classes": classes}.items():
+        if not isinstance(value, Iterable):
+            raise InputError(f"{name} = {_short(value)} must be a list")
     wanted = (columns,) if isinstance(columns, str) else tuple(columns)
     layout = make_layout(
         statistic, settings, columns=wanted, label=label, score=score, classes=tuple(classes), options=options
@@ -157,6 +180,53 @@ def release(
         rows[name] = layout.encode(replace(datasets.load(own), drop_missing=drop_missing, is_partial=True))
     random = os.urandom if seed is None else np.random.default_rng(seed).bytes
     return release_rows(layout, rows, settings, interval, policy, random)
+
+
+def _check_types(sites: object, interval: object, policy: object, numbers: Mapping[str, object]) -> None:
+    """Raise `InputError` for arguments that are of another type than the function takes."""
+    if isinstance(sites, str) or not isinstance(sites, Sequence | Mapping):
+        wanted = "must be a list of tables, one for each site, or a mapping of the sites' names to these"
+        raise InputError(f"sites = {_short(sites)} {wanted}")
+    if interval is not None and not (isinstance(interval, Real) and 0 < float(interval) < 1):
+        raise InputError(f"interval = {_short(interval)} must be a level between 0 and 1, such as 0.95, or None")
+    if policy is not None and not isinstance(policy, Policy):
+        raise InputError(f"policy = {_short(policy)} must be a gosta.private.Policy, such as Policy(min_rows=20)")
+    for name, value in numbers.items():
+        kind = Integral if name in ("bins", "colluding") else Real
+        if not isinstance(value, kind) and not (name == "epsilon" and value is None):
+            raise InputError(f"{name} = {_short(value)} must be a {'whole ' * (kind is Integral)}number")
+
+
+def _mapping(name: str, value: object, example: str) -> Mapping[str, Any]:
+    """Return what was given for columns, if it is a mapping of names to several values."""
+    if value is None:
+        return {}
+    if isinstance(value, Mapping) and all(_is_several(one) for one in value.values()):
+        return value
+    raise InputError(f"{name} = {_short(value)} must be a mapping of columns to their values, such as {example}")
+
+
+def _is_several(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str)
+
+
+def _pair(name: str, ends: Iterable[Any]) -> tuple[float, float]:
+    found = _floats("range", name, ends)
+    if len(found) != 2:
+        raise InputError(f"range of {name!r} = {_short(ends)} must be two numbers, such as (0, 1)")
+    return found[0], found[1]
+
+
+def _floats(what: str, name: str, values: Iterable[Any]) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, values))
+    except (TypeError, ValueError):
+        raise InputError(f"{what} of {name!r} = {_short(values)} must be numbers") from None
+
+
+def _short(value: object) -> str:
+    text = repr(value).partition("\n")[0]
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
 
 
 def release_rows(

@@ -170,7 +170,7 @@ def as_estimate(result: StratumResult, level: float) -> Estimate:
     error = np.nan if result.standard_error is None else result.standard_error
     value: Any = result.value[0] if len(result.value) == 1 else np.array(result.value)
     bracket: Any = tuple(end[0] if len(end) == 1 else np.array(end) for end in (result.low, result.high))
-    return Estimate(value, low, high, error, level, bracket)
+    return Estimate(value, low, high, error, level, bracket, result.labels)
 
 
 def exact_values(layout: Layout, x: Floats) -> list[tuple[float, ...] | None]:

@@ -32,6 +32,7 @@ class Estimate(NamedTuple):
     standard_error: float
     level: float
     bracket: tuple[float, float] | None = None  # from sums in bins: between these is the value over the rows
+    labels: tuple[str, ...] = ()  # of a curve from sums in bins: what each of its values is for, such as "before 30"
 
     def _repr_html_(self) -> str:
         rows = {

@@ -32,6 +32,7 @@ class View(NamedTuple):
     restarts: int
     status: Status | None  # from the last query that was answered, or from the journal
     reason: str = ""  # why it does not run, or cannot be asked
+    is_private: bool = False  # whether the network computes private sums
 
 
 def query_status(config: NodeConfig) -> Status | None:
@@ -65,9 +66,11 @@ def read_status(folder: Path) -> Status:
 
 
 def view_network(folder: Path) -> list[View]:
-    folders = [folder / name for name in load_network(folder).nodes]
+    network = load_network(folder)
+    folders, is_private = [folder / name for name in network.nodes], network.network.private is not None
     with ThreadPoolExecutor(QUERY_THREADS) as pool:
-        return [_view(one, status) for one, status in zip(folders, pool.map(_try_query, folders), strict=True)]
+        views = [_view(one, status) for one, status in zip(folders, pool.map(_try_query, folders), strict=True)]
+    return [view._replace(is_private=is_private) for view in views]
 
 
 def _try_query(folder: Path) -> Status | None:

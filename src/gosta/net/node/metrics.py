@@ -43,9 +43,13 @@ class StatusCollector(Collector):
 def _sums(sums: SumStatus) -> Iterator[Metric]:
     names = {"gosta_sums_value": "A result", "gosta_sums_low": "Low end of its bracket", "gosta_sums_high": "High end"}
     for place, (name, text) in enumerate(names.items()):
-        family = GaugeMetricFamily(name, f"{text}, by statistic and stratum", labels=["statistic", "stratum"])
-        for one in (one for one in sums.results if one.has_value and len(one.value) == 1):
-            family.add_metric([one.statistic, one.stratum], (one.value, one.low, one.high)[place][0])
+        labels = ["statistic", "stratum", "label"]  # the label is that of a point of a curve
+        family = GaugeMetricFamily(name, f"{text}, by statistic, stratum and label", labels=labels)
+        for one in (one for one in sums.results if one.has_value and (place == 0 or one.is_certified)):
+            numbers = (one.value, one.low, one.high)[place]
+            for k, number in enumerate(numbers):
+                label = one.labels[k] if one.labels else str(k) if len(numbers) > 1 else ""
+                family.add_metric([one.statistic, one.stratum, label], number)
         yield family
     gauges = {
         "gosta_sums_participants": ("Sites in the last release", len(sums.participants)),

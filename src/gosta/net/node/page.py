@@ -21,6 +21,7 @@ def page(status: Status) -> str:
     tables = [
         html.table(summary(status), titles={"state": STATES.get(status.state, "")}),
         html.table(results(status), heading=True) if results(status) else "",
+        *(html.table(curve, heading=True) for curve in curves(status)),
         html.table(neighbours(status), heading=True),
         html.table(rejections(status), heading=True) if status.rejections else "",
         html.table(events(status)),
@@ -50,6 +51,11 @@ def results(status: Status) -> list[tuple[str, ...]]:
     """Return a table of the results of private sums, with a heading; empty: there are none."""
     sums = status.sums
     return sum_page.results(sums, status.confidence_level) if sums is not None and sums.results else []
+
+
+def curves(status: Status) -> list[list[tuple[str, ...]]]:
+    """Return a table for each result of private sums that has several values, with a heading."""
+    return [] if status.sums is None else sum_page.curves(status.sums)
 
 
 def _estimate(status: Status) -> Iterator[tuple[str, str]]:

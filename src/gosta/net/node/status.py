@@ -35,7 +35,8 @@ STATES = {
     "in no exchange.",
     "disk error": "Its journal cannot be written. It closed its connections, so that nobody waits for it, and "
     "retries every second; nothing is lost.",
-    "withdrawn": "Its data file was deleted: its rows are no longer in the estimate, and it takes part in no exchange.",
+    "withdrawn": "Its data file was deleted, or its policy cannot be read or forbids what runs: it takes part in "
+    "nothing. Its rows are no longer in the estimate; of private sums, the last result with them stays shown.",
     "stopped": "It does not run; what is shown is from its journal.",
     "starting": "Its process was started and does not answer yet.",
     "no answer": "Its process runs, but its status page does not answer.",

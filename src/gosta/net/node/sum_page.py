@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 
 from gosta.errors import shorten
@@ -11,35 +11,57 @@ from gosta.sketches.layout import StratumResult
 from gosta.views import numbers
 
 MAX_NAMES = 12  # of sites that are listed
-MAX_VALUES = 8  # of a curve that are listed
-HEADING = ("statistic", "rows of", "value", "certainly within", "interval", "rows", "beyond the range")
+CERTAIN = "certainly within"  # heading of brackets; left out if there is none, as with noise
+HEADING = ("statistic", "rows of", "value", CERTAIN, "interval", "rows", "beyond the range")
 
 
 def results(sums: SumStatus, level: float | None) -> list[tuple[str, ...]]:
     """Return a table of the last release: each statistic over all rows, then in every stratum; with a heading."""
     heading = [*HEADING]
     heading[4] = f"{numbers.percent(level, 'g')} interval" if level is not None else "interval"
-    return [tuple(heading), *(_row(one) for one in sums.results)]
+    table = [tuple(heading), *(_row(one, sums) for one in sums.results)]
+    has_brackets = any(row[3] != numbers.NONE for row in table[1:])
+    return table if has_brackets else [row[:3] + row[4:] for row in table]
 
 
-def _row(one: StratumResult) -> tuple[str, ...]:
-    name, stratum = one.statistic, one.stratum or "all sites"
-    counts = f"{max(0.0, one.rows):,.0f}", f"{max(0.0, one.clipped):,.0f}" if one.clipped else numbers.NONE
+def _row(one: StratumResult, sums: SumStatus) -> tuple[str, ...]:
+    name, whose = one.statistic, _rows_of(one, sums)
+    about = "about " * (sums.law != "none")
+    counts = [f"{about}{max(0.0, count):,.0f}" if count else numbers.NONE for count in (one.rows, one.clipped)]
     if not one.has_value:
-        return name, stratum, "none: too few rows, or too much noise", numbers.NONE, numbers.NONE, *counts
+        return name, whose, "none: too few rows, or too much noise", numbers.NONE, numbers.NONE, *counts
     if len(one.value) > 1:
-        return name, stratum, _curve(one), numbers.NONE, numbers.NONE, *counts
-    bracket = numbers.interval(one.low[0], one.high[0]) if one.is_certified else numbers.NONE
+        return name, whose, f"{len(one.value)} values, below", numbers.NONE, numbers.NONE, *counts
     interval = numbers.interval(*one.interval) if one.interval else numbers.NONE
-    return name, stratum, numbers.number(one.value[0]), bracket, interval, *counts
+    return name, whose, value_of(one), bracket_of(one), interval, *counts
 
 
-def _curve(one: StratumResult) -> str:
-    """Return some points of a curve; all are in the JSON."""
-    labels: Sequence[str] = one.labels or [str(k) for k in range(len(one.value))]
-    step = -(-len(one.value) // MAX_VALUES)
-    shown = [f"{labels[k]}: {numbers.number(one.value[k], 4)}" for k in range(0, len(one.value), step)]
-    return ", ".join(shown) + f" (of {len(one.value)})" * (step > 1)
+def _rows_of(one: StratumResult, sums: SumStatus) -> str:
+    return one.stratum or ("the participants" if sums.left_out else "all sites")
+
+
+def value_of(one: StratumResult, place: int = 0, digits: int = 6) -> str:
+    """Return one of a result's values, as "about" so much if nothing is certain: with noise, or a random sketch."""
+    return "about " * (not one.is_certified) + numbers.number(one.value[place], digits)
+
+
+def bracket_of(one: StratumResult, place: int = 0, digits: int = 6) -> str:
+    """Return between which numbers a value over the rows certainly is."""
+    return numbers.interval(one.low[place], one.high[place], digits) if one.is_certified else numbers.NONE
+
+
+def curves(sums: SumStatus) -> list[list[tuple[str, ...]]]:
+    """Return a table for each result of several values: all of them, with their brackets; with a heading."""
+    return [_curve(one, sums) for one in sums.results if one.has_value and len(one.value) > 1]
+
+
+def _curve(one: StratumResult, sums: SumStatus) -> list[tuple[str, ...]]:
+    labels = one.labels or tuple(map(str, range(len(one.value))))
+    width = 4 if one.is_certified else 2
+    table = [(f"{one.statistic}, {_rows_of(one, sums)}", "value", "certainly from", "to")]
+    for k, label in enumerate(labels):
+        table.append((label, value_of(one, k), numbers.number(one.low[k]), numbers.number(one.high[k])))
+    return [row[:width] for row in table]
 
 
 def summary(status: Status, sums: SumStatus) -> Iterator[tuple[str, str]]:
