@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hostile import make_trusts
@@ -76,7 +77,9 @@ class SumNetwork(VirtualNetwork):
         """Let a member leave for good: all others accept a member list without it."""
         self.crash(name, float("inf"))
         self.names.remove(name)
-        self.trusts = dict(make_trusts(dict.fromkeys(self.names, 0), self.keys))
+        listed = next(iter(make_trusts(dict.fromkeys(self.names, 0), self.keys).values())).list
+        listed = msgspec.structs.replace(listed, serial=self.trusts[name].serial + 1)
+        self.trusts = {other: Keyring(self.keys[other], listed) for other in self.names}
         for other in self.names:
             self.change(other, without=name)
 

@@ -24,7 +24,7 @@ from gosta.private.policy import (
 
 NOW = 1_000_000.0
 ASKED = Subject("private", ("auc",), ("risk", "died"), "0123456789abcdef", bins=64, rows=50)
-NOISY = ASKED._replace(mode="noisy", spent=Spent("laplace", 1.0))
+NOISY = ASKED._replace(mode="noisy", spent=(Spent("laplace", 1.0),))
 
 
 def test_no_file_allows_all_modes(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_budget() -> None:
     exactly = [Past(NOW, Spent("laplace", 1.0))] * 3
     assert verdict_to_join(policy, NOISY, exactly, NOW) == ""
     assert verdict_to_join(policy, NOISY, [*exactly, Past(NOW, None)], NOW) == ""  # allowed then, without noise
-    thrice = NOISY._replace(spent=Spent("laplace", 1.0, rows_per_person=5))
+    thrice = NOISY._replace(spent=(Spent("laplace", 1.0, rows_per_person=5),))
     assert verdict_to_join(policy, thrice, [], NOW) == "epsilon 0 spent, 5 more would exceed the budget of 4"
 
 
@@ -118,12 +118,16 @@ def test_releases_a_day() -> None:
         ({"sites": 4, "members": 8}, ""),
         ({"sites": 4, "members": 9}, "4 of 9 members, 5 needed"),
         ({"sites": 3, "changed": 0}, ""),
-        ({"sites": 3, "changed": 3}, "3 rows changed since the last release, 10 needed"),
+        (
+            {"sites": 3, "changed": 3},
+            "3 rows changed since an earlier contribution: 10 needed, or the same data and sites",
+        ),
         ({"sites": 3, "changed": 3, "has_noise": True}, ""),
         ({"sites": 3, "changed": 10, "same_participants": False}, ""),
         (
             {"sites": 3, "changed": 0, "same_participants": False},
-            "0 rows changed since the last release, 10 needed: the sites that take part did",
+            "0 rows changed since an earlier contribution, in which other sites took part: 10 needed, or the same data "
+            "and sites",
         ),
     ],
 )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from random import Random
 
 import numpy as np
 import pytest
-from sum_network import SumNetwork
+from sum_network import OPEN_POLICY, SumNetwork
 from test_faults import GRAPHS
 from virtual_network import Fault
 
 import gosta
+from gosta.net.protocol import messages as wire
+from gosta.net.protocol import statements
+from gosta.net.protocol.statements import Part, Slot
 from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
 
@@ -147,7 +151,10 @@ def test_totals_that_differ_by_one_site_are_suppressed() -> None:
     assert states(network) == {"suppressed"}
     (value,) = values(network)
     assert value == pytest.approx(pooled(*parts[:3]), abs=1e-6), "the last release is still reported"
-    assert "0 rows changed since the last release, 10 needed" in network.sum_peers["node-0"].explain()
+    assert (
+        "0 rows changed since an earlier contribution, in which other sites took part"
+        in network.sum_peers["node-0"].explain()
+    )
     assert network.sum_peers["node-3"].explain() == "suppressed by the policy of node-0, node-1, node-2"
     for name in network.names[:3]:  # ten other rows at every site that refused
         network.change(name, np.concatenate([network.parts[name][10:], RNG.random((10, 1))]))
@@ -164,7 +171,10 @@ def test_few_changed_rows_start_no_epoch() -> None:
     network.clock.run(30.0)
     peer = network.sum_peers["node-1"]
     assert (peer.epoch, peer.state()) == (epoch, "complete")
-    assert peer.explain() == "rows changed, not released yet: 3 rows changed since the last release, 10 needed"
+    assert peer.explain() == (
+        "rows changed, not released yet: 3 rows changed since an earlier contribution: 10 needed, or the same data "
+        "and sites"
+    )
 
 
 @pytest.mark.parametrize("rows", [3, 9])
@@ -243,3 +253,92 @@ def test_a_backup_of_a_journal_makes_the_same_contribution_again(records: int) -
     }
     assert len(seen | again) <= 1, "two contributions with the same masks"
     assert states(network) == {"complete"}
+
+
+def test_a_policy_that_forbids_stops_one_site_and_starts_nothing() -> None:
+    network = SumNetwork(PARTS, COMPLETE)
+    network.clock.run(5.0)
+    epochs = {peer.epoch for peer in network.sum_peers.values()}
+    network.policies["node-0"] = Policy(modes=MODES, statistics=("none",))
+    network.change("node-0")
+    network.clock.run(60.0)
+    assert {peer.epoch for peer in network.sum_peers.values()} == epochs
+    network.change("node-1", RNG.random((20, 1)))  # the next epoch is without it, and the last one
+    network.clock.run(120.0)
+    network.check()
+    assert {peer.epoch for peer in network.sum_peers.values()} == {epoch + 1 for epoch in epochs}
+    assert network.sum_peers["node-1"].participants == ("node-1", "node-2", "node-3")
+    assert network.sum_peers["node-0"].explain() == "suppressed by policy: the statistic variance is not allowed"
+    network.policies["node-0"] = OPEN_POLICY
+    network.change("node-0")
+    network.clock.run(180.0)
+    network.check()
+    assert {peer.participants for peer in network.sum_peers.values()} == {tuple(network.names)}
+
+
+def test_a_policy_is_read_before_the_contribution() -> None:
+    network = SumNetwork(PARTS, COMPLETE)
+    while Slot("join", "node-2") not in network.sum_peers["node-2"].slots:
+        network.clock.run(network.clock.now + 0.005)
+    network.sum_peers["node-2"].source = dataclasses.replace(
+        network.source("node-2"), policy=Policy(modes=MODES, statistics=("none",))
+    )
+    network.clock.run(10.0)
+    assert [one.event for one in network.sum_peers["node-2"].log] == ["suppressed"]
+    assert states(network) == {"suppressed"}
+
+
+def test_rows_that_change_between_two_rounds_are_not_in_the_second() -> None:
+    parts = [RNG.random((40, 1)) for _ in range(3)]
+    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, find_edges=True, deadline_seconds=2.0)
+    network = SumNetwork(parts, GRAPHS["path"][1], statistic="quantiles:value", settings=settings)
+    peer = network.sum_peers["node-1"]
+    while Slot("part", "node-1", 1) not in peer.slots:
+        network.clock.run(network.clock.now + 0.002)
+    assert Slot("part", "node-1", 2) not in peer.slots
+    before = peer.source.rows_digest
+    peer.source = dataclasses.replace(peer.source, data=network.table("node-0"))  # type: ignore[type-var]
+    network.clock.run(network.clock.now + 0.5)
+    assert peer.totals[0].round.layout is not peer.totals[1].round.layout
+    assert peer._contributed is not None
+    assert peer._contributed.rows_digest == before
+    vectors = [peer.totals[1].round.layout.sums(network.source(name).x) for name in network.names]
+    assert np.array_equal(peer.totals[1].vector, np.sum(vectors, axis=0, dtype=np.uint64))
+
+
+def test_a_member_that_never_contributes_does_no_lasting_harm() -> None:
+    parts = [RNG.random((20, 1)) for _ in range(4)]
+    network = SumNetwork(parts, COMPLETE, policies=dict.fromkeys([f"node-{k}" for k in range(4)], STRICT))
+    contribute = network.nodes["node-3"]._continue
+    network.nodes["node-3"]._continue = lambda: None if network.sum_peers["node-3"].roster else contribute()  # type: ignore[method-assign]
+    network.clock.run(30.0)
+    assert "suppressed" in states(network), "a member that has all contributions may know the total"
+    network.remove_member("node-3")
+    network.clock.run(60.0)
+    network.check()
+    assert states(network) == {"complete"}
+    assert network.sum_peers["node-0"].participants == ("node-0", "node-1", "node-2")
+
+
+def test_few_changed_rows_start_no_epoch_with_noise_either() -> None:
+    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, delta=1e-6, deadline_seconds=2.0)
+    network = SumNetwork(PARTS, COMPLETE, settings=settings, policies={"node-0": STRICT})
+    network.clock.run(5.0)
+    epoch = network.sum_peers["node-0"].epoch
+    network.change("node-0", np.concatenate([PARTS[0][1:], RNG.random((1, 1))]))
+    network.clock.run(40.0)
+    assert network.sum_peers["node-0"].epoch == epoch
+
+
+def test_what_neighbours_send_does_not_fill_the_memory() -> None:
+    network = SumNetwork(PARTS, COMPLETE)
+    network.clock.run(5.0)
+    peer, link = network.sum_peers["node-0"], network.nodes["node-0"].links["node-1"]
+    for k in range(50):
+        ids = tuple(RNG.bytes(16) for _ in range(100))
+        network.nodes["node-0"].on_message(link, wire.encode(wire.Want(ids)))
+        part = Part(*peer.epoch_id, "node-1", bytes(16), 2, bytes(8 * k))
+        signed = statements.sign(part, network.task.id, network.trusts["node-1"])
+        network.nodes["node-0"].on_message(link, wire.encode(wire.Give(signed)))
+    assert len(peer._given) < 50
+    assert len(peer._early) == 1

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from gosta.errors import InputError
 from gosta.private.accounting import Spent, total_epsilon
-from gosta.runtime.arrays import Floats
 from gosta.runtime.files import read_toml
 
 POLICY_FILE = "policy.toml"
@@ -67,7 +66,7 @@ class Subject(NamedTuple):
     bins: int = 0  # the most of a column
     rows: int = 0  # that the site has
     people: int | None = None  # whose rows these are, if there is a column of persons
-    spent: Spent | None = None  # the privacy of the release, if there is noise
+    spent: tuple[Spent, ...] = ()  # the privacy of each round, if there is noise
 
 
 class Past(NamedTuple):
@@ -160,9 +159,9 @@ def verdict_to_contribute(
         return f"{sites} of {members} members, {math.ceil(policy.min_share * members)} needed"
     if has_noise or changed is None or changed >= policy.min_change or (changed == 0 and same_participants):
         return ""
-    kind = "row" if policy.person is None else "person"
-    why = "" if changed else ": the sites that take part did"
-    return f"{_count(changed, kind)} changed since the last release, {policy.min_change} needed{why}"
+    found = f"{_count(changed, 'row' if policy.person is None else 'person')} changed since an earlier contribution"
+    others = "" if same_participants else ", in which other sites took part"
+    return f"{found}{others}: {policy.min_change} needed, or the same data and sites"
 
 
 def _forbidden_names(policy: Policy, subject: Subject) -> str:
@@ -178,13 +177,13 @@ def _forbidden_names(policy: Policy, subject: Subject) -> str:
 def _over_budget(policy: Policy, subject: Subject, history: Sequence[Past]) -> str:
     if policy.epsilon_budget is None:
         return ""
-    if subject.spent is None:
+    if not subject.spent:
         return f"sums without noise are not within a budget of epsilon {policy.epsilon_budget:g}"
     before = [past.spent for past in history if past.spent is not None]
-    if total_epsilon([*before, subject.spent], policy.delta_budget) <= policy.epsilon_budget * (1 + 1e-9):
+    spent, after = (total_epsilon(one, policy.delta_budget) for one in (before, [*before, *subject.spent]))
+    if after <= policy.epsilon_budget * (1 + 1e-9):
         return ""
-    spent, more = total_epsilon(before, policy.delta_budget), subject.spent.epsilon * subject.spent.rows_per_person
-    return f"epsilon {spent:.3g} spent, {more:.3g} more would exceed the budget of {policy.epsilon_budget:g}"
+    return f"epsilon {spent:.3g} spent, {after - spent:.3g} more would exceed the budget of {policy.epsilon_budget:g}"
 
 
 def _too_often(policy: Policy, history: Sequence[Past], now: float) -> str:
@@ -199,13 +198,14 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun if number == 1 else plural}"
 
 
-def row_digests(x: Floats, key: bytes, people: Sequence[object] | NDArray[np.generic] | None = None) -> bytes:
-    """Return digests of rows, in order of size, from which nobody without the key learns anything about the rows.
+def row_digests(
+    features: NDArray[np.int64], key: bytes, people: Sequence[object] | NDArray[np.generic] | None = None
+) -> bytes:
+    """Return digests of the features of rows, in order of size; nobody without the key learns anything from them.
 
     With people, to whom rows belong, a digest is of all rows of one person.
     """
-    rows = np.ascontiguousarray(x, dtype="<f8") + 0.0  # one zero, not two
-    digests = [_digest(row.tobytes(), key) for row in rows]
+    digests = [_digest(row.tobytes(), key) for row in np.ascontiguousarray(features, dtype="<i8")]
     if people is not None:
         of_person: dict[str, list[bytes]] = {}
         for person, digest in zip(people, digests, strict=True):

@@ -267,7 +267,7 @@ def _participants(layout: Layout, rows: Mapping[str, Floats], settings: PrivateS
     """Return the sites that the policy lets take part."""
     noise = choose_noise(settings, layout, max(len(rows), 1))
     has_noise = settings.epsilon is not None
-    spent = Spent(noise.law, settings.epsilon, settings.delta) if settings.epsilon is not None else None
+    spent = (Spent(noise.law, settings.epsilon, settings.delta),) if settings.epsilon is not None else ()
     statistics = tuple(dict.fromkeys(sketch.name for sketch in layout.sketches))
     subject = Subject(
         "noisy" if has_noise else "private", statistics, layout.columns, layout.fingerprint, layout.bins, spent=spent

@@ -129,7 +129,7 @@ def _check_rows(peers: dict[str, SumPeer], latest: SumReport) -> list[Finding]:
 
 
 def _has_changed(peer: SumPeer) -> bool:
-    return peer.digest != f"{peer.source.rows_digest} {peer.source.rules_digest}"
+    return peer.digest != peer.source.rows_digest
 
 
 def _source(peer: SumPeer) -> SumSource:

@@ -98,7 +98,7 @@ def _check_verdict(
     if not counted.rows:
         return Finding("takes part", "error", "not as long as its rows cannot be used")
     try:
-        history = read_history(folder, config, policy)
+        history = read_history(folder, config)
         verdict = verdict_to_join(policy, subject_of(task, *counted, sites), history, time.time())
         if task.private is not None and "member list" not in errors:
             has_noise = task.private.epsilon is not None

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from gosta.errors import GostaError, NetworkError
+from gosta.errors import NetworkError
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.deploy.query import fetch
 from gosta.net.node import lock
-from gosta.net.node.subject import read_people
 from gosta.net.protocol.site import history_of
 from gosta.net.storage.contributions import Logged, find_break
 from gosta.net.storage.journal import Journal
@@ -71,16 +69,12 @@ def read_log(folder: Path, config: NodeConfig | None = None) -> list[Logged]:
         return journal.contributions()
 
 
-def read_history(folder: Path, config: NodeConfig, policy: Policy, log: list[Logged] | None = None) -> list[Past]:
+def read_history(folder: Path, config: NodeConfig) -> list[Past]:
     """Return the site's contributions so far, as its policy looks at them."""
-    most = 1
-    with contextlib.suppress(GostaError):  # without its data, the site counts rows
-        people = read_people(config.network, folder / config.node.data, policy.person)
-        most = 1 if people is None else max(Counter(people.tolist()).values())
-    return history_of([one.entry for one in (read_log(folder, config) if log is None else log)], most)
+    return history_of([one.entry for one in read_log(folder, config)])
 
 
 def read_site_log(folder: Path) -> SiteLog:
     config = read_node(folder / NODE_FILE)
     policy, log = read_policy(folder), read_log(folder, config)
-    return SiteLog(config.node.name, log, find_break(log), policy, read_history(folder, config, policy, log))
+    return SiteLog(config.node.name, log, find_break(log), policy, history_of([one.entry for one in log]))

@@ -15,18 +15,20 @@ from gosta.private.noise import choose_noise
 from gosta.private.policy import Mode, Subject
 
 
-def subject_of(task: Task, rows: int, people: int | None, sites: int) -> Subject:
+def subject_of(task: Task, rows: int, people: int | None, sites: int, rows_per_person: int = 1) -> Subject:
     """Return what a site with so many rows, of so many people, is asked to take part in, together with all sites."""
     columns = (*task.columns, *filter(None, (task.label, task.score)))
     if task.private is None:
         return Subject("rows", (task.statistic,), columns, rows=rows, people=people)
-    layout, spent = layout_of(task), None
+    layout, spent = layout_of(task), list[Spent]()
     if task.private.epsilon is not None:
-        noise = choose_noise(task.private, layout, sites)
-        spent = Spent(noise.law, task.private.epsilon, task.private.delta)
+        second = layout.following(np.ones(layout.size))  # of two rounds; where the edges are does not matter here
+        for one in filter(None, (layout, second)):
+            noise = choose_noise(task.private, one, sites)
+            spent.append(Spent(noise.law, noise.epsilon, noise.delta, rows_per_person))
     names = tuple(part.partition(":")[0].strip() for part in task.statistic.split(","))
-    mode: Mode = "private" if spent is None else "noisy"
-    return Subject(mode, names, layout.columns, layout.fingerprint, layout.bins, rows, people, spent)
+    mode: Mode = "noisy" if spent else "private"
+    return Subject(mode, names, layout.columns, layout.fingerprint, layout.bins, rows, people, tuple(spent))
 
 
 def read_people(task: Task, path: Path, person: str | None) -> NDArray[np.object_] | None:

@@ -8,7 +8,6 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -73,21 +72,15 @@ class SumSource:
     def rows_digest(self) -> str:
         return digest(self.x.tobytes(), *([] if self.persons is None else map(str, self.persons.tolist())))
 
-    @functools.cached_property
-    def rules_digest(self) -> str:
-        return digest(self.fingerprint, self.trust.digest, msgspec.json.encode(self.policy))
-
     def subject(self) -> Subject:
-        subject = subject_of(self.task, self.rows, self.people, len(self.trust.members))
-        spent = subject.spent and subject.spent._replace(rows_per_person=self.rows_per_person)
-        return subject._replace(spent=spent)
+        return subject_of(self.task, self.rows, self.people, len(self.trust.members), self.rows_per_person)
 
     def vector(self, layout: Layout, noise: Noise, random: Random) -> NDArray[np.uint64]:
         return site_vector(layout, layout.encode(self.data), noise, random)
 
     @functools.lru_cache(maxsize=1)  # noqa: B019 - one source is in use
     def row_digests(self, key: bytes) -> bytes:
-        return row_digests(self.x, key, self.persons)
+        return row_digests(self.layout.row_features(self.x), key, self.persons)
 
     def with_trust(self, trust: Trust) -> SumSource:
         return dataclasses.replace(self, trust=trust)

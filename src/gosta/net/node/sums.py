@@ -14,7 +14,7 @@ from gosta.net.node.sum_source import SumSource
 from gosta.net.node.sum_status import make_sum_status
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.epochs import Step
-from gosta.net.protocol.records import PartMade, Record, Released, SumEpochStarted
+from gosta.net.protocol.records import PartMade, Record, Released, StatementMade, SumEpochStarted
 from gosta.net.protocol.sums import BACK_SECONDS, SumPeer
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import Link, Loop
@@ -53,17 +53,16 @@ class SumNode(BaseNode):
     def change(self, config: NodeConfig, source: SumSource) -> None:
         """Apply changed settings, rows, policy, neighbours or members."""
         self._change_neighbours(config)
+        if source.trust.digest != self.peer.trust.digest:
+            self.peer.forgive()
         self.peer.source, self.peer.neighbours, self.peer.trust = source, config.neighbours, source.trust
         was_withdrawn, self.peer.is_withdrawn = self.peer.is_withdrawn, False
         self._start_epoch_if_due("the site is back" if was_withdrawn else "")
         self._continue()
 
     def withdraw(self) -> None:
-        """Take the node's rows out of the network: it starts an epoch in which it does not take part."""
-        if not self.peer.is_withdrawn:
-            self.peer.is_withdrawn = True
-            self._execute(self.peer.start_epoch("the site withdrew its rows"))
-            self._continue()
+        """Take part in no further epoch; totals that are known stay as they are."""
+        self.peer.is_withdrawn = True
 
     def _handle(self, link: Link, contact: Contact, message: wire.AnyMessage) -> None:  # noqa: ARG002
         for step in self.peer.handle(link.neighbour, message, self.clock()):
@@ -99,15 +98,20 @@ class SumNode(BaseNode):
         peer, now, epoch_seconds = self.peer, self.loop.time(), self.config.node.epoch_seconds
         if self.disk_error or peer.is_withdrawn:
             return
-        reason = reason or peer.reason_for_epoch() or peer.reason_to_give_up(self.clock())
+        reason = reason or peer.reason_for_epoch(self.clock()) or peer.reason_to_give_up(self.clock())
         if peer.epoch == 0 and not self._may_start_first_epoch():
             reason = ""
         if not reason and epoch_seconds and now - self._epoch_at >= epoch_seconds:
             reason = "epoch_seconds have passed"
         is_over = peer.is_complete or peer.refusals
-        if not reason and peer.is_left_out() and is_over and now - self._released_at >= BACK_SECONDS:
+        private = self.config.network.private
+        pause = (
+            private.deadline_seconds if private is not None and private.epsilon else BACK_SECONDS
+        )  # noise costs budgets
+        if not reason and peer.is_left_out() and is_over and now - self._released_at >= pause:
             reason = f"{peer.name} is back"
         if reason and self.links and peer.may_start_epoch(self.clock()):
+            peer.blame(self.clock())
             self._execute(peer.start_epoch(reason))
 
     def _may_start_first_epoch(self) -> bool:
@@ -127,6 +131,8 @@ class SumNode(BaseNode):
             case SumEpochStarted():
                 self._released_at = self.loop.time()
                 self._log_epoch(record.announcement)
+            case StatementMade() if record.suppressed:
+                self.log("suppressed", epoch=self.peer.epoch, reason=record.suppressed)
             case PartMade():
                 self.log("contributed", epoch=self.peer.epoch, participants=len(self.peer.participants))
             case Released():

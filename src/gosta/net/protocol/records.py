@@ -66,16 +66,17 @@ class ReceiptReceived(Record, frozen=True, tag="receipt-received"):
 class Baseline(NamedTuple):
     """The rows that a contribution to private sums was made from, to count how many have changed since."""
 
-    layout: str  # fingerprint
+    blocks: tuple[str, ...]  # fingerprints of its sums
     participants: tuple[str, ...]
     rows: bytes  # digests
+    is_released: bool = False  # whether this node knows the total
 
 
 class SumEpochStarted(Record, frozen=True, tag="sum-epoch-started"):
     """The node entered an epoch of private sums."""
 
     announcement: Announcement
-    digest: str  # of the rows, and of the settings, policy and members
+    digest: str  # of the rows
     key: bytes  # the node's secret key of the epoch
     row_key: bytes  # the key of the digests of rows
 
@@ -127,6 +128,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     participants: tuple[str, ...]
     sent_to: tuple[str, ...]  # neighbours, which pass it on to all participants
     bytes: int  # of the contribution
+    rows_per_person: int = 1  # at most
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -54,10 +54,6 @@ class SumSource(Protocol):
     def rows_digest(self) -> str:
         """Digest of the rows."""
 
-    @property
-    def rules_digest(self) -> str:
-        """Digest of the settings, the policy and the members."""
-
     def subject(self) -> Subject:
         """Return what the policy has to decide about."""
 
@@ -86,12 +82,12 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
     min_cell: int
 
 
-def history_of(log: Sequence[LogEntry], rows_per_person: int) -> list[Past]:
+def history_of(log: Sequence[LogEntry]) -> list[Past]:
     """Return the contributions in a log, as policies look at them; a second round belongs to the first one."""
     return [
         Past(
             one.time if one.round == 1 else -inf,
-            None if one.law == "none" else Spent(one.law, one.epsilon, one.delta, rows_per_person),
+            None if one.law == "none" else Spent(one.law, one.epsilon, one.delta, one.rows_per_person),
         )
         for one in log
         if one.event == "contribution"
@@ -99,21 +95,29 @@ def history_of(log: Sequence[LogEntry], rows_per_person: int) -> list[Past]:
 
 
 def verdict_on_changes(
-    source: SumSource, baselines: Sequence[Baseline], row_key: bytes, participants: Collection[str], members: int
+    source: SumSource,
+    baselines: Sequence[Baseline],
+    row_key: bytes,
+    participants: Collection[str],
+    members: Collection[str],
+    has_noise: bool,
 ) -> str:
     """Return what a site's policy forbids about participants and changed rows; empty if nothing.
 
-    The rows are compared with those of every earlier contribution to the same sums that is known.
+    Without noise, the rows are compared with those of the last contributions to any of the same sums. Of a contribution
+    whose total this node never had, members that are no longer there do not count as participants: their sites removed
+    them, and only they could know that total.
     """
-    has_noise, count = source.settings.epsilon is not None, len(participants)
-    verdict = policy.verdict_to_contribute(source.policy, count, has_noise=has_noise, members=members)
+    count, rules = len(participants), source.policy
+    verdict = policy.verdict_to_contribute(rules, count, has_noise=has_noise, members=len(members))
     if verdict or has_noise:
         return verdict
     digests = source.row_digests(row_key)
     for one in reversed(baselines):
-        if one.layout == source.layout.fingerprint and not verdict:
-            changed, is_same = policy.changed_rows(one.rows, digests), set(one.participants) == set(participants)
-            verdict = policy.verdict_to_contribute(source.policy, count, changed, is_same)
+        if not verdict and set(one.blocks) & set(source.layout.blocks):
+            then = set(one.participants) if one.is_released else set(one.participants) & set(members)
+            changed = policy.changed_rows(one.rows, digests)
+            verdict = policy.verdict_to_contribute(rules, count, changed, then == set(participants))
     return verdict
 
 
@@ -129,6 +133,7 @@ def make_entry(
     sent_to: tuple[str, ...] = (),
     size: int = 0,
     reason: str = "",
+    rows: int = 0,
 ) -> LogEntry:
     """Return an entry of the log of contributions."""
     return LogEntry(
@@ -143,8 +148,8 @@ def make_entry(
         bins=layout.bins,
         strata=layout.final.strata,
         layout=layout.fingerprint,
-        rows=source.rows,
-        people=source.people,
+        rows=rows,
+        people=source.people if rows else None,
         law=noise.law,
         epsilon=noise.epsilon,
         delta=noise.delta,
@@ -152,4 +157,5 @@ def make_entry(
         participants=participants,
         sent_to=sent_to,
         bytes=size,
+        rows_per_person=source.rows_per_person,
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gosta.net.limits import MAX_SUMS
 from gosta.net.members import Trust
-from gosta.net.protocol.messages import DECODE_ERRORS, Count, Name, Rejected, Signed, StatementId
+from gosta.net.protocol.messages import DECODE_ERRORS, Count, Name, Rejected, Signed, StatementId, Text
 
 MAX_PARTICIPANTS = 1000
 Key = Annotated[bytes, Meta(max_length=32)]
@@ -43,6 +43,8 @@ class Join(Statement, frozen=True, tag="join"):
 
     key: Key  # its public key of this epoch; empty: it does not take part
     min_cell: Count  # bins with fewer rows are merged before anything is shown
+    list_serial: Count  # of the member list that the site has accepted
+    members: Text  # digest of the members in it
 
 
 class Roster(Statement, frozen=True, tag="roster"):

@@ -124,13 +124,15 @@ class SumPeer(EpochPeer):
         self._wanted: dict[bytes, tuple[str, float]] = {}  # who was asked for them, and when
         self._forgers: set[str] = set()  # neighbours that gave a statement which its home did not sign
         self._given: Counter[tuple[str, bytes]] = Counter()
-        self._early: dict[bytes, Signed] = {}  # contributions that cannot be checked yet
+        self._early: dict[Slot, Signed] = {}  # contributions that cannot be checked yet
         self._held = b""
         self._keys: dict[str, bytes] | None = None
         self._rounds: dict[int, Round] = {}
         self.news: list[bytes] = []  # statements that neighbours have not been told of
         self._entered_at, self._roster_at = -inf, inf
-        self._has_restarted = self._has_given_up = False
+        self._has_restarted = False
+        self._heard_at = inf  # when a neighbour was first heard from
+        self._contributed: SumSource | None = None  # to the first round
 
     # State.
 
@@ -142,6 +144,10 @@ class SumPeer(EpochPeer):
     def epoch_id(self) -> tuple[int, str]:
         """The number of the epoch, and the node that started it."""
         return self.announcement.epoch, self.announcement.origin
+
+    @property
+    def _deadline(self) -> float:
+        return self.source.settings.deadline_seconds
 
     @property
     def _least_participants(self) -> int:
@@ -217,8 +223,8 @@ class SumPeer(EpochPeer):
             return f"suppressed by policy: {self.suppressed}"
         if self.refusals:
             return f"suppressed by the policy of {', '.join(self.refusals)}"
-        if self.epoch and self.digest.partition(" ")[0] != self.source.rows_digest:
-            verdict = self._verdict_on_changes(self.participants or self.members)
+        if self.epoch and self.digest != self.source.rows_digest:
+            verdict = self._verdict_on_changes(self.participants or self.members, has_noise=False)
             if verdict:
                 return f"rows changed, not released yet: {verdict}"
         silent = [name for name in self.members if name not in self.joins]
@@ -240,7 +246,7 @@ class SumPeer(EpochPeer):
                 self.key, self.row_key = record.key, record.row_key
             case StatementMade():
                 self._insert(record.signed)
-                self.suppressed = record.suppressed
+                self.suppressed = record.suppressed or self.suppressed
             case PartMade():
                 self._insert(record.signed)
                 if not self.baselines or self.baselines[-1] != record.baseline:
@@ -248,6 +254,8 @@ class SumPeer(EpochPeer):
             case Released():
                 self.report = _decode_report(record.report)
                 self._stalls.clear()
+                if self.name in self.report.participants and self.baselines:
+                    self.baselines = [*self.baselines[:-1], self.baselines[-1]._replace(is_released=True)]
                 self.key = b""  # nothing can be opened with it any more
 
     def _insert(self, signed: Signed) -> None:
@@ -275,7 +283,7 @@ class SumPeer(EpochPeer):
                 self._insert(signed)
         for record in records:
             self.apply(record)
-        self._has_restarted = True
+        self._has_restarted, self._heard_at = True, inf
 
     # Epochs.
 
@@ -285,8 +293,8 @@ class SumPeer(EpochPeer):
 
     def _enter(self, announcement: Announcement) -> Step:
         row_key = self.row_key or secrets.token_bytes(32)
-        digest = f"{self.source.rows_digest} {self.source.rules_digest}"
-        return Step((SumEpochStarted(announcement, digest, masks.new_key(), row_key),), (), "epochs")
+        record = SumEpochStarted(announcement, self.source.rows_digest, masks.new_key(), row_key)
+        return Step((record,), (), "epochs")
 
     def _follow(self, sender: str, announcement: Announcement, now: float) -> Iterator[Step]:
         """Follow a neighbour to a later epoch; of two with the same number, that of the lower name counts."""
@@ -294,21 +302,40 @@ class SumPeer(EpochPeer):
         is_later = epoch > self.epoch or (0 < epoch == self.epoch and origin < self.announcement.origin)
         if is_later:
             self.check_announcement(sender, announcement, now)
+            self.blame(now)
             yield self._enter(announcement)
 
-    def reason_for_epoch(self) -> str:
+    def blame(self, now: float) -> None:
+        """Count the participants that let the epoch fail, before the next one; leave out those that do so again."""
+        if self.roster is None or self.is_complete or self.refusals or now - self._roster_at < self._deadline:
+            return
+        self._absent = set(self.missing())
+        self._stalls.update(self._absent)
+        for name in self._absent:
+            if self._stalls[name] > MAX_STALLS:
+                times = min(self._stalls[name] - MAX_STALLS, 10) - 1
+                self._excluded_until[name] = now + EXCLUSION_SECONDS * 2**times
+
+    def forgive(self) -> None:
+        """Forget who let epochs fail, since the members changed."""
+        self._absent, self._excluded_until = set(), {}
+        self._stalls.clear()
+        self._repeated_joins.clear()
+
+    def reason_for_epoch(self, now: float) -> str:
         """Return why a new epoch should start; empty if there is no reason."""
         if self.epoch == 0:
             return "first start"
         if self.failure:
             return self.failure
-        rows, _, rules = self.digest.partition(" ")
-        if rules != self.source.rules_digest:
-            self._absent, self._excluded_until = set(), {}
-            self._stalls.clear()
-            return "settings, members or a policy changed"
-        if rows != self.source.rows_digest and not self._verdict_on_changes(self.participants or self.members):
+        started = self.joins.get(self.announcement.origin)
+        if started is not None and started.list_serial < self.trust.serial and started.members != self.trust.digest:
+            return "members changed"
+        names = self.participants or self.members
+        if self.digest != self.source.rows_digest and not self._verdict_on_changes(names, has_noise=False):
             return "rows changed"
+        if self.suppressed and not (self._verdict_to_join(now) or self._verdict_on_changes(names)):
+            return f"the policy of {self.name} allows it now"
         return ""
 
     # Messages.
@@ -323,6 +350,7 @@ class SumPeer(EpochPeer):
         """
         match message:
             case wire.Ping():
+                self._heard_at = min(self._heard_at, now)
                 yield Step((), ((sender, wire.encode(wire.Pong(message.sent))),))
                 yield from self._follow(sender, message.announcement, now)
                 if message.announcement[:2] == self.epoch_id and message.held != self.held():
@@ -351,15 +379,14 @@ class SumPeer(EpochPeer):
 
     def _note_offers(self, sender: str, ids: Sequence[bytes]) -> None:
         offered = self._offered.setdefault(sender, {})
-        known = self.statements.keys() | self._early.keys()
-        offered.update(dict.fromkeys(id for id in ids if id not in known))
+        offered.update(dict.fromkeys(id for id in ids if id not in self.statements))
         while len(offered) > MAX_STATEMENTS:
             offered.pop(next(iter(offered)))
 
     def _ask(self, sender: str, now: float) -> Iterator[Step]:
         """Ask a neighbour for statements, not for more at a time than fit into the buffer of a connection."""
         offered = self._offered.get(sender, {})
-        for id in [id for id in offered if id in self.statements or id in self._early]:
+        for id in [id for id in offered if id in self.statements]:
             del offered[id]
         waiting = sum(asked == sender and now - then < 2 * RETRY_SECONDS for asked, then in self._wanted.values())
         window = max(1, WINDOW_BYTES // (8 * self.source.layout.size)) - waiting
@@ -374,9 +401,9 @@ class SumPeer(EpochPeer):
         return now - then >= RETRY_SECONDS * (2 if asked == sender else 1)
 
     def _answers(self, sender: str, ids: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
-        for id in ids:
+        for id in (id for id in ids if id in self.statements):
             self._given[sender, id] += 1
-            if id in self.statements and self._given[sender, id] <= MAX_GIVEN:
+            if self._given[sender, id] <= MAX_GIVEN:
                 yield sender, wire.encode(wire.Give(self.statements[id]))
 
     def _take(self, sender: str, signed: Signed, now: float) -> None:
@@ -390,20 +417,21 @@ class SumPeer(EpochPeer):
             self._forgers.add(sender)
             self._wanted = {id: asked for id, asked in self._wanted.items() if asked[0] != sender}
             raise Rejected("signature", f"a statement is not signed by {statement.home}")
-        self._check(statement)
+        self._check(statement, now)
         held = self.slots.get(statement.slot)
         if held is not None:
             self._on_second(statement, now)
             return
         if isinstance(statement, Part | Refusal) and not self._is_due(statement):
-            if len(self._early) < MAX_STATEMENTS:
-                self._early[id] = signed
+            self._early[statement.slot] = signed
+            self._offered.get(sender, {}).pop(id, None)
+            self._wanted.pop(id, None)
             return
         self._insert(signed)
         if isinstance(statement, Roster):
             self._roster_at = now
 
-    def _check(self, statement: AnyStatement) -> None:
+    def _check(self, statement: AnyStatement, now: float) -> None:
         """Raise `Rejected` for a statement that no honest site makes."""
         match statement:
             case Join():
@@ -412,6 +440,8 @@ class SumPeer(EpochPeer):
             case Roster():
                 names = [name for name, _ in statement.participants]
                 is_of_members = names == sorted(set(names)) and set(names) <= set(self.members)
+                if excluded := [name for name in names if now < self._excluded_until.get(name, -inf)]:
+                    raise Rejected("statement", f"{excluded[0]} let epochs fail, and is left out", is_blamed=False)
                 if statement.home != statement.origin or not is_of_members or len(names) < self._least_participants:
                     raise Rejected("statement", f"the roster of {statement.home} does not hold")
             case Part():
@@ -455,7 +485,7 @@ class SumPeer(EpochPeer):
             return
         if self._entered_at == -inf:
             self._entered_at = now
-        if self._has_restarted and now - self._entered_at < RESUME_SECONDS:
+        if self._has_restarted and now - self._heard_at < RESUME_SECONDS:
             return
         if Slot("join", self.name) not in self.slots:
             yield self._join(now)
@@ -470,31 +500,52 @@ class SumPeer(EpochPeer):
         return Step((StatementMade(signed, suppressed),), (), "statements made", None, entries)
 
     def _join(self, now: float) -> Step:
-        verdict = (
-            "the site withdrew its rows"
-            if self.is_withdrawn
-            else policy.verdict_to_join(self.source.policy, self.source.subject(), self.history(), now)
-        )
+        verdict = self._verdict_to_join(now)
         key = b"" if verdict else masks.public_key(self.key)
-        join = Join(*self.epoch_id, self.name, key, self.source.policy.min_cell)
+        list_ = self.trust.serial, self.trust.digest
+        join = Join(*self.epoch_id, self.name, key, self.source.policy.min_cell, *list_)
         return self._say(join, verdict, self._suppression(verdict, now))
+
+    def _verdict_to_join(self, now: float) -> str:
+        """Return what this site's policy forbids about the statistic, its rows and the budget; empty if nothing."""
+        if self.is_withdrawn:
+            return "the site withdrew its rows"
+        before = [one for one in self.log if (one.epoch, one.origin) != self.epoch_id]
+        return policy.verdict_to_join(self.source.policy, self.source.subject(), site.history_of(before), now)
 
     def _suppression(self, verdict: str, now: float) -> tuple[LogEntry, ...]:
         """Return an entry of the log for a suppression, unless the last entry is about the same."""
         last = self.log[-1] if self.log else None
         if not verdict or (last is not None and (last.event, last.reason) == ("suppressed", verdict)):
             return ()
-        return (self._entry("suppressed", now, Round(1, self.source.layout, NO_NOISE), reason=verdict),)
+        return (
+            self._entry(
+                "suppressed", now, Round(1, self.source.layout, NO_NOISE), reason=verdict, rows=self.source.rows
+            ),
+        )
 
     def history(self) -> list[Past]:
         """Return the contributions so far."""
-        return site.history_of(self.log, self.source.rows_per_person)
+        return site.history_of(self.log)
 
-    def _verdict_on_changes(self, participants: Collection[str]) -> str:
-        about = id(self.source), self.trust.digest, tuple(self.baselines), tuple(participants)
+    def _verdict_on_changes(self, participants: Collection[str], has_noise: bool | None = None) -> str:
+        """Return what this site's policy forbids about participants and changed rows; empty if nothing.
+
+        With noise few changed rows may be released, but are no reason to start an epoch.
+        """
+        noise = self.source.settings.epsilon is not None if has_noise is None else has_noise
+        about = (
+            self.source.rows_digest,
+            self.source.policy,
+            self.members,
+            tuple(self.baselines),
+            tuple(participants),
+            noise,
+        )
         if self._verdict[0] != about:  # with many rows it takes a second
-            members = len(self.members)
-            found = site.verdict_on_changes(self.source, self.baselines, self.row_key, participants, members)
+            found = site.verdict_on_changes(
+                self.source, self.baselines, self.row_key, participants, self.members, noise
+            )
             self._verdict = about, found
         return self._verdict[1]
 
@@ -506,7 +557,7 @@ class SumPeer(EpochPeer):
         joins, waited = self.joins, now - self._entered_at
         names = [name for name, one in sorted(joins.items()) if one.key and now >= self._excluded_until.get(name, -inf)]
         silent = set(self.members) - joins.keys()
-        patience = self.source.settings.deadline_seconds
+        patience = self._deadline
         if silent <= self._absent:
             patience = min(patience, ABSENT_SECONDS)
         if len(names) < self._least_participants or (silent and waited < patience):
@@ -521,7 +572,7 @@ class SumPeer(EpochPeer):
         if keys is None or self.is_complete or self.is_implausible or self.refusals:
             return
         while (current := self._round(len(self.totals) + 1)) is not None:
-            self._take_early()
+            self._take_early(now)
             if self.name in keys and Slot("part", self.name, current.number) not in self.slots:
                 yield self._part_or_refusal(keys, current, now)
             if self.missing() or self.refusals:
@@ -531,15 +582,15 @@ class SumPeer(EpochPeer):
                 return
         yield self._release(now)
 
-    def _take_early(self) -> None:
+    def _take_early(self, now: float) -> None:
         """Insert contributions that came before the roster, or before the round that they are for."""
-        for id, signed in list(self._early.items()):
+        for slot, signed in list(self._early.items()):
             statement = statements.read(signed)
             if not isinstance(statement, Part | Refusal) or not self._is_due(statement):
                 continue
-            del self._early[id]
+            del self._early[slot]
             try:
-                self._check(statement)
+                self._check(statement, now)
             except Rejected:
                 continue
             if statement.slot not in self.slots:
@@ -547,20 +598,23 @@ class SumPeer(EpochPeer):
 
     def _part_or_refusal(self, keys: dict[str, bytes], current: Round, now: float) -> Step:
         number, layout, noise = current
-        verdict = self._verdict_on_changes(keys) if number == 1 else ""
-        if self.is_withdrawn:
-            verdict = "the site withdrew its rows"
+        if number == 1:
+            self._contributed = self.source
+        source = self._contributed or self.source
+        verdict = self._verdict_to_join(now) or (self._verdict_on_changes(keys) if number == 1 else "")
+        if self.digest != source.rows_digest and number > 1:
+            verdict = "its rows changed between two rounds"
         if verdict:
             refusal = Refusal(*self.epoch_id, self.name, self.roster_id)
             return self._say(refusal, verdict, self._suppression(verdict, now))
         context = self._context(current)
-        vector = self.source.vector(layout, noise, masks.random_bytes(self.key, context))
+        vector = source.vector(layout, noise, masks.random_bytes(self.key, context))
         masked = vector + masks.mask(layout.size, self.name, self.key, keys, context)
         part = Part(*self.epoch_id, self.name, self.roster_id, number, statements.pack(masked))
         signed = statements.sign(part, self.identity.network, self.trust)
         sent = {"participants": tuple(keys), "sent_to": tuple(self.neighbours), "size": len(signed.body)}
-        entry = self._entry("contribution", now, current, **sent)
-        baseline = Baseline(self.source.layout.fingerprint, tuple(keys), self.source.row_digests(self.row_key))
+        entry = self._entry("contribution", now, current, **sent, rows=source.rows)
+        baseline = Baseline(source.layout.blocks, tuple(keys), source.row_digests(self.row_key))
         return Step((PartMade(signed, baseline),), (), "contributions", None, (entry,))
 
     def _context(self, current: Round) -> bytes:
@@ -597,7 +651,8 @@ class SumPeer(EpochPeer):
             source.settings.delta,
             min_cell,
         )
-        entry = self._entry("release", now, current, participants=names)
+        rows = source.rows if self.name in names else 0
+        entry = self._entry("release", now, current, participants=names, rows=rows)
         return Step((Released(_encode(report)),), (), "releases", None, (entry,))
 
     # What a node does when an epoch fails.
@@ -609,7 +664,7 @@ class SumPeer(EpochPeer):
         """
         if self.epoch == 0 or self.refusals or self.is_implausible:
             return ""
-        deadline, names = self.source.settings.deadline_seconds, self.participants
+        deadline, names = self._deadline, self.participants
         if self.is_complete or (self.missing() == [] and self.roster is not None):
             return ""
         if self.roster is None:
@@ -617,21 +672,15 @@ class SumPeer(EpochPeer):
             others = [name for name in self.members if name != self.announcement.origin]
             if self.is_origin or self._rank(others) * RANK_SECONDS > late or late < 0:
                 return ""
-            self._absent = set(self.members) - set(self.joins) | {self.announcement.origin}
+            self._absent = set(self.members) - set(self.joins) | {
+                self.announcement.origin
+            }  # the next roster waits less
             return f"{self.announcement.origin}, which started the epoch, is silent"
         missing = self.missing()
-        if not missing:
-            return ""
         late = now - self._roster_at - deadline
         present = [name for name in names if name not in missing]
         if late < 0 or self._rank(present) * RANK_SECONDS > late:
             return ""
-        self._absent = set(missing)
-        self._stalls.update([] if self._has_given_up else missing)
-        self._has_given_up = True
-        for name in missing:
-            if self._stalls[name] > MAX_STALLS:
-                self._excluded_until[name] = now + EXCLUSION_SECONDS
         return f"no contribution of {', '.join(missing)[:150]}"
 
     def _rank(self, names: Sequence[str]) -> int:
