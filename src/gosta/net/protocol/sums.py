@@ -417,7 +417,7 @@ class SumPeer(EpochPeer):
             self._forgers.add(sender)
             self._wanted = {id: asked for id, asked in self._wanted.items() if asked[0] != sender}
             raise Rejected("signature", f"a statement is not signed by {statement.home}")
-        self._check(statement, now)
+        self._check(statement)
         held = self.slots.get(statement.slot)
         if held is not None:
             self._on_second(statement, now)
@@ -431,7 +431,7 @@ class SumPeer(EpochPeer):
         if isinstance(statement, Roster):
             self._roster_at = now
 
-    def _check(self, statement: AnyStatement, now: float) -> None:
+    def _check(self, statement: AnyStatement) -> None:
         """Raise `Rejected` for a statement that no honest site makes."""
         match statement:
             case Join():
@@ -440,8 +440,6 @@ class SumPeer(EpochPeer):
             case Roster():
                 names = [name for name, _ in statement.participants]
                 is_of_members = names == sorted(set(names)) and set(names) <= set(self.members)
-                if excluded := [name for name in names if now < self._excluded_until.get(name, -inf)]:
-                    raise Rejected("statement", f"{excluded[0]} let epochs fail, and is left out", is_blamed=False)
                 if statement.home != statement.origin or not is_of_members or len(names) < self._least_participants:
                     raise Rejected("statement", f"the roster of {statement.home} does not hold")
             case Part():
@@ -572,7 +570,7 @@ class SumPeer(EpochPeer):
         if keys is None or self.is_complete or self.is_implausible or self.refusals:
             return
         while (current := self._round(len(self.totals) + 1)) is not None:
-            self._take_early(now)
+            self._take_early()
             if self.name in keys and Slot("part", self.name, current.number) not in self.slots:
                 yield self._part_or_refusal(keys, current, now)
             if self.missing() or self.refusals:
@@ -582,7 +580,7 @@ class SumPeer(EpochPeer):
                 return
         yield self._release(now)
 
-    def _take_early(self, now: float) -> None:
+    def _take_early(self) -> None:
         """Insert contributions that came before the roster, or before the round that they are for."""
         for slot, signed in list(self._early.items()):
             statement = statements.read(signed)
@@ -590,7 +588,7 @@ class SumPeer(EpochPeer):
                 continue
             del self._early[slot]
             try:
-                self._check(statement, now)
+                self._check(statement)
             except Rejected:
                 continue
             if statement.slot not in self.slots:
