@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 
 from gosta.cli import status as shown
+from gosta.net.audit import verify_sums
 from gosta.net.deploy import check, folders, plan
 from gosta.net.deploy.query import View, read_status
 from gosta.net.deploy.site_log import parse_lines
@@ -62,12 +63,12 @@ def net(released: Path, tmp_path: Path) -> Path:
 def test_audit_says_what_left_the_site(net: Path, gosta_: Any) -> None:
     code, out, _ = gosta_("audit", net / "node-1")
     assert code == 0
-    assert re.search(r"contribution +1 +auc +[0-9a-f]{16} +60 +none +3: node-0, node-1, node-2 +\d", out)
+    assert re.search(r"contribution +1 +[0-9a-f]{16} +60 +\d+ +none +3: node-0, node-1, node-2 +auc\n", out)
     assert "columns risk, died, sex; 8 bins; strata: sex = f, sex = m" in out
     assert "2 entries; the last hash is " in out
     code, out, _ = gosta_("audit", net / "node-3")
     assert code == 0
-    assert "suppressed: 4 rows, 10 needed" in out
+    assert re.search(r"suppressed .* auc: 4 rows, 10 needed", out)
     assert "contribution" not in out
 
 
@@ -106,7 +107,26 @@ def test_a_changed_log_is_found(net: Path, gosta_: Any, change: str, entry: int)
     assert f"entry {entry} was changed, or one before it was removed" in err
     code, out, _ = gosta_("network", "verify", net)
     assert code == 1
-    assert f"broken: node-0 at entry {entry}" in out
+    assert f"node-0: entry {entry} was changed, or one before it was removed" in out
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("DELETE FROM contributions", "it is empty, although the node has contributed to epoch 1"),
+        (None, "there is no journal.sqlite: no node has run in this folder, or it was deleted"),
+    ],
+)
+def test_a_log_that_is_gone_is_not_innocence(net: Path, gosta_: Any, change: str | None, why: str) -> None:
+    for path in (net / "node-0").glob("journal.sqlite*") if change is None else ():
+        path.unlink()
+    if change is not None:
+        with sqlite3.connect(net / "node-0" / "journal.sqlite") as db:
+            db.execute(change)
+        db.close()
+    code, out, err = gosta_("audit", net / "node-0")
+    assert (code, out) == (1, "")
+    assert why in err
 
 
 def test_verify(net: Path, gosta_: Any) -> None:
@@ -118,6 +138,18 @@ def test_verify(net: Path, gosta_: Any) -> None:
         0,
         "private sums have no exchanges to replay; 'gosta network verify' adds up the rows again\n",
     )
+
+
+def test_verify_names_what_it_cannot_check(net: Path) -> None:
+    peers = verify_sums.load_sum_peers(net)
+    for peer in peers.values():
+        report = peer.report
+        assert report is not None
+        whole, *strata = report.results
+        peer.report = replace(report, results=(whole._replace(clipped=2.0), *strata))
+    *_, compared, skipped = verify_sums.verify_sums(net, peers)
+    assert (compared.holds, compared.evidence.count("auc (sex")) == (True, 2)
+    assert (skipped.holds, skipped.evidence) == (None, "auc: 2 rows beyond the range")
 
 
 def test_verify_does_not_compare_with_other_rows(net: Path, gosta_: Any) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gosta.net.protocol.records import LogEntry
 
 NOT_CHECKED = 3  # exit code
-SUMS_HEADING = ("time", "event", "epoch", "statistics", "layout", "rows", "noise", "sites", "bytes")
+SUMS_HEADING = ("time", "event", "epoch", "layout", "rows", "bytes", "noise", "sites", "statistics; why nothing left")
 TOTAL_HEADING = ("data", "neighbour", "samples sent", "different rows", "first", "last")
 ROW_HEADING = ("data", "row", "times", "first", "last", "sent to")
 Folder = Annotated[Path, typer.Argument(help="The network's folder; its nodes must be stopped.")]
@@ -74,7 +74,7 @@ def audit(
 ) -> None:
     """Show what left a site: its rows, how often and when; of private sums, its contributions and the budget spent.
 
-    Exits with code 1 if entries of the log of contributions were changed or removed.
+    Exits with code 1 if entries of the log of contributions were changed or removed, or if there is no log.
     """
     from gosta.net.audit import disclosures
     from gosta.net.config import NODE_FILE, read_node
@@ -117,7 +117,8 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
         for one in site.log:
             print(one.line())
     elif not site.log:
-        print(f"{site.node}: nothing left this site, and nothing was asked of it")
+        if not site.missing:
+            print(f"{site.node}: nothing left this site, and nothing was asked of it")
     else:
         print(f"{site.node}: what left this site, or why nothing did")
         print(terminal.columns([SUMS_HEADING, *(_entry_line(one.entry) for one in site.log)], indent=0))
@@ -128,19 +129,19 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
             entries.append(("the last one", f"columns {shorten(sent[-1].columns, 20)}; {sent[-1].bins} bins{strata}"))
             entries.append(("sent to", f"{shorten(sent[-1].sent_to, 20)}; they pass it on to all members"))
         print(terminal.definitions([*entries, *_sums_entries(site)]))
-    if site.broken_at is not None:
-        wrong = f"entry {site.broken_at} was changed, or one before it was removed"
-        print(f"{site.node}: the log is not complete: {wrong}", file=sys.stderr)
+    if site.missing:
+        print(f"{site.node}: the log is not complete: {site.missing}", file=sys.stderr)
         raise typer.Exit(1)
 
 
 def _entry_line(one: LogEntry) -> tuple[str, ...]:
     noise = one.law if one.law == "none" else f"{one.law}, epsilon {one.epsilon:.3g}, delta {one.delta:.3g}"
-    event = one.event + f": {one.reason}" * bool(one.reason) + ", round 2" * (one.round > 1)
+    event = one.event + ", round 2" * (one.round > 1)
+    about = shorten(one.statistics.split(","), 3) + f": {one.reason}" * bool(one.reason)
     counted = f"{one.rows:,}" + (f" of {one.people:,} people" if one.people is not None else "")
     size = f"{one.bytes:,}" if one.bytes else "-"
     sites = f"{len(one.participants)}: {shorten(one.participants, 6)}" if one.participants else "-"
-    return _time(one.time), event, str(one.epoch), one.statistics, one.layout, counted, noise, sites, size
+    return _time(one.time), event, str(one.epoch), one.layout, counted, size, noise, sites, about
 
 
 def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
@@ -150,7 +151,8 @@ def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
     spent = f"epsilon {site.spent_epsilon:.3g} for {whose}, at delta {policy.delta_budget:g}; {budget}"
     plain = sum(one.spent is None for one in site.history)
     if plain:
-        rules_alone = f"{plain} without noise, which only the rules of the policy protect"
+        had = "contribution had no noise and counts" if plain == 1 else "contributions had no noise and count"
+        rules_alone = f"{plain} {had} in no budget: only the rules of the policy protect the rows"
         spent = rules_alone if plain == len(site.history) else f"{spent}; besides, {rules_alone}"
     rules = f"modes {', '.join(policy.modes)}; at least {policy.min_rows} rows, {policy.min_sites} sites, "
     rules += f"{policy.min_cell} in a cell, {policy.min_change} changed rows; at most {policy.max_bins} bins"

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from gosta.errors import NetworkError, shorten
 from gosta.estimation.estimand import Estimand
 from gosta.net.audit.verify import Finding
+from gosta.net.config import NODE_FILE, read_node
 from gosta.net.deploy.folders import load_network
-from gosta.net.deploy.site_log import read_log
+from gosta.net.deploy.site_log import find_missing, read_log
 from gosta.net.node import lock
 from gosta.net.node.source import fingerprint
 from gosta.net.node.stopped import load_sum_peer
@@ -20,10 +21,9 @@ from gosta.net.protocol import statements
 from gosta.net.protocol.messages import Signed
 from gosta.net.protocol.site import SumReport
 from gosta.net.protocol.sums import SumPeer
-from gosta.net.storage.contributions import find_break
 from gosta.private.noise import SUM_BITS
 from gosta.runtime.arrays import Floats
-from gosta.sketches import Layout
+from gosta.sketches import Layout, StratumResult
 from gosta.sketches.layout import Part
 from gosta.statistics import STATISTICS, find
 from gosta.views import numbers
@@ -68,8 +68,9 @@ def _key(report: SumReport) -> tuple[object, ...]:
 
 def _check_chains(folder: Path, peers: dict[str, SumPeer]) -> Finding:
     logs = {name: read_log(folder / name) for name in peers}
-    broken = [f"{name} at entry {number}" for name, log in logs.items() if (number := find_break(log)) is not None]
-    evidence = f"{sum(map(len, logs.values())):,} entries" + f"; broken: {shorten(broken)}" * bool(broken)
+    missing = {name: find_missing(folder / name, read_node(folder / name / NODE_FILE), logs[name]) for name in logs}
+    broken = [f"{name}: {why}" for name, why in missing.items() if why]
+    evidence = f"{sum(map(len, logs.values())):,} entries" + f"; {'; '.join(broken)}" * bool(broken)
     return Finding("the log of every site is a chain without gaps", not broken, evidence)
 
 
@@ -149,19 +150,34 @@ def _layout(peer: SumPeer, x: list[Floats], latest: SumReport) -> Layout | None:
 
 def _check_brackets(layout: Layout, x: Floats, latest: SumReport) -> list[Finding]:
     claim = "the value over all rows in one place lies in the bracket"
-    wrong, checked, parts = [], [], {part.title: part for part in layout.parts}
+    wrong, checked, skipped = [], [], []
+    parts = {part.title: part for part in layout.parts}
     for one in latest.results:
-        if one.stratum or not (one.has_value and one.is_certified) or one.clipped:
-            continue  # values beyond the range count as its ends: the bracket is for these
-        exact = _exact(parts[one.statistic], layout.rows_of(parts[one.statistic], x))
-        if exact is None:
+        title = one.statistic + f" ({one.stratum})" * bool(one.stratum)
+        if why := _why_not(one):
+            skipped.append(f"{title}: {why}")
             continue
-        checked.append(f"{one.statistic} {numbers.number(exact.tolist()[:3])}")
+        rows = x if not one.stratum else x[x[:, -1] == layout.strata.index(one.stratum)]
+        exact = _exact(parts[one.statistic], layout.rows_of(parts[one.statistic], rows))
+        if exact is None:
+            skipped.append(f"{title}: only its sums give it a value")
+            continue
+        checked.append(f"{title} {numbers.number(exact.tolist()[:3])}")
         inside = all(low <= value <= high for low, value, high in zip(one.low, exact, one.high, strict=True))
-        wrong += [] if inside else [one.statistic]
-    if not checked:
-        return [Finding(claim, None, "there is no bracket: noise, a random sketch, or values beyond the range")]
-    return [Finding(claim, not wrong, f"{shorten(checked)}" + f"; outside: {shorten(wrong)}" * bool(wrong))]
+        wrong += [] if inside else [title]
+    found = []
+    if checked:
+        found.append(Finding(claim, not wrong, f"{shorten(checked)}" + f"; outside: {shorten(wrong)}" * bool(wrong)))
+    return [*found, *([Finding(claim, None, "; ".join(skipped))] if skipped else [])]
+
+
+def _why_not(one: StratumResult) -> str:
+    """Return why a result cannot be compared with a value over the rows; empty if it can."""
+    if not one.has_value:
+        return "it has no value"
+    if one.clipped:  # these count as the ends of the range: the bracket is for them
+        return f"{numbers.count(round(one.clipped), 'row')} beyond the range"
+    return "" if one.is_certified else "it has no bracket, because of noise or a random sketch"
 
 
 def _exact(part: Part, x: Floats) -> Floats | None:

@@ -11,9 +11,10 @@ import msgspec
 
 from gosta.errors import NetworkError
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
-from gosta.net.deploy.query import fetch
+from gosta.net.deploy.query import fetch, query_status
 from gosta.net.node import lock
 from gosta.net.protocol.site import history_of
+from gosta.net.protocol.sums import last_contribution
 from gosta.net.storage.contributions import Logged, find_break
 from gosta.net.storage.journal import Journal
 from gosta.private.accounting import total_epsilon
@@ -27,7 +28,7 @@ class SiteLog(NamedTuple):
 
     node: str
     log: list[Logged]
-    broken_at: int | None  # number of the first entry that does not continue the chain
+    missing: str  # why the log cannot be all that it was; empty: nothing is known to be missing
     policy: Policy
     history: list[Past]
 
@@ -77,4 +78,27 @@ def read_history(folder: Path, config: NodeConfig) -> list[Past]:
 def read_site_log(folder: Path) -> SiteLog:
     config = read_node(folder / NODE_FILE)
     policy, log = read_policy(folder), read_log(folder, config)
-    return SiteLog(config.node.name, log, find_break(log), policy, history_of([one.entry for one in log]))
+    missing = find_missing(folder, config, log)
+    return SiteLog(config.node.name, log, missing, policy, history_of([one.entry for one in log]))
+
+
+def find_missing(folder: Path, config: NodeConfig, log: list[Logged]) -> str:
+    """Return why a log cannot be all that was logged: entries changed or removed, or the journal tells of more."""
+    number = find_break(log)
+    if number is not None:
+        return f"entry {number} was changed, or one before it was removed"
+    last = None
+    if lock.is_running(folder):
+        status = query_status(config)
+        if status is not None and status.sums is not None and config.node.name in status.sums.participants:
+            last = status.estimate_epoch
+    elif (folder / JOURNAL_FILE).is_file():
+        with contextlib.closing(Journal(folder / JOURNAL_FILE, read_only=True)) as journal:
+            found = last_contribution(*journal.load(), config.node.name)
+            last = None if found is None else found[0]
+    else:
+        return f"there is no {JOURNAL_FILE}: no node has run in this folder, or it was deleted"
+    if last is None or last in {one.entry.epoch for one in log if one.entry.event == "contribution"}:
+        return ""
+    what = "it ends too early" if log else "it is empty"
+    return f"{what}, although the node has contributed to epoch {last}: entries were removed"

@@ -26,6 +26,7 @@ from gosta.net.node.source import read_source
 from gosta.net.node.stopped import restore_peer, restore_sum_peer
 from gosta.net.node.sum_source import read_sum_source
 from gosta.net.node.sums import SumNode
+from gosta.net.storage.contributions import find_break
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
 
@@ -88,6 +89,10 @@ def _make_node(config: NodeConfig, folder: Path, loop: asyncio.AbstractEventLoop
         # Secret keys of earlier epochs must not be found on the disk.
         journal = Journal(path, settings.durable, keep_exchanges=0, secure_delete=True)
         peer = restore_sum_peer(config, sums, journal)
+        if (number := find_break(journal.contributions())) is not None:
+            log(
+                "broken log", reason=f"entry {number} of the log of contributions was changed, or one before it removed"
+            )
         return SumNode(config, peer, journal, loop, random.Random(), log), journal
     source, keep = read_source(config, folder), settings.keep_exchanges
     journal = Journal(path, settings.durable, keep_exchanges=keep, secure_delete=settings.secure_delete)

@@ -687,3 +687,23 @@ class SumPeer(EpochPeer):
     def is_left_out(self) -> bool:
         """Whether this node could take part, and the epoch's roster is without it."""
         return bool(self.participants) and self.name not in self.participants and not self.suppressed
+
+
+def last_contribution(snapshot: bytes | None, records: Sequence[Record], name: str) -> tuple[int, str] | None:
+    """Return the epoch, and who started it, of the last contribution that a node's journal tells of; None: of none."""
+    saved = None if snapshot is None else _decode_snapshot(snapshot)
+    found, epoch = None, (0, "")
+    reports = [saved.report] if saved is not None and saved.report else []
+    if saved is not None:
+        epoch = saved.announcement.epoch, saved.announcement.origin
+        found = epoch if any(isinstance(statements.read(one), Part) for one in saved.own) else None
+    for record in records:
+        match record:
+            case SumEpochStarted():
+                epoch = record.announcement.epoch, record.announcement.origin
+            case PartMade():
+                found = epoch
+            case Released():
+                reports.append(record.report)
+    released = [one for one in map(_decode_report, reports) if name in one.participants]
+    return found or max(((one.epoch, one.origin) for one in released), default=None)
