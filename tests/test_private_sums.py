@@ -340,5 +340,5 @@ def test_what_neighbours_send_does_not_fill_the_memory() -> None:
         part = Part(*peer.epoch_id, "node-1", bytes(16), 2, bytes(8 * k))
         signed = statements.sign(part, network.task.id, network.trusts["node-1"])
         network.nodes["node-0"].on_message(link, wire.encode(wire.Give(signed)))
-    assert len(peer._given) < 50
+    assert len(peer.pool.given) < 50
     assert len(peer._early) == 1

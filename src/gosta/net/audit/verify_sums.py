@@ -104,7 +104,7 @@ def _own_part(peer: SumPeer, latest: SumReport) -> tuple[Signed, statements.Part
     if not parts:
         return None
     id, part = max(parts, key=lambda pair: pair[1].round)
-    return peer.statements[id], part
+    return peer.pool.statements[id], part
 
 
 def _check_rows(peers: dict[str, SumPeer], latest: SumReport) -> list[Finding]:

@@ -84,7 +84,7 @@ class SumNode(BaseNode):
         for step in self.peer.advance(self.clock()):
             if not self._execute(step):
                 break
-        if self.peer.news and "tell" not in self._timers:
+        if self.peer.pool.news and "tell" not in self._timers:
             self._schedule("tell", TELL_SECONDS, self._tell)
 
     def _tell(self) -> None:

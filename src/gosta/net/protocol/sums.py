@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -33,12 +33,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.net.limits import MAX_STATEMENTS
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.epochs import NO_EPOCH, EpochPeer, Identity, Step
 from gosta.net.protocol.messages import Announcement, Rejected, Signed
+from gosta.net.protocol.pool import Pool
 from gosta.net.protocol.records import Baseline, LogEntry, PartMade, Record, Released, StatementMade, SumEpochStarted
 from gosta.net.protocol.site import SumReport, SumSource
 from gosta.net.protocol.statements import AnyStatement, Join, Part, Refusal, Roster, Slot
@@ -48,7 +48,6 @@ from gosta.private.policy import Past
 from gosta.private.sums import open_totals
 from gosta.sketches import Layout
 
-RETRY_SECONDS = 1.0  # until a statement is asked for again
 ABSENT_SECONDS = 3.0  # that a member has to join which was not there in the last epoch
 RANK_SECONDS = 1.0  # between the nodes that may start an epoch when another one failed
 BACK_SECONDS = 5.0  # after a release, until a member that was not in it starts an epoch
@@ -56,8 +55,6 @@ RESUME_SECONDS = 2.0  # for which a restarted node asks others first what it sai
 EXCLUSION_SECONDS = 60.0  # for which a site is left out that spoils epochs
 MAX_REPEATED_JOINS = 2  # of a site that lost its journal, until it is left out
 MAX_STALLS = 1  # epochs that a participant may let fail, until it is left out
-WINDOW_BYTES = 48 * 1024  # of contributions that a neighbour is asked for at a time
-MAX_GIVEN = 20  # times that a neighbour is given the same statement
 MAX_BASELINES = 16  # earlier contributions whose rows are compared with the next one's
 
 
@@ -114,27 +111,25 @@ class SumPeer(EpochPeer):
 
     def _reset(self) -> None:
         self.key, self.digest = b"", ""  # of this epoch: the secret key; rows, settings, policy and members
-        self.statements: dict[bytes, Signed] = {}
-        self.slots: dict[Slot, tuple[bytes, AnyStatement]] = {}
+        self.pool = Pool()
         self.suppressed = ""  # what this site's policy forbids
         self.failure = ""  # why a new epoch has to start
         self.totals: list[Total] = []  # of the rounds that are complete
         self.is_implausible = False
-        self._offered: dict[str, dict[bytes, None]] = {}  # statements that a neighbour has and this node lacks
-        self._wanted: dict[bytes, tuple[str, float]] = {}  # who was asked for them, and when
-        self._forgers: set[str] = set()  # neighbours that gave a statement which its home did not sign
-        self._given: Counter[tuple[str, bytes]] = Counter()
         self._early: dict[Slot, Signed] = {}  # contributions that cannot be checked yet
-        self._held = b""
         self._keys: dict[str, bytes] | None = None
         self._rounds: dict[int, Round] = {}
-        self.news: list[bytes] = []  # statements that neighbours have not been told of
         self._entered_at, self._roster_at = -inf, inf
         self._has_restarted = False
         self._heard_at = inf  # when a neighbour was first heard from
         self._contributed: SumSource | None = None  # to the first round
 
     # State.
+
+    @property
+    def slots(self) -> Mapping[Slot, tuple[bytes, AnyStatement]]:
+        """The statements of the epoch, by what they are about."""
+        return self.pool.slots
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -201,12 +196,6 @@ class SumPeer(EpochPeer):
             self._keys = found if len(found) == len(held) else None
         return self._keys
 
-    def held(self) -> bytes:
-        """Return a digest of the statements that this node has."""
-        if not self._held:
-            self._held = statements.digest_of(list(self.statements))
-        return self._held
-
     def state(self) -> str:
         """Return what this node does in the epoch."""
         if self.suppressed or self.refusals:
@@ -259,14 +248,11 @@ class SumPeer(EpochPeer):
                 self.key = b""  # nothing can be opened with it any more
 
     def _insert(self, signed: Signed) -> None:
-        statement, id = statements.read(signed), statements.id_of(signed)
-        self.statements[id], self.slots[statement.slot] = signed, (id, statement)
-        self._wanted.pop(id, None)
-        self._held, self._keys = b"", None
-        self.news.append(id)
+        self.pool.insert(signed)
+        self._keys = None
 
     def snapshot(self) -> bytes:
-        own = tuple(self.statements[id] for id, one in self.slots.values() if one.home == self.name)
+        own = tuple(self.pool.statements[id] for id, one in self.slots.values() if one.home == self.name)
         report = b"" if self.report is None else _encode(self.report)
         head = self.announcement, self.digest, self.key, self.row_key, own, self.suppressed
         return _encode(Snapshot(*head, tuple(self.baselines), report))
@@ -341,7 +327,7 @@ class SumPeer(EpochPeer):
     # Messages.
 
     def ping(self, sent: int) -> bytes:
-        return wire.encode(wire.Ping(sent, self.announcement, None, self.trust.serial, self.held()))
+        return wire.encode(wire.Ping(sent, self.announcement, None, self.trust.serial, self.pool.held()))
 
     def handle(self, sender: str, message: wire.AnyMessage, now: float) -> Iterator[Step]:
         """Yield the steps that a message leads to; each is to be carried out before the next one is requested.
@@ -353,69 +339,45 @@ class SumPeer(EpochPeer):
                 self._heard_at = min(self._heard_at, now)
                 yield Step((), ((sender, wire.encode(wire.Pong(message.sent))),))
                 yield from self._follow(sender, message.announcement, now)
-                if message.announcement[:2] == self.epoch_id and message.held != self.held():
+                if message.announcement[:2] == self.epoch_id and message.held != self.pool.held():
                     yield self.tell(sender)
             case wire.Have():
                 if (message.epoch, message.origin) == self.epoch_id:
-                    self._note_offers(sender, message.ids)
+                    self.pool.note_offers(sender, message.ids)
                     yield from self._ask(sender, now)
             case wire.Want():
-                yield Step((), tuple(self._answers(sender, message.ids)), "statements sent")
+                found = self.pool.answers(sender, message.ids)
+                yield Step((), tuple((sender, wire.encode(wire.Give(one))) for one in found), "statements sent")
             case wire.Give():
                 self._take(sender, message.signed, now)
                 yield from self._ask(sender, now)
 
     def tell(self, neighbour: str) -> Step:
         """Tell a neighbour which statements this node has."""
-        return Step((), ((neighbour, self._have(self.statements)),))
+        return Step((), ((neighbour, self._have(self.pool.statements)),))
 
     def tell_news(self) -> Step:
         """Tell all neighbours of new statements."""
-        message, self.news = self._have(self.news), []
+        message = self._have(self.pool.take_news())
         return Step((), tuple((name, message) for name in self.neighbours))
 
     def _have(self, ids: Iterable[bytes]) -> bytes:
         return wire.encode(wire.Have(*self.epoch_id, tuple(ids)))
 
-    def _note_offers(self, sender: str, ids: Sequence[bytes]) -> None:
-        offered = self._offered.setdefault(sender, {})
-        offered.update(dict.fromkeys(id for id in ids if id not in self.statements))
-        while len(offered) > MAX_STATEMENTS:
-            offered.pop(next(iter(offered)))
-
     def _ask(self, sender: str, now: float) -> Iterator[Step]:
-        """Ask a neighbour for statements, not for more at a time than fit into the buffer of a connection."""
-        offered = self._offered.get(sender, {})
-        for id in [id for id in offered if id in self.statements]:
-            del offered[id]
-        waiting = sum(asked == sender and now - then < 2 * RETRY_SECONDS for asked, then in self._wanted.values())
-        window = max(1, WINDOW_BYTES // (8 * self.source.layout.size)) - waiting
-        lacking = [id for id in offered if self._may_ask(sender, id, now)][: max(0, window)]
-        if lacking and sender not in self._forgers:
-            self._wanted.update(dict.fromkeys(lacking, (sender, now)))
+        lacking = self.pool.ask(sender, now, 8 * self.source.layout.size)
+        if lacking:
             yield Step((), ((sender, wire.encode(wire.Want(tuple(lacking)))),))
-
-    def _may_ask(self, sender: str, id: bytes, now: float) -> bool:
-        """Return whether to ask for a statement: another neighbour is asked sooner than the one that did not answer."""
-        asked, then = self._wanted.get(id, ("", -inf))
-        return now - then >= RETRY_SECONDS * (2 if asked == sender else 1)
-
-    def _answers(self, sender: str, ids: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
-        for id in (id for id in ids if id in self.statements):
-            self._given[sender, id] += 1
-            if self._given[sender, id] <= MAX_GIVEN:
-                yield sender, wire.encode(wire.Give(self.statements[id]))
 
     def _take(self, sender: str, signed: Signed, now: float) -> None:
         id = statements.id_of(signed)
-        if id in self.statements:
+        if id in self.pool.statements:
             return
         statement = statements.read(signed)
         if (statement.epoch, statement.origin) != self.epoch_id:
             raise Rejected("late", f"a statement of epoch {statement.epoch}")
         if not statements.verify(signed, statement.home, self.identity.network, self.trust):
-            self._forgers.add(sender)
-            self._wanted = {id: asked for id, asked in self._wanted.items() if asked[0] != sender}
+            self.pool.distrust(sender)
             raise Rejected("signature", f"a statement is not signed by {statement.home}")
         self._check(statement)
         held = self.slots.get(statement.slot)
@@ -424,8 +386,7 @@ class SumPeer(EpochPeer):
             return
         if isinstance(statement, Part | Refusal) and not self._is_due(statement):
             self._early[statement.slot] = signed
-            self._offered.get(sender, {}).pop(id, None)
-            self._wanted.pop(id, None)
+            self.pool.postpone(sender, id)
             return
         self._insert(signed)
         if isinstance(statement, Roster):
