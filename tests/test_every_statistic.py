@@ -28,6 +28,7 @@ NAMES = {
     "variance", "covariance", "gini-mean-difference", "gini-index", "kendall-tau", "auc", "mann-whitney",
     "within-cluster-scatter", "energy-distance", "mmd", "concordance-index", "spearman-rho",
     "distance-correlation", "mean-pairwise-distance", "squared-scatter",
+    "auc-difference",
 }  # fmt: skip
 
 

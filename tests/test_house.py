@@ -12,6 +12,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import gosta
+from gosta.significance import TESTS
 from gosta.sketches import SKETCHES
 from gosta.statistics import STATISTICS
 
@@ -20,7 +21,7 @@ SOURCE = ROOT / "src" / "gosta"
 
 # From the bottom up: a room imports only rooms named before it.
 GROUND = ["errors", "runtime", "views"]
-FIRST = [*GROUND, "datasets", "graphs", "statistics", "sketches", "protocols"]
+FIRST = [*GROUND, "datasets", "graphs", "statistics", "sketches", "significance", "protocols"]
 ROOMS = [*FIRST, "estimation", "theory", "schedule", "private", "net", "simulation", "experiments", "cli"]
 # Inside net, from the bottom up.
 NET = ["addresses", "limits", "config", "members", "transport", "protocol", "storage", "node", "deploy", "audit"]
@@ -92,8 +93,9 @@ def test_no_import_cycles() -> None:
 def test_public_names() -> None:
     errors = ["ClusterError", "DataError", "GostaError", "InputError", "MissingExtraError", "NetworkError"]
     classes = [*errors, "NumericalError", "Data", "Estimate", "Graph", "Interrupted", "Protocol", "Statistic", "Trace"]
+    classes += ["HypothesisTest"]
     modules = ["datasets", "engines", "graphs", "net", "private", "protocols", "statistics", "theory"]
-    assert gosta.__all__ == sorted([*classes, *modules, "exact", "resume", "simulate", "statistic"])
+    assert gosta.__all__ == sorted([*classes, *modules, "exact", "resume", "simulate", "statistic", "test"])
     for name in gosta.__all__:
         assert getattr(gosta, name) is not None
     assert not hasattr(gosta, "nothing_of_the_kind")
@@ -113,4 +115,5 @@ def test_every_statistic_and_data_set_is_documented() -> None:
     built_in = [s.name for s in STATISTICS.values() if s.kernel.__module__.startswith("gosta.")]
     assert [name for name in built_in if f"`{name}`" not in statistics] == []
     assert [name for name in SKETCHES if f"`{name}`" not in statistics] == []
+    assert [name for name in TESTS if f"`{name}`" not in (ROOT / "docs" / "tests.md").read_text()] == []
     assert [name for name in gosta.datasets.DATASETS if f"`{name}`" not in datasets] == []

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gosta.errors import NumericalError as NumericalError
     from gosta.graphs.graph import Graph as Graph
     from gosta.protocols.protocol import Protocol as Protocol
+    from gosta.significance.definition import HypothesisTest as HypothesisTest
+    from gosta.significance.test import test as test
     from gosta.simulation import engines as engines
     from gosta.simulation.runner import Interrupted as Interrupted
     from gosta.simulation.simulate import resume as resume
@@ -45,6 +47,7 @@ _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "Data": "datasets.data",
     "Estimate": "statistics.exact",
     "Graph": "graphs.graph",
+    "HypothesisTest": "significance.definition",
     "Interrupted": "simulation.runner",
     "Protocol": "protocols.protocol",
     "Statistic": "statistics.definition",
@@ -53,6 +56,7 @@ _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "resume": "simulation.simulate",
     "simulate": "simulation.simulate",
     "statistic": "statistics.definition",
+    "test": "significance.test",
 }
 __all__ = sorted([*_HOME, *_MODULES])
 

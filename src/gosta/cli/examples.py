@@ -15,6 +15,10 @@ gosta exact incomes.parquet --statistic gini-index --columns income --json
 gosta exact table.csv --statistic kendall-tau --columns a,b --option variant=b
 gosta exact points.npy --statistic mine.py:huber-scatter
 gosta exact patients.csv --statistic auc --score risk --label died --bins 256 --strata sex,ward
+gosta test patients.csv --statistic auc --columns old-risk,new-risk --label died
+gosta test patients.csv --statistic auc --score risk --label died --by sex
+gosta test patients.csv --statistic log-rank --columns time,event --label treatment
+gosta test table.csv --statistic distance-correlation --columns a,b --permutations 9999 --seed 1
 gosta graph watts-strogatz --n 1599
 gosta graph torus --n 1260
 gosta graph erdos-renyi --n 100000 --seed 7 --json

@@ -24,6 +24,7 @@ from gosta.cli import (
     run,
     status,
     sweep,
+    test,
     theory,
 )
 from gosta.cli.commands import make_command
@@ -33,7 +34,15 @@ from gosta.errors import GostaError
 Commands = list[Callable[..., None]]
 # Sections of the help, each with its commands.
 COMMANDS: dict[str, Commands] = {
-    "Compute and simulate": [run.run, exact.exact, graph.graph, theory.theory, sweep.sweep, reproduce.reproduce],
+    "Compute and simulate": [
+        run.run,
+        exact.exact,
+        test.test,
+        graph.graph,
+        theory.theory,
+        sweep.sweep,
+        reproduce.reproduce,
+    ],
     "Real networks": [check.check, status.status, audit.audit, audit.replay],
     "Names that commands take": [lists.statistics, lists.protocols, lists.datasets],
 }

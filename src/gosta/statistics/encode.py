@@ -69,6 +69,15 @@ def scored(data: Data, positive: Any = None) -> Floats:
     return np.column_stack([scores, signs])
 
 
+def two_scores(data: Data, positive: Any = None) -> Floats:
+    """Encode a row as two scores and its class, +1 or −1."""
+    signs = data.class_signs(positive)
+    x = _complete(data, data.columns_for("first", "second"), signs)
+    if not data.is_partial and np.ptp(x[:, -1]) == 0:
+        raise DataError(f"needs two classes, the complete rows of {data.name} have one only")
+    return x
+
+
 def two_samples(data: Data, positive: Any = None) -> Floats:
     """Encode a row as its features, followed by its sample, +1 or −1."""
     return _two_classes(data, data.features, positive)
@@ -150,7 +159,7 @@ def is_not_negative(row: Sequence[float]) -> bool:
 
 
 def has_sign(row: Sequence[float]) -> bool:
-    """Return whether `scored`, `two_samples` or `scaled_samples` can have made a row."""
+    """Return whether `scored`, `two_scores`, `two_samples` or `scaled_samples` can have made a row."""
     return row[-1] in (-1.0, 1.0)
 
 

@@ -70,6 +70,12 @@ def auc(x: Floats) -> RowSums:
     return _zero_diagonal(2 * wins, 2 * others)
 
 
+def auc_difference(x: Floats) -> RowSums:
+    """(1 − ℓℓ')·won for each of two scores, and 1 − ℓℓ', with ℓ the class."""
+    (first, others), (second, _) = (_wins(x[:, [k, 2]]) for k in (0, 1))
+    return _zero_diagonal(2 * first, 2 * second, 2 * others)
+
+
 def mann_whitney(x: Floats) -> RowSums:
     """½(1 − ℓℓ')·won, with ℓ the class."""
     return _zero_diagonal(_wins(x)[0])

@@ -1,0 +1,45 @@
+"""``gosta test``: a hypothesis test over data in one place."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from gosta.cli import options
+from gosta.views import terminal
+
+
+def test(
+    rows: options.Rows,
+    data: options.DataName,
+    statistic: Annotated[
+        str,
+        "auc (two score columns, or --by), mann-whitney, kendall-tau, log-rank, energy-distance, mmd or "
+        "distance-correlation.",
+        "-s",
+    ],
+    option: options.StatisticOptions = None,
+    by: Annotated[str | None, "Column of two groups of rows of which the AUCs are compared."] = None,
+    level: Annotated[str, "Confidence level of the interval of a difference."] = "95%",
+    permutations: Annotated[int, "Shuffles of a permutation test."] = 999,
+    seed: Annotated[int, "Seed of the shuffles."] = 0,
+    *,
+    as_json: options.Json = False,
+) -> None:
+    """Test a hypothesis: two AUCs (DeLong), ranks, survival, or any distribution by permutations."""
+    from gosta.significance.definition import Settings, describe, find_test
+    from gosta.significance.test import run_test
+
+    find_test(statistic)  # before the data are read
+    confidence = options.fraction("level", level, options.LEVEL)
+    assert confidence is not None
+    selected = rows.select(rows.load(data))
+    settings = Settings(options.statistic_options(option), confidence, permutations, seed)
+    result = run_test(selected, statistic, by, settings)
+    if not as_json:
+        print(f"test of {statistic} in {data}", terminal.definitions(describe(result).items()), sep="\n")
+        return
+    record = {"data": data, **result._asdict()}
+    if result.difference is not None:
+        record["difference"] = {k: v for k, v in result.difference._asdict().items() if k != "bracket"}
+    print(json.dumps(record))

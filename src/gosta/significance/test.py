@@ -1,0 +1,88 @@
+"""``gosta.test``: a hypothesis test over data in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gosta import datasets
+from gosta.datasets.data import Data
+from gosta.errors import InputError
+from gosta.significance.definition import HypothesisTest, Settings, find_test
+from gosta.statistics.definition import Options
+from gosta.statistics.exact import Columns
+
+USES_GROUPS = {"auc"}  # tests that compare groups of rows
+
+
+def test(
+    data: object,
+    statistic: str,
+    *,
+    columns: Columns | None = None,
+    label: object = None,
+    score: object = None,
+    by: object = None,
+    level: float = 0.95,
+    permutations: int = 999,
+    seed: int = 0,
+    drop_missing: bool = False,
+    options: Options | None = None,
+    **statistic_options: Any,
+) -> HypothesisTest:
+    """Compute a hypothesis test: a p-value, and the interval of a difference where there is one.
+
+    ``auc`` compares the AUCs of two score columns, or of one score in two groups of rows (DeLong). ``mann-whitney``,
+    ``kendall-tau`` and ``log-rank`` test that statistic; ``energy-distance``, ``mmd`` and ``distance-correlation`` do
+    by permutations. All are two-sided. See docs/tests.md.
+
+    Parameters
+    ----------
+    data
+        A data set's name, a file, or an object in memory: see `gosta.datasets.load`.
+    statistic
+        One of the names above.
+    columns, label, score, drop_missing
+        As in `gosta.exact`. For ``auc``, two `columns` are the two scores of which the AUCs are compared.
+    by
+        For ``auc``, the column of two groups of rows (or the groups themselves) of which the AUCs are compared.
+    level
+        Confidence level of the interval of a difference.
+    permutations, seed
+        How many shuffles a permutation test takes, and their seed.
+    options, **statistic_options
+        The statistic's options, such as ``positive="ill"``.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> scores = {"old": [1, 4, 2, 3, 5, 6], "new": [1, 2, 3, 4, 5, 6], "ill": [0, 0, 0, 1, 1, 1]}
+    >>> result = gosta.test(scores, "auc", columns=["new", "old"], label="ill")
+    >>> f"{result.difference.value:.3f}, p = {result.p_value:.3f}"
+    '0.111, p = 0.480'
+    >>> gosta.test({"first": [1, 2, 3, 4, 5], "second": [1, 2, 3, 5, 4]}, "kendall-tau").p_value
+    0.08333333333333333
+    """
+    find_test(statistic)  # an unknown name is the first error to report
+    given = dict(options or {})
+    for name in given.keys() & statistic_options.keys():
+        raise InputError(f"{statistic}: option {name!r} is given twice, in options and as {name}=...")
+    table = datasets.load(data).select(columns, label, score, drop_missing)
+    settings = Settings({**given, **statistic_options}, level, permutations, seed)
+    return run_test(table, statistic, by, settings)
+
+
+def run_test(data: Data, statistic: str, by: object, settings: Settings) -> HypothesisTest:
+    """Compute the test of a statistic over data whose columns are selected."""
+    if not 0 < settings.level < 1 - 1e-9:
+        raise InputError(f"level = {settings.level!r} must lie between 0 and 1, such as 0.95")
+    if settings.permutations < 1:
+        raise InputError(f"permutations = {settings.permutations!r} must be at least 1, such as 999")
+    if settings.seed < 0:
+        raise InputError(f"seed = {settings.seed!r} must not be negative")
+    found = find_test(statistic)
+    if by is None:
+        return found(data, settings, statistic)
+    if statistic not in USES_GROUPS:
+        groups = ", ".join(sorted(USES_GROUPS))
+        raise InputError(f"by = {by!r}: groups of rows are compared by {groups} only; name classes with label")
+    return found(data.with_sites(by, exclude=True), settings, statistic)

@@ -1,0 +1,63 @@
+"""Student's t distribution, without scipy."""
+
+from __future__ import annotations
+
+from math import erfc, exp, inf, lgamma, log, log1p, sqrt
+
+
+def student_p(t: float, freedom: float) -> float:
+    """Return the probability that a number with Student's distribution is as far from 0 as t.
+
+    >>> round(student_p(2.2281388519862744, 10), 12)
+    0.05
+    """
+    if freedom == inf:
+        return erfc(abs(t) / sqrt(2))
+    return _beta_share(freedom / (freedom + t * t), t * t / (freedom + t * t), freedom / 2, 0.5)
+
+
+def student_quantile(level: float, freedom: float) -> float:
+    """Return the t within ± which a number with Student's distribution lies with a probability.
+
+    >>> round(student_quantile(0.95, 10), 12)
+    2.228138851986
+    """
+    low, high = 0.0, 1.0
+    while student_p(high, freedom) > 1 - level:
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if student_p(middle, freedom) > 1 - level else (low, middle)
+    return high
+
+
+def _beta_share(x: float, rest: float, a: float, b: float) -> float:
+    """Return the regularised incomplete beta function at x = 1 − rest, where a or b is ½.
+
+    It is a continued fraction, evaluated by Lentz's method.
+    """
+    if x <= 0 or rest <= 0:
+        return float(rest <= 0)
+    if x > (a + 1) / (a + b + 2):  # the fraction converges fast below, and the function is symmetric
+        return 1 - _beta_share(rest, x, b, a)
+    log_x, log_rest = (log(x) if x < 0.5 else log1p(-rest)), (log(rest) if rest < 0.5 else log1p(-x))
+    front = exp(a * log_x + b * log_rest + _log_gamma_step(a + b - 0.5) - lgamma(0.5)) / a
+    numerator, denominator = 1.0, 1.0 / (1 - (a + b) * x / (a + 1))
+    fraction = denominator
+    for k in range(1, 10_000):
+        for factor in (
+            k * (b - k) * x / ((a + 2 * k - 1) * (a + 2 * k)),
+            -(a + k) * (a + b + k) * x / ((a + 2 * k) * (a + 2 * k + 1)),
+        ):
+            denominator = 1 / (1 + factor * denominator)
+            numerator = 1 + factor / numerator
+            fraction *= denominator * numerator
+        if abs(denominator * numerator - 1) < 1e-16:
+            break
+    return front * fraction
+
+
+def _log_gamma_step(a: float) -> float:
+    """Return log Γ(a + ½) − log Γ(a), for large a by its series, since the difference of the two cancels."""
+    if a < 50:
+        return lgamma(a + 0.5) - lgamma(a)
+    return log(a) / 2 - 1 / (8 * a) + 1 / (192 * a**3) - 1 / (640 * a**5)
