@@ -61,7 +61,7 @@ def test_sums_are_conserved(statistic: str, seed: int, count: int) -> None:
     for k in range(setting.mean_count):
         fields = batch.state["nodes"][0][:, k * setting.protocol.fields :]
         moments = statistic == "variance"
-        own = setting.placement.node_means(setting.estimand.moments)[:, k] if moments else fields[:, 3]
+        own = setting.first_states()[:, k, 0] if moments else fields[:, 3]
         left, right = (fields[:, 1] + fields[:, 2]) @ rows, own @ rows
         assert left == pytest.approx(right, rel=1e-9, abs=1e-9 * np.abs(fields).sum())
 
@@ -73,7 +73,7 @@ def test_no_divergence_on_a_thousand_small_graphs() -> None:
         setting, rng = setting_of(seed, "variance")
         engine: Any = compiled.make(setting, 0)
         batch = engine.start([0])
-        exact = setting.estimand.moments.mean(axis=0)
+        exact = setting.estimand.moments_about(setting.offset).mean(axis=0)
         first = np.abs(engine.estimates(batch) - exact).max()
         edges, chosen = setting.graph.draw_with_numbers(rng, 1000 * setting.graph.n)
         advance(engine, batch, edges, setting.graph.edge_shares_of(chosen))
@@ -127,7 +127,7 @@ def test_functions_of_means_need_no_visitors() -> None:
     trace = gosta.simulate("iris", "variance", columns="petal length", graph="complete", iterations=8000, runs=3)
     assert trace.info.averages_moments
     assert float(trace.error()["mean"][-1]) < 1e-6
-    assert trace.units[-1] == 8000 * 2 * (2 + 2)  # two moments, a count and a share each way
+    assert trace.units[-1] == 8000 * 2 * (2 + 1 + 2)  # two moments, their offset, a count and a share each way
     uneven = gosta.simulate("iris", "covariance", columns=[0, 2], nodes=7, graph="cycle", iterations=3000, runs=2)
     assert float(uneven.error()["mean"][-1]) < 1e-6
     pairs = gosta.simulate("iris", "variance", columns="petal length", protocol="gosta-async", iterations=6000, runs=1)
@@ -250,6 +250,6 @@ def test_bounds_of_what_nodes_send() -> None:
     assert tracking.for_moments is not None
     for estimand, protocol in ((variance, tracking), (variance, tracking.for_moments)):
         assert np.isinf(payload_bounds(estimand, protocol)).all()
-    assert len(payload_bounds(variance, tracking.for_moments)) == 2
+    assert len(payload_bounds(variance, tracking.for_moments)) == 3  # two moments and their offset
     positive = Estimand(replace(STATISTICS["variance"], mean_ranges=((3.0, 4.0),)), np.eye(2)[:, :1])
     assert payload_bounds(positive, gosta_async).tolist() == [[-1, 5]]  # zero, where nodes start, and one range more

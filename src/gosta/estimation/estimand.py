@@ -120,7 +120,8 @@ class Estimand:
     def fingerprint(self) -> str:
         """Digest of the functions of the statistic; empty where they depend on something that cannot be hashed."""
         statistic = self.tracked
-        return fingerprint_or_empty(statistic.kernel, statistic.local, statistic.moments, statistic.final)
+        moments = None if statistic.moments is None else tuple(statistic.moments)
+        return fingerprint_or_empty(statistic.kernel, statistic.local, moments, statistic.final)
 
     @cached_property
     def example(self) -> Any:
@@ -197,10 +198,21 @@ class Estimand:
             ) from None
 
     @cached_property
-    def moments(self) -> Floats:
-        """Contribution of each row to the moments that the statistic is a function of."""
+    def moment_count(self) -> int:
+        """Number of moments that the statistic is a function of."""
         assert self.statistic.moments is not None
-        return apply_to_rows(self.statistic.moments[0], self.x)
+        return len(as_tuple(self.statistic.moments.of_row(self.x[0].tolist())))
+
+    def moments_about(self, offset: Floats) -> Floats:
+        """Return each row's contribution to the moments about an offset, which is empty where there is none."""
+        assert self.statistic.moments is not None
+        return apply_to_rows(self.statistic.moments.of_row, self.x - offset if len(offset) else self.x)
+
+    @cached_property
+    def mean_row(self) -> Floats:
+        """Mean of the rows, about which a node takes moments at first; empty where the statistic needs no offset."""
+        has_offset = self.statistic.moments is not None and self.statistic.moments.shifted is not None
+        return _column_means(self.x) if has_offset else np.zeros(0)
 
     @cached_property
     def means(self) -> Floats:
@@ -272,7 +284,8 @@ def kernel_ranges(estimand: Estimand) -> Floats:
 def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
     """Return the lowest and highest value of each number that a node sends as its payload: numbers × 2."""
     if protocol.averages_moments:
-        return np.array([(-np.inf, np.inf)] * (estimand.moments.shape[1] * protocol.payload_size))
+        numbers = estimand.moment_count * protocol.payload_size + len(estimand.mean_row)
+        return np.array([(-np.inf, np.inf)] * numbers)
     low, high = estimand.mean_bounds.T
     is_bounded = np.isfinite(high - low) & np.isfinite(protocol.overshoot)
     with np.errstate(invalid="ignore"):  # infinite ranges

@@ -23,6 +23,12 @@ A visitor at its own home adds nothing to `known`.
 two halves (exchanges are assigned to them two by two, because of two nodes each sees itself and the other by turns). A
 curved function of a noisy mean has a bias proportional to 1/visits, and with half as many visits twice that; so twice
 the function of the whole minus the mean over the halves has none.
+
+**Moments.** Where a protocol averages moments, nodes keep them about an offset: the variance of values near 10⁹ that
+differ by 1 would otherwise be a difference of two numbers of size 10¹⁸. A node starts with the mean of its own rows as
+offset, and tells it along with its payload. In an exchange both ends change to the lower of their two offsets (for each
+number of a row), so that soon all nodes have the lowest of all. A change is exact but for rounding, since moments about
+one offset are linear in those about another. In a simulation all nodes know that offset from the start.
 """
 
 from __future__ import annotations
@@ -84,6 +90,7 @@ class NodeSnapshot(NamedTuple):
     recent: dict[str, tuple[float, ...]]
     halves: bytes
     homes: dict[str, tuple[int, tuple[float, ...]]]
+    offset: tuple[float, ...]
 
 
 class LocalRows:
@@ -162,7 +169,7 @@ def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
         case Start.HELD:
             values = np.array(rows.mean_diagonal)
         case Start.MOMENTS:
-            values = rows.estimand.moments.mean(axis=0)
+            values = rows.estimand.moments_about(rows.estimand.mean_row).mean(axis=0)
         case Start.ROW_MEAN:
             raise InputError(f"protocol {protocol.name} requires exact row means, which no node of a network has")
     return np.stack(protocol.init(values), axis=-1)
@@ -172,15 +179,24 @@ class Estimator:
     """A node in the exchange: its rows, its visitors, its states.
 
     `name` is the home of its visitors, `states` are its first states (means × fields), `population` the number of rows
-    at all nodes, if it is known; on a network it is the number of rows at the homes of all visitors so far.
+    at all nodes, if it is known; on a network it is the number of rows at the homes of all visitors so far. `offset` is
+    that of the moments in `states`, where the protocol averages moments: by default, the mean of the node's rows.
     """
 
     def __init__(
-        self, name: str, protocol: Protocol, rows: LocalRows, states: Floats, population: int | None = None
+        self,
+        name: str,
+        protocol: Protocol,
+        rows: LocalRows,
+        states: Floats,
+        population: int | None = None,
+        offset: Floats | None = None,
     ) -> None:
         self.name, self.protocol, self.rows = name, protocol, rows
         self.local = rows.estimand.tracked.local
         self.states: list[Any] = [protocol.state(*one) for one in states.tolist()]
+        first_offset = (rows.estimand.mean_row if offset is None else offset) if protocol.averages_moments else ()
+        self.offset = tuple(map(float, first_offset))  # of the moments; empty where there are none
         self.exchanges, self.position = 0, 0
         own = Visitor(name, rows.count, (), (), rows.mean_diagonal)
         if protocol.visitors:
@@ -211,6 +227,7 @@ class Estimator:
     ) -> Contribution:
         """Return what the node sends in its next exchange; nothing changes."""
         payload = tuple(number for state in self.states for number in self.protocol.tell(state, tick))
+        payload += self.offset
         return Contribution(payload, self.exchanges, edge_exchanges, edge_share, self.rows.count, self.departing(slot))
 
     def departing(self, slot: int = 0) -> Visitor:
@@ -261,7 +278,29 @@ class Estimator:
             inputs["known"] = self._known(arrived) if self.local is None else self._known_through_local(arrived)
         elif "fresh" in protocol.inputs:
             inputs["fresh"] = self._fresh()
-        self._apply(theirs.payload, [inputs[name] for name in protocol.inputs])
+        payload = self._agree_on_offset(theirs.payload) if self.offset else theirs.payload
+        self._apply(payload, [inputs[name] for name in protocol.inputs])
+
+    def _agree_on_offset(self, payload: tuple[float, ...]) -> tuple[float, ...]:
+        """Change to the lower offset of the two nodes, and return the other's payload about it, without its offset."""
+        size, told_count = self.protocol.payload_size, len(payload) - len(self.offset)
+        told, theirs = payload[:told_count], payload[told_count:]
+        lower = tuple(map(min, self.offset, theirs))
+        if lower != self.offset:
+            by, fields = _differences(self.offset, lower), self.protocol.state._fields  # type: ignore[attr-defined]
+            columns = zip(fields, zip(*self.states, strict=True), strict=True)
+            shifted = [self._shifted(column, by, field in self.protocol.differences) for field, column in columns]
+            self.states = [self.protocol.state(*one) for one in zip(*shifted, strict=True)]
+            self.offset = lower
+        if lower != theirs:
+            by = _differences(theirs, lower)
+            parts = [self._shifted(told[k::size], by, is_difference=False) for k in range(size)]
+            told = tuple(number for one in zip(*parts, strict=True) for number in one)
+        return told
+
+    def _shifted(self, moments: tuple[float, ...], by: tuple[float, ...], is_difference: bool) -> tuple[float, ...]:
+        shifted = self.rows.estimand.statistic.moments.shifted  # type: ignore[union-attr]
+        return shifted(moments, by, 0.0 if is_difference else 1.0)  # type: ignore[misc]
 
     def _apply(self, payload: tuple[float, ...], inputs: list[Any]) -> None:
         """Apply the rule to each mean that is estimated; inputs are a number for all, or a list with one for each."""
@@ -342,7 +381,8 @@ class Estimator:
         states, visitors, others = tuple(map(tuple, self.states)), tuple(self.visitors), tuple(self.others)
         counts, weights = (self.exchanges, self.position), (self.weights[0], self.weights[1])
         recent = {home: tuple(seen) for home, seen in self.recent.items()}
-        return NodeSnapshot(states, *counts, visitors, weights, others, recent, self.halves.tobytes(), dict(self.homes))
+        halves, homes = self.halves.tobytes(), dict(self.homes)
+        return NodeSnapshot(states, *counts, visitors, weights, others, recent, halves, homes, self.offset)
 
     def restore(self, saved: NodeSnapshot) -> None:
         """Set everything that the node holds from a snapshot."""
@@ -352,7 +392,7 @@ class Estimator:
         self.weights, self.others = list(saved.weights), list(saved.others)
         self.recent = {home: list(seen) for home, seen in saved.recent.items()}
         self.halves = np.frombuffer(saved.halves).reshape(self.halves.shape).copy()
-        self.homes = dict(saved.homes)
+        self.homes, self.offset = dict(saved.homes), saved.offset
         self.known_rows = sum(rows for rows, _ in self.homes.values())
 
 
@@ -361,6 +401,10 @@ def exchange(first: Estimator, second: Estimator, edge_share: float, tick: float
     contributions = [node.contribution(edge_share, tick, slot=slot) for node in (first, second)]
     first.exchange(contributions[1], edge_share, tick, slot)
     second.exchange(contributions[0], edge_share, tick, slot)
+
+
+def _differences(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(a - b for a, b in zip(first, second, strict=True))
 
 
 def _sequential_means(rows: Floats) -> list[float]:

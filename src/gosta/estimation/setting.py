@@ -40,7 +40,15 @@ class Setting:
     @property
     def mean_count(self) -> int:
         """Number of means that nodes estimate."""
-        return int(self.estimand.moments.shape[1]) if self.protocol.averages_moments else self.estimand.mean_count
+        return self.estimand.moment_count if self.protocol.averages_moments else self.estimand.mean_count
+
+    @cached_property
+    def offset(self) -> Floats:
+        """Offset of the moments, which all nodes know in a simulation: the lowest mean of a node; else empty."""
+        if not self.protocol.averages_moments or not len(self.estimand.mean_row):
+            return np.zeros(0)
+        lowest: Floats = self.placement.node_means(self.estimand.x).min(axis=0)
+        return lowest
 
     @cached_property
     def target(self) -> Floats:
@@ -70,7 +78,7 @@ class Setting:
         if start is Start.ZERO:
             return np.zeros((self.placement.nodes, self.mean_count))
         if start is Start.MOMENTS:
-            return self.placement.node_means(self.estimand.moments)
+            return self.placement.node_means(self.estimand.moments_about(self.offset))
         return self.placement.node_means(self.estimand.row_means if start is Start.ROW_MEAN else self.estimand.diagonal)
 
     def values(self, means: Floats) -> Floats:
@@ -101,7 +109,7 @@ class Setting:
 def kernel_means(statistic: Statistic, moments: Floats) -> Floats:
     """Convert means of moments to means of the kernel over all pairs."""
     assert statistic.moments is not None
-    return apply_to_rows(statistic.moments[1], moments)
+    return apply_to_rows(statistic.moments.kernel_mean, moments)
 
 
 def protocol_for(

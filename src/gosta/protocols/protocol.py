@@ -73,6 +73,7 @@ class Protocol(_Shown):
     visitors: int = 1  # travelling observations that a node holds; an iteration draws an edge for each, at least one
     estimates_row_means: bool = False  # instead of the statistic
     overshoot: float = inf  # how far a number sent can be beyond the range of the mean, in units of that range
+    differences: tuple[str, ...] = ()  # fields of the state that are differences of estimates: see `Moments.shifted`
     for_moments: Protocol | None = None  # to use for statistics of plain means, which need no visitors
 
     def __post_init__(self) -> None:
@@ -140,9 +141,12 @@ class Protocol(_Shown):
         parts = (self.units(1, 0) - once, " d"), (self.units(0, 1) - once, " k"), (once, "")
         return " + ".join(f"{count}{name}" for count, name in parts if count) + " numbers"
 
-    def units(self, visitor_size: float, estimated: int) -> float:
-        """Return how many numbers are sent in one iteration, given those in a visitor and those that are estimated."""
-        counts = len({"fewer_exchanges", "edge_share"} & set(self.inputs))
+    def units(self, visitor_size: float, estimated: int, offset_size: int = 0) -> float:
+        """Return how many numbers are sent in one iteration.
+
+        That depends on those in a visitor, those that are estimated, and those in an offset of moments.
+        """
+        counts = len({"fewer_exchanges", "edge_share"} & set(self.inputs)) + offset_size
         return 2 * self.draws * (self.payload_size * estimated + (visitor_size if self.visitors else 0) + counts)
 
 

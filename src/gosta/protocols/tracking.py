@@ -107,6 +107,7 @@ for_moments = Protocol(
     average,
     read,
     visitors=0,
+    differences=("owed",),
 )
 
 SUMMARY = "As gosta-async, but estimates follow the change of each node's own mean, and averaging has momentum."

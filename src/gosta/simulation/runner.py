@@ -179,10 +179,10 @@ class Runner:
         if isinstance(protocol, CollectingProtocol):
             return protocol.sent(iterations, n, d)
         if not placement.has_tables:
-            return round(iterations * protocol.units(d, means))
+            return round(iterations * protocol.units(d, means, len(self.setting.offset)))
         # A visitor is a sample of rows, its correction, its home and their number; nodes tell how many rows they have.
         visitor_size = float(np.minimum(placement.rows, MAX_SAMPLE_ROWS).mean()) * d + estimand.width + 2
-        return round(iterations * (protocol.units(visitor_size, means) + 2))
+        return round(iterations * (protocol.units(visitor_size, means, len(self.setting.offset)) + 2))
 
     def _resume_data(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that `resume` needs, where they are small enough to keep."""

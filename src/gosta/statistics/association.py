@@ -17,7 +17,15 @@ def sign(gap: float) -> float:
 
 @statistic(
     encode=encode.pair,
-    moments=(lambda x: (x[0], x[1], x[0] * x[1]), lambda m: m[2] - m[0] * m[1]),
+    moments=(
+        lambda x: (x[0], x[1], x[0] * x[1]),
+        lambda m: m[2] - m[0] * m[1],
+        lambda m, by, one: (
+            m[0] + by[0] * one,
+            m[1] + by[1] * one,
+            m[2] + by[0] * m[1] + by[1] * (m[0] + by[0] * one),
+        ),
+    ),
     fast=fast.covariance,
 )
 def covariance(x: Observation, y: Observation) -> float:

@@ -31,6 +31,16 @@ Encoder = Callable[..., Floats]
 Final = Callable[..., Numbers]
 
 
+class Moments(NamedTuple):
+    """How the mean of a kernel over all pairs follows from plain means over rows."""
+
+    of_row: Callable[[Observation], Means]
+    kernel_mean: Callable[[Means], float]  # from the means of these over all rows
+    # From means of moments of x to those of x + shift: (moments, shift, one), where `one` is 1 for means and 0 for
+    # differences of means. None: nodes average moments of x itself, about no common offset.
+    shifted: Callable[[Means, Means, float], Means] | None = None
+
+
 class RowSums(NamedTuple):
     """Kernel values summed over rows."""
 
@@ -55,7 +65,9 @@ class Statistic:
         It is compiled like the kernel.
     moments
         For statistics that are functions of plain means: a function of one observation that returns a tuple, and one of
-        the means of these over all rows that returns the mean of the kernel over all pairs.
+        the means of these over all rows that returns the mean of the kernel over all pairs. If that does not depend on
+        where zero is, a third that shifts such means (see `Moments`): nodes then keep moments about a common offset,
+        so that no digits cancel where values are large and close together.
     final
         Function of the means over all rows (a tuple) that returns the value; absent, the mean or means themselves.
         Further parameters are options. ``local`` and ``final`` are faster if they accept arrays in place of numbers.
@@ -73,7 +85,7 @@ class Statistic:
     kernel: Kernel
     encode: Encoder
     local: Callable[[Means], Means] | None = None
-    moments: tuple[Callable[[Observation], Means], Callable[[Means], float]] | None = None
+    moments: Moments | None = None
     final: Final | None = None
     fast: Callable[[Floats], RowSums | None] | None = None
     normalisation: Normalisation = "U"  # the textbook's: "U" leaves pairs (i, i) out, "V" counts them
@@ -204,6 +216,8 @@ def _register(kernel: Kernel, name: str | None, encode: Encoder, parts: dict[str
     for option, default in _option_defaults(kernel, 2).items():
         if isinstance(default, bool) or not isinstance(default, int | float):
             raise InputError(f"{title}: the kernel's option {option!r} needs a number as default, not {default!r}")
+    if parts.get("moments") is not None:
+        parts = {**parts, "moments": Moments(*parts["moments"])}
     made = Statistic(title, summary, kernel, encode, **parts)
     if made.total and (made.final or made.local):
         raise InputError(f"{title}: a total is a plain sum over pairs and has neither local nor final")

@@ -19,7 +19,11 @@ def distance(x: Observation, y: Observation, start: int, stop: int) -> float:
 
 @statistic(
     encode=encode.value,
-    moments=(lambda x: (x[0], x[0] * x[0]), lambda m: m[1] - m[0] * m[0]),
+    moments=(
+        lambda x: (x[0], x[0] * x[0]),
+        lambda m: m[1] - m[0] * m[0],
+        lambda m, by, one: (m[0] + by[0] * one, m[1] + by[0] * (2.0 * m[0] + by[0] * one)),
+    ),
     fast=fast.variance,
     bounds=(0.0, inf),
 )

@@ -63,8 +63,8 @@ def value_of(estimator: Estimator, estimates: tuple[float, ...] | None = None) -
     """Return the statistic from a node's estimates, or from a neighbour's payload; None if it is not defined yet."""
     if estimator.known_rows < 2:
         return None
-    means = np.array([estimator.estimates() if estimates is None else estimates])
-    if estimator.protocol.averages_moments:
+    means = np.array([estimator.estimates() if estimates is None else estimates[: len(estimator.states)]])
+    if estimator.protocol.averages_moments:  # about any offset: the value is the same
         means = kernel_means(estimator.rows.estimand.statistic, means)
     try:
         value = estimator.value_function.values(means)[0]

@@ -34,7 +34,8 @@ class ReferenceEngine(ThreadedEngine[Runs]):
     def start(self, runs: Sequence[int]) -> Batch[Runs]:
         states, population = self.setting.first_states(), self.setting.estimand.n
         rule, rows = self.setting.rule, list(enumerate(self.rows))
-        nodes = [[Estimator(str(k), rule, own, states[k], population) for k, own in rows] for _ in runs]
+        known = population, self.setting.offset
+        nodes = [[Estimator(str(k), rule, own, states[k], *known) for k, own in rows] for _ in runs]
         return Batch(tuple(runs), 0, np.ones(len(runs), dtype=np.bool_), nodes)
 
     def advance_run(self, batch: Batch[Runs], position: int, schedule: Schedule, first: int, last: int) -> None:
