@@ -1,9 +1,9 @@
-"""``gosta exact``: a statistic over data in one place."""
+"""``gosta exact``: statistics over data in one place, over all rows and over groups of them."""
 
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gosta.cli import options, sketches
@@ -11,17 +11,18 @@ from gosta.errors import GostaError, InputError, unknown
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
-    from gosta.statistics.exact import Measurement
-
-Record = dict[str, Any]
+    from gosta.datasets import Data
+    from gosta.sketches.several import Finding, Group, Result
+    from gosta.statistics.heterogeneity import Heterogeneity
 
 
 def exact(
     rows: options.Rows,
     data: options.DataName = "breast-cancer",
     statistic: Annotated[
-        str | None,
-        "A name from 'gosta statistics', or FILE.py:NAME for your own; by default all that fit the data.",
+        list[str] | None,
+        "Names from 'gosta statistics', FILE.py:NAME for your own, or NAME:COLUMN+COLUMN; several by commas or given "
+        "several times. By default all that fit the data.",
         "-s",
     ] = None,
     option: options.StatisticOptions = None,
@@ -29,99 +30,154 @@ def exact(
         str | None, "U: pairs of different rows; V: all pairs. By default that of textbooks."
     ] = None,
     interval: options.Interval = None,
+    by: Annotated[str | None, "A column: the statistics of each group of rows too, and how much they differ."] = None,
     *,
     binning: options.Binning,
     seed: Annotated[int | None, "Seed of synthetic data."] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compute the exact value of a statistic over all rows of the data."""
-    from gosta.sketches import SKETCHES
-    from gosta.statistics import STATISTICS, Statistic
-    from gosta.statistics.exact import measure
+    """Compute the exact values of statistics over all rows of the data."""
+    from gosta.sketches import SKETCHES, several
+    from gosta.statistics import STATISTICS
+    from gosta.statistics.wanted import parse
 
     table, level = rows.load(data, seed), options.fraction("interval", interval, options.LEVEL)
-    given = options.statistic_options(option)
+    given = rows.statistic_options(option)
     if normalisation not in (None, "U", "V"):
         raise InputError(f"normalisation = {normalisation!r} must be U or V")
-
-    def compute(chosen: Statistic, given: dict[str, Any]) -> Record:
-        start = time.perf_counter()
-        result = measure(rows.select(table), chosen, normalisation, level, given)  # type: ignore[arg-type]
-        return _record(result, data, given, time.perf_counter() - start)
-
-    bins = binning.settings()
-    if bins is not None or (statistic is not None and statistic in set(SKETCHES) - set(STATISTICS)):
-        if statistic is None:
+    wanted, bins = [] if statistic is None else parse(statistic), binning.settings()
+    sums_only = set(SKETCHES) - set(STATISTICS)
+    if bins is not None or (len(wanted) == 1 and wanted[0].name in sums_only and by is None):
+        if not wanted:
             raise InputError("bins are for one statistic or some; name them, such as --statistic auc")
         if normalisation is not None:
             raise InputError(f"normalisation = {normalisation!r}: sums have that of textbooks; leave it out")
-        selected = rows.select(table)
-        sketches.show(selected, statistic, bins, level, given, as_json)
+        if by is not None:
+            raise InputError(f"by = {by!r}: with bins, groups are strata (--strata {by})")
+        titles = ",".join(one.title for one in wanted)
+        sketches.show(rows.select(table), titles, bins, level, given, as_json)
         return
-    if statistic is not None:
-        record = compute(options.find_statistic(statistic), given)
-        print(json.dumps(record) if as_json else _text(record))
-        return
-    rows.select(table)
+    selected = rows.select(table)
+    if by is not None and level is None:
+        level = several.LEVEL
+    settings: dict[str, Any] = {"by": by, "normalisation": normalisation, "interval": level}
+    if wanted:
+        results = several.compute(selected, [one.title for one in wanted], options=given, **settings)
+        reasons: list[tuple[str, str]] = []
+    else:
+        results, reasons = _all_that_fit(selected, given, settings)
+    if len(wanted) == 1 and by is None and results[0].pooled.reason:
+        raise InputError(results[0].pooled.reason)
+    if as_json:
+        print("\n".join(json.dumps({"data": data, **result.record(level)}) for result in results))
+    elif len(wanted) == 1 and by is None:
+        print(_text(results[0], data, level))
+    else:
+        print(_table(selected, results, reasons, data, level))
+
+
+def _all_that_fit(
+    data: Data, given: dict[str, Any], settings: dict[str, Any]
+) -> tuple[list[Result], list[tuple[str, str]]]:
+    """Compute all pairwise statistics; return the results, and the reasons of those that do not fit the data."""
+    from gosta.sketches import several
+    from gosta.statistics import STATISTICS
+
     known = {name for chosen in STATISTICS.values() for name in chosen.options}
     for name in given:
         if name not in known:
             raise unknown("option", name, sorted(known))
-    records: list[Record] = []
-    columns = [f"{numbers.percent(level, 'g')} interval"] if level is not None else []
-    cells: list[tuple[str, ...]] = [("statistic", "value", *columns, "columns")]
+    results, reasons = [], []
     for chosen in STATISTICS.values():
+        own = {name: value for name, value in given.items() if name in chosen.options}
         try:
-            record = compute(chosen, {k: v for k, v in given.items() if k in chosen.options})
+            results += several.compute(data, [chosen], options=own, **settings)
         except GostaError as error:
-            reason = str(error).removeprefix(chosen.name + ": ").partition(";")[0]
-            cells.append((chosen.name, numbers.NONE, *[numbers.NONE] * len(columns), reason))
-        else:
-            records.append(record)
-            cells.append(_cells(record))
-    if not records:
-        raise InputError(f"no statistic fits {data}; choose one to see why: --statistic auc")
-    if as_json:
-        print("\n".join(map(json.dumps, records)))
-    else:
-        print(f"{data}, {numbers.count(len(table), 'row')}", terminal.columns(cells, right=[1]), sep="\n")
+            reasons.append((chosen.name, str(error).removeprefix(chosen.name + ": ").partition(";")[0]))
+    if not results:
+        raise InputError(f"no statistic fits {data.name}; choose one to see why: --statistic auc")
+    return results, reasons
 
 
-def _record(result: Measurement, data: str, options: dict[str, Any], seconds: float) -> Record:
-    from gosta.statistics.exact import Estimate
+def _text(result: Result, data: str, level: float | None) -> str:
+    """Return a value, its interval, and what it was computed from, in lines."""
+    from gosta.statistics import assumptions
 
-    value = result.value.value if isinstance(result.value, Estimate) else result.value
-    record = {
-        "statistic": result.statistic.name,
-        "data": data,
-        "n": result.n,
-        "columns": result.columns,
-        "options": options,
-        "normalisation": result.normalisation,
-        "value": value if isinstance(value, float) else value.tolist(),
-        "seconds": round(seconds, 6),
-    }
-    if isinstance(result.value, Estimate):
-        record["interval"] = {k: v for k, v in result.value._asdict().items() if k not in ("value", "bracket")}
-    return record
+    found, n = result.pooled, result.pooled.n
+    lines = [f"{found.statistic} of {data}: {found.value}"]
+    if found.low is not None:
+        ends = f"{numbers.interval(found.low, found.high)} ({numbers.percent(level, 'g')} interval)"
+        lines.append(f"  {ends}, standard error {numbers.number(found.standard_error, 3)}")
+    lines.append(f"  {n:,} rows, {n * (n - 1) // 2:,} pairs, {result.seconds:.2g} s")
+    lines.append(f"  from {_columns(result.columns)}")
+    lines += [f"  {terminal.printable(line)}" for line in assumptions.text(result.assumed)]
+    return "\n".join([*lines, *_warnings([result])])
 
 
-def _text(record: Record) -> str:
-    n = record["n"]
-    lines = [f"{record['statistic']} of {record['data']}: {record['value']}"]
-    if "interval" in record:
-        low, high, level, error = (record["interval"][key] for key in ("low", "high", "level", "standard_error"))
-        ends = f"{numbers.interval(low, high)} ({numbers.percent(level, 'g')} interval)"
-        lines.append(f"  {ends}, standard error {numbers.number(error, 3)}")
-    size = f"  {n:,} rows, {n * (n - 1) // 2:,} pairs, {record['seconds']:.2g} s"
-    return "\n".join([*lines, size, f"  from {_columns(record)}"])
+def _table(
+    data: Data, results: Sequence[Result], reasons: Sequence[tuple[str, str]], name: str, level: float | None
+) -> str:
+    """Return a line for each statistic, or for each of its groups, and what was assumed below."""
+    from gosta.statistics import assumptions
+
+    by = results[0].by
+    heading = ["statistic", *([by] if by else []), "rows", "value"]
+    if level is not None:
+        heading.append(f"{numbers.percent(level, 'g')} interval")
+    cells = [[*heading, "" if by else "columns"]]
+    for result in results:
+        cells += _grouped_cells(result) if result.grouped else [_cells(result.pooled, level, _columns(result.columns))]
+    width = len(heading)
+    cells += [[title, *[numbers.NONE] * (width - 1), reason] for title, reason in reasons]
+    right = [heading.index("rows"), heading.index("value")]
+    lines = [f"{terminal.printable(name)}, {numbers.count(len(data), 'row')}", terminal.columns(cells, right=right)]
+    grouped = [(result.pooled.statistic, result.grouped) for result in results if result.grouped is not None]
+    lines += [f"{terminal.printable(title)}: {_differences(one)}" for title, one in grouped]
+    said: dict[str, list[str]] = {}
+    for result in results:
+        for line in assumptions.text({**result.assumed, "columns_left_out": []}):
+            said.setdefault(line, []).append(result.pooled.statistic)
+    lines += [terminal.printable(f"{', '.join(titles)}: {line}") for line, titles in said.items()]
+    return "\n".join([*lines, *_warnings(results)])
 
 
-def _cells(record: Record) -> tuple[str, ...]:
-    interval = [numbers.interval(record["interval"]["low"], record["interval"]["high"])] if "interval" in record else []
-    return record["statistic"], numbers.number(record["value"]), *interval, _columns(record)
+def _cells(finding: Finding, level: float | None, last: str) -> list[str]:
+    ends = [] if level is None else [numbers.interval(finding.low, finding.high)]
+    reason = finding.reason.partition(";")[0]
+    return [finding.statistic, f"{finding.n:,}", numbers.number(finding.value), *ends, reason or last]
 
 
-def _columns(record: Record) -> str:
-    names = record["columns"]
+def _grouped_cells(result: Result) -> list[list[str]]:
+    assert result.grouped is not None
+    found, title, lines = result.grouped, result.pooled.statistic, []
+    for one, group in [*((one, str(one.group)) for one in found.findings), (result.pooled, "all rows")]:
+        cells = _cells(one, 0.0, "")
+        lines.append([title, group, *cells[1:]])
+        title = ""
+    lines.append(["", f"mean of {numbers.count(found.groups, 'group')}", "", numbers.number(found.mean), "", ""])
+    if found.heterogeneity is not None:
+        mean, ends = found.heterogeneity.mean, found.heterogeneity.mean_interval
+        lines.append(["", "random-effects mean", "", numbers.number(mean), numbers.interval(*ends), ""])
+    return lines
+
+
+def _differences(found: Group) -> str:
+    """Return in words how much the groups differ."""
+    if found.heterogeneity is None:
+        return f"how much the groups differ beyond chance is not known: {found.reason}"
+    one: Heterogeneity = found.heterogeneity
+    share = numbers.percent(one.i_squared)
+    if one.i_squared_interval is not None:
+        share += f" ({' to '.join(map(numbers.percent, one.i_squared_interval))})"
+    spread = f"{numbers.number(one.spread, 3)} ({numbers.interval(*one.spread_interval, 3)})"
+    test = f"Cochran's Q {numbers.number(one.q, 4)} of {numbers.count(one.groups, 'group')}"
+    return f"{test}, p = {numbers.number(one.p_value, 3)}; I² {share}; spread between groups {spread}"
+
+
+def _warnings(results: Sequence[Result]) -> list[str]:
+    found = dict.fromkeys(warning for result in results for warning in result.warnings)
+    return [f"warning: {terminal.printable(warning)}" for warning in found]
+
+
+def _columns(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{names[0]}, ..., {names[-1]} ({len(names)} columns)"

@@ -45,13 +45,13 @@ class Task:
         None
     )
 
-    def goal(self) -> Goal:
+    def goal(self, rows: options.Rows) -> Goal:
         """Return the settings that all nodes share."""
         from gosta.net.deploy.plan import Goal
 
         text = None if (self.interval or "").lower() == "none" else self.interval or "95%"
         level = options.fraction("interval", text, f"none, or {options.LEVEL}")
-        given = options.statistic_options(self.option)
+        given = rows.statistic_options(self.option)
         until = options.fraction("until", self.until, options.ERROR) or 0.0
         return Goal(self.statistic, self.protocol or "tracking", given, level, self.interval is not None, until)
 
@@ -125,12 +125,12 @@ def init(
             if value is not None:
                 raise InputError(f"{name} = {value!r} is for exchanges of rows; leave it out with --private")
         made = plan.for_private(
-            task.goal(), settings, graph, nodes, seed, roles, chosen, deal=placement.deal, by=placement.by
+            task.goal(rows), settings, graph, nodes, seed, roles, chosen, deal=placement.deal, by=placement.by
         )
     elif chosen is None:
-        made = plan.for_sites(task.goal(), graph, nodes, seed, roles)
+        made = plan.for_sites(task.goal(rows), graph, nodes, seed, roles)
     else:
-        made = plan.for_data(task.goal(), chosen, graph, nodes, placement.deal, placement.by, seed)
+        made = plan.for_data(task.goal(rows), chosen, graph, nodes, placement.deal, placement.by, seed)
     if enrol:
         _invite(folder, dataclasses.replace(made, graph=placement.graph or ""), addresses)
         return

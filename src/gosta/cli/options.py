@@ -55,6 +55,7 @@ class Rows:
     score: Annotated[
         str | None, "Column of scores; by default rows are projected on the difference of the class means."
     ] = None
+    positive: Annotated[str | None, "The positive class; by default the last in order."] = None
     drop_missing: Annotated[bool, "Leave out rows with missing or infinite values."] = False
     n: Annotated[int | None, "Number of rows: the first n, or how many to generate of synthetic data."] = None
     path: Annotated[Path | None, "Your copy of the file behind wine-quality-red or svmguide3."] = None
@@ -70,6 +71,15 @@ class Rows:
         names = [name for text in self.columns or [] for name in ([text] if text in data.columns else text.split(","))]
         return data.select(names or None, self.label, self.score, self.drop_missing)
 
+    def statistic_options(self, texts: Sequence[str] | None) -> dict[str, Any]:
+        """Return options of a statistic: those given as name=value, and the positive class."""
+        given = statistic_options(texts)
+        if self.positive is not None:
+            if "positive" in given:
+                raise InputError("positive is given twice: leave out --option positive=...")
+            given["positive"] = self.positive
+        return given
+
 
 @dataclass(frozen=True)
 class Simulation:
@@ -84,10 +94,10 @@ class Simulation:
     runs: Runs = 10
     seed: Seed = 0
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self, rows: Rows) -> dict[str, Any]:
         """Return arguments of `gosta.simulate`."""
         settings = {name: getattr(self, name) for name in ("graph", "iterations", "runs", "seed")}
-        return settings | {"options": statistic_options(self.option)}
+        return settings | {"options": rows.statistic_options(self.option)}
 
 
 @dataclass(frozen=True)
@@ -254,6 +264,8 @@ def find_statistic(text: str) -> Statistic:
     """Find a statistic by name; FILE.py:NAME executes the file first."""
     from gosta.statistics.user_file import load_statistic
 
+    if "," in text:
+        raise InputError(f"statistic = {text!r}: rows that are exchanged give one; private sums several (--private)")
     return load_statistic(text)
 
 

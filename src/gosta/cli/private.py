@@ -60,7 +60,7 @@ def run_private(
         settings = msgspec.structs.replace(settings, bins=suggested_bins(len(table), settings.epsilon))
     found = simulate_sums(
         table, simulation.statistic, settings, graph=simulation.graph, runs=simulation.runs, seed=simulation.seed,
-        options=options.statistic_options(simulation.option), **vars(placement),
+        options=rows.statistic_options(simulation.option), **vars(placement),
     )  # fmt: skip
     print(
         json.dumps(_record(found, settings, table.name))

@@ -115,7 +115,7 @@ def _simulate(data: str, simulation: Simulation, placement: options.Placement, r
     if not protocols:
         raise InputError(f"protocol = {simulation.protocol!r} has no name; 'gosta protocols' lists them")
     settings = {
-        **simulation.settings(),
+        **simulation.settings(rows),
         **vars(placement),
         "checkpoints": simulation.checkpoints,
         "spacing": "log" if simulation.log else "linear",

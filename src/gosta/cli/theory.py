@@ -49,7 +49,7 @@ def theory(
     rule, statistic = find(simulation.protocol.strip()), options.find_statistic(simulation.statistic)
     formula_for(rule, EXPECTATIONS, "theory")
     chosen = rows.select(rows.load(data))
-    settings = {"spacing": "log", "checkpoints": 60, **simulation.settings()}
+    settings = {"spacing": "log", "checkpoints": 60, **simulation.settings(rows)}
     trace = gosta.simulate(chosen, statistic, protocol=rule, **settings)
     setting = setting_of(trace)
     found = error_curves(setting, trace.iterations)

@@ -34,18 +34,23 @@ class Data:
     label: str | None = None  # the column of classes
     score: str | None = None  # the column of scores
     by: str | None = None  # the column of the sites that hold the rows
-    features: tuple[str, ...] = ()  # columns that are the coordinates of a row; by default all but label, score and by
+    features: tuple[str, ...] = ()  # a row's coordinates; by default all columns but label, score, by, files
     default_columns: tuple[str, ...] = ()  # for statistics that need fewer columns than there are, in this order
     has_selected_columns: bool = False  # by the user: then `features` are used, never `default_columns`
     drop_missing: bool = False  # whether rows with missing or infinite values are left out; otherwise they are an error
     declared_classes: tuple[Any, ...] = ()  # all classes in order, if declared beforehand; the rows need not have all
     is_partial: bool = False  # whether other sites have more rows: then too few for a value are allowed
+    files: str | None = None  # the column of the files that the rows were read from, if there are several
+    has_header: bool | None = None  # whether a file's first line was taken for the names of its columns; None: no file
+    doubts: tuple[str, ...] = ()  # about how a file was read, each with the way out
     # The columns that were read so far, in that order.
     used_columns: dict[str, None] = field(default_factory=dict, init=False, compare=False, repr=False)
+    # What was assumed where these columns were read and the user had not said it: see `gosta.statistics.assumptions`.
+    assumed: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.features:
-            rest = tuple(c for c in self.columns if c not in (self.label, self.score, self.by))
+            rest = tuple(c for c in self.columns if c not in (self.label, self.score, self.by, self.files))
             object.__setattr__(self, "features", rest)
 
     def __len__(self) -> int:
@@ -63,12 +68,15 @@ class Data:
         """Return the first n rows."""
         if not 1 <= n <= len(self):
             raise InputError(f"n = {n} rows requested, {self.name} has {len(self)}; take 1 to {len(self)}")
-        return dataclasses.replace(self, columns={k: v[:n] for k, v in self.columns.items()})
+        return self.take(slice(n))
+
+    def take(self, rows: Any) -> Data:
+        """Return some of the rows: a slice, positions, or a boolean for each row."""
+        return dataclasses.replace(self, columns={k: v[rows] for k, v in self.columns.items()})
 
     def shuffle(self, seed: int) -> Data:
         """Return the rows in a random order."""
-        order = np.random.default_rng(seed).permutation(len(self))
-        return dataclasses.replace(self, columns={k: v[order] for k, v in self.columns.items()})
+        return self.take(np.random.default_rng(seed).permutation(len(self)))
 
     def select(
         self, columns: object = None, label: object = None, score: object = None, drop_missing: bool = False
@@ -226,6 +234,9 @@ class Data:
             remedy = "name the one to set against the rest with positive=... (--option positive=...)"
             raise DataError(f"needs two classes, {where} has {len(names)} ({shorten(names)}); {remedy}")
         position = len(names) - 1 if positive is None else _position(positive, classes, names, where)
+        self.assumed["positive"] = names[position]
+        self.assumed["negative"] = names[:position] + names[position + 1 :]
+        self.assumed["positive_was_given"] = positive is not None
         signs = np.where(codes == position, 1.0, -1.0)
         signs[np.isnan(codes)] = np.nan
         return signs

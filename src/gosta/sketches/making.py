@@ -17,6 +17,7 @@ from gosta.sketches.definition import Axis, Sketch, find_sketch
 from gosta.sketches.edges import AxisCounts, fine_bins, quantile_edges
 from gosta.sketches.layout import Layout, Part
 from gosta.statistics.definition import Options
+from gosta.statistics.wanted import parse
 
 MOST_NUMBERS = 16_384  # in a vector: 128 kB a site
 Ranges = Mapping[str, tuple[float, float]]
@@ -77,8 +78,6 @@ def make_layout(
     With `data`, all rows in one place, what is not declared (columns, ranges, classes, strata) is taken from them.
     """
     given = dict(options or {})
-    if not statistics.strip():
-        raise InputError("statistic is empty: name at least one, such as auc")
     if data is not None:
         data = data.select(None, label, score if not columns else None)
         label = data.label
@@ -86,15 +85,14 @@ def make_layout(
             data = replace(data, declared_classes=tuple(classes))
     known: set[str] = set()
     wishes = []
-    for title in (text.strip() for text in statistics.split(",")):
-        name, _, own = title.partition(":")
-        made = find_sketch(title if name.endswith(".py") else name)  # FILE.py:NAME, which has no sketch
-        known |= _encode_options(made).keys() | made.defaults.keys()
-        wanted = tuple(own.split("+")) if own else tuple(columns)
+    for wanted in parse(statistics):
+        made = find_sketch(wanted.name)
+        known |= option_names(made)
+        own = wanted.columns or tuple(columns)
         try:
-            wishes.append(_wish(title, made, wanted, label, score, classes, given, settings, data))
+            wishes.append(_wish(wanted.title, made, own, label, score, classes, given, settings, data))
         except GostaError as error:
-            raise type(error)(f"{title}: {error}") from None
+            raise type(error)(f"{wanted.title}: {error}") from None
     for option in given:
         if option not in known:
             raise InputError(
@@ -147,6 +145,11 @@ def _wish(
     }
     number = made.class_count(encode_options, classes)
     return _Wish(title, made, names, axis_names, encode_options, given, number, has_label, ranges)
+
+
+def option_names(made: type[Sketch]) -> set[str]:
+    """Return the names of all options of a sketch."""
+    return _encode_options(made).keys() | made.defaults.keys()
 
 
 def _encode_options(made: type[Sketch]) -> dict[str, Any]:

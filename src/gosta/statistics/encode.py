@@ -64,6 +64,7 @@ def scored(data: Data, positive: Any = None) -> Floats:
         raise DataError(f"{reason}; name one score column with score (--score)")
     with np.errstate(over="ignore", invalid="ignore"):
         scores = x @ (x[signs > 0].mean(axis=0) - x[signs < 0].mean(axis=0))
+    data.assumed["score"] = "class means"
     if not np.isfinite(scores).all():
         raise DataError("the columns are too large for a score: it is not finite; scale them or name a score column")
     return np.column_stack([scores, signs])
@@ -93,6 +94,7 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
         width = float(np.sqrt(x[:, :-1].var(axis=0).sum())) if bandwidth is None else bandwidth
     if isinstance(width, bool) or not isinstance(width, int | float | np.number) or not 0 < width < np.inf:
         raise InputError(f"bandwidth = {width!r} must be a positive number")
+    data.assumed["bandwidth"] = float(width)
     return np.column_stack([x[:, :-1] / width, x[:, -1]])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
-from gosta.statistics import pairs
+from gosta.statistics import assumptions, pairs
 from gosta.statistics.definition import Normalisation, Options, RowSums, Statistic, apply_to_rows, find
 from gosta.views import html, numbers
 
@@ -53,6 +53,8 @@ class Measurement(NamedTuple):
     n: int  # number of complete rows
     columns: list[str]  # that were used, the label last
     normalisation: Normalisation
+    assumed: Mapping[str, Any] = MappingProxyType({})  # what the user had not said: see `gosta.statistics.assumptions`
+    warnings: tuple[str, ...] = ()
 
 
 def measure(
@@ -67,11 +69,21 @@ def measure(
     norm = normalisation or found.normalisation
     if norm not in ("U", "V"):
         raise InputError(f"normalisation = {norm!r} must be 'U' (pairs of different rows) or 'V' (all pairs)")
-    parts = found.options_by_part(options)
+    found.options_by_part(options)  # reports wrong ones before the data are read
     x = found.encode_rows(data, options)
-    level = None if interval is None else check_level(found, interval, x)
-    value = _value(found, x, norm, level, parts)
-    return Measurement(value, found, len(x), sorted(data.used_columns, key=lambda name: name == data.label), norm)
+    value = measure_encoded(found, x, norm, interval, options)
+    columns = sorted(data.used_columns, key=lambda name: name == data.label)
+    assumed = assumptions.collect(data, found, options, len(x))
+    number = value.value if isinstance(value, Estimate) else value
+    return Measurement(value, found, len(x), columns, norm, assumed, assumptions.doubts(data, found, assumed, number))
+
+
+def measure_encoded(
+    statistic: Statistic, x: Floats, norm: Normalisation, interval: float | None, options: Options
+) -> float | Floats | Estimate:
+    """Compute a statistic over encoded rows, with an interval if asked for."""
+    level = None if interval is None else check_level(statistic, interval, x)
+    return _value(statistic, x, norm, level, statistic.options_by_part(options))
 
 
 def value_of_rows(statistic: Statistic, x: Floats, options: Options) -> float | Floats:

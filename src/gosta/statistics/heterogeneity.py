@@ -1,0 +1,93 @@
+"""How much values of several groups differ beyond chance: Cochran's Q, I², and the spread between groups.
+
+The formulas are those of meta-analysis of values y_i with standard errors s_i and weights w_i = 1/s_i²:
+Q = Σ w_i (y_i − Σwy/Σw)², I² = (Q − df)/Q with Higgins and Thompson's interval from the standard error of log H (2002),
+and DerSimonian and Laird's spread τ with an interval by Viechtbauer's Q-profile: those τ² at which Q with weights
+1/(s_i² + τ²) is a quantile of chi-squared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from gosta.runtime.arrays import Floats
+from gosta.statistics.distributions import chi_squared_quantile, chi_squared_tail
+
+
+class Heterogeneity(NamedTuple):
+    """Differences between groups; intervals are None with two groups, of which these formulas do not give any."""
+
+    groups: int  # that have a value and a standard error
+    q: float  # Cochran's Q
+    degrees: int
+    p_value: float  # of Q, if all groups have one value in their populations
+    i_squared: float  # share of the variance between values that is not sampling error
+    i_squared_interval: tuple[float, float] | None
+    spread: float  # standard deviation between the groups' values in their populations
+    spread_interval: tuple[float, float]
+    mean: float  # random-effects mean of the groups' values
+    mean_interval: tuple[float, float]
+    level: float  # of the intervals
+
+
+def heterogeneity(values: Sequence[float], errors: Sequence[float], level: float = 0.95) -> Heterogeneity | None:
+    """Compare values of groups by their standard errors; None with fewer than two groups.
+
+    >>> found = heterogeneity([0.7, 0.8, 0.9], [0.05, 0.04, 0.03])
+    >>> f"Q {found.q:.3f}, p {found.p_value:.4f}, I² {found.i_squared:.3f}, mean {found.mean:.4f}"
+    'Q 12.744, p 0.0017, I² 0.843, mean 0.8053'
+    """
+    y, s2 = np.asarray(values, dtype=np.float64), np.asarray(errors, dtype=np.float64) ** 2
+    if len(y) < 2 or not (s2 > 0).all():
+        return None
+    degrees, w = len(y) - 1, 1 / s2
+    q = _q(y, s2, 0.0)
+    variance = max(0.0, (q - degrees) / (w.sum() - (w**2).sum() / w.sum()))
+    weights = 1 / (s2 + variance)
+    mean, reach = float((weights * y).sum() / weights.sum()), NormalDist().inv_cdf(0.5 + level / 2)
+    half = reach / math.sqrt(weights.sum())
+    return Heterogeneity(
+        len(y), q, degrees, chi_squared_tail(q, degrees), max(0.0, 1 - degrees / q) if q > 0 else 0.0,
+        _i_squared_interval(q, degrees, reach), math.sqrt(variance), _spread_interval(y, s2, level),
+        mean, (mean - half, mean + half), level,
+    )  # fmt: skip
+
+
+def _q(y: Floats, s2: Floats, variance: float) -> float:
+    w = 1 / (s2 + variance)
+    return float((w * (y - (w * y).sum() / w.sum()) ** 2).sum())
+
+
+def _i_squared_interval(q: float, degrees: int, reach: float) -> tuple[float, float] | None:
+    if degrees < 2:
+        return None
+    if q > degrees + 1:
+        error = 0.5 * (math.log(q) - math.log(degrees)) / (math.sqrt(2 * q) - math.sqrt(2 * degrees - 1))
+    else:
+        error = math.sqrt(1 / (2 * (degrees - 1)) * (1 - 1 / (3 * (degrees - 1) ** 2)))
+    log_h = max(0.0, 0.5 * math.log(q / degrees)) if q > 0 else 0.0
+    low, high = (math.exp(log_h + sign * reach * error) for sign in (-1, 1))
+    return max(0.0, 1 - low**-2), max(0.0, 1 - high**-2)
+
+
+def _spread_interval(y: Floats, s2: Floats, level: float) -> tuple[float, float]:
+    degrees = len(y) - 1
+    ends = (chi_squared_quantile(0.5 + level / 2, degrees), chi_squared_quantile(0.5 - level / 2, degrees))
+    return _spread_at(y, s2, ends[0]), _spread_at(y, s2, ends[1])
+
+
+def _spread_at(y: Floats, s2: Floats, wanted: float) -> float:
+    """Return the spread at which Q, which falls as the spread grows, has a value; 0 if it begins below it."""
+    if _q(y, s2, 0.0) <= wanted:
+        return 0.0
+    low, high = 0.0, float(s2.max() + np.ptp(y) ** 2)
+    while _q(y, s2, high) > wanted:
+        low, high = high, 2 * high
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (middle, high) if _q(y, s2, middle) > wanted else (low, middle)
+    return math.sqrt(high)

@@ -1,0 +1,45 @@
+"""The text that names statistics and their columns: "auc:risk,kendall-tau:age+risk,mine.py:gap"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gosta.errors import InputError
+
+
+class Wanted(NamedTuple):
+    """A statistic that was asked for."""
+
+    title: str  # as it was written
+    name: str  # of the statistic; FILE.py:NAME for one's own
+    columns: tuple[str, ...]  # empty: those selected for all statistics
+
+
+def parse(texts: str | Sequence[str]) -> list[Wanted]:
+    """Parse NAME or NAME:COLUMN+COLUMN, separated by commas; NAME can be FILE.py:NAME.
+
+    >>> [(one.name, one.columns) for one in parse("auc,kendall-tau:age+risk")]
+    [('auc', ()), ('kendall-tau', ('age', 'risk'))]
+    >>> parse("mine.py:gap:age")
+    [Wanted(title='mine.py:gap:age', name='mine.py:gap', columns=('age',))]
+    """
+    given = [texts] if isinstance(texts, str) else texts
+    titles = [title.strip() for text in given for title in text.split(",")]
+    found = [_wanted(title) for title in titles if title]
+    if not found:
+        raise InputError("statistic is empty: name at least one, such as auc")
+    for title in titles:
+        if not title:
+            raise InputError(f"statistic = {','.join(given)!r} has a comma too many")
+        if titles.count(title) > 1:
+            raise InputError(f"statistic = {title!r} is given twice; leave one out, or give columns: {title}:COLUMN")
+    return found
+
+
+def _wanted(title: str) -> Wanted:
+    name, _, columns = title.partition(":")
+    if name.endswith(".py"):
+        own, _, columns = columns.partition(":")
+        name = f"{name}:{own}" if own else name
+    return Wanted(title, name, tuple(columns.split("+")) if columns else ())
