@@ -32,8 +32,6 @@ def parse(texts: str | Sequence[str]) -> list[Wanted]:
     for title in titles:
         if not title:
             raise InputError(f"statistic = {','.join(given)!r} has a comma too many")
-        if titles.count(title) > 1:
-            raise InputError(f"statistic = {title!r} is given twice; leave one out, or give columns: {title}:COLUMN")
     return found
 
 
