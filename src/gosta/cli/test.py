@@ -34,7 +34,7 @@ def test(
     confidence = options.fraction("level", level, options.LEVEL)
     assert confidence is not None
     selected = rows.select(rows.load(data))
-    settings = Settings(options.statistic_options(option), confidence, permutations, seed)
+    settings = Settings(rows.statistic_options(option), confidence, permutations, seed)
     result = run_test(selected, statistic, by, settings)
     if not as_json:
         print(f"test of {statistic} in {data}", terminal.definitions(describe(result).items()), sep="\n")
