@@ -124,6 +124,11 @@ def test_features_of_rows_side_by_side_add_up_to_the_sums() -> None:
     assert len({row.tobytes() for row in layout.row_features(x / [8, 1, 1, 1, 1])}) == len(np.unique(x, axis=0))
 
 
+def test_exact_refuses_strata() -> None:
+    with pytest.raises(InputError, match=r"by=COLUMN; for results of sums use gosta.private.release"):
+        gosta.exact(table(), "auc", score="risk", label="died", bins=8, strata=["sex"])
+
+
 def test_edges_that_a_first_sum_finds() -> None:
     data = table(2000)
     for names in ("gini-index:income", "auc,gini-index:income", "kendall-tau:age+income"):

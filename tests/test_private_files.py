@@ -15,10 +15,12 @@ from commands import command
 from msgspec.structs import replace
 
 import gosta
+from gosta.cli import status
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
 from gosta.net.deploy import bundles
 from gosta.net.deploy.folders import POLICY_TEMPLATE
+from gosta.net.deploy.query import View
 from gosta.net.members import read_list
 from gosta.net.node.rows import layout_of, read_rows
 from gosta.net.node.source import fingerprint
@@ -151,6 +153,40 @@ def test_all_keys_of_a_policy_are_in_its_template_with_their_defaults() -> None:
     assert replace(found, statistics=(), columns=(), epsilon_budget=None, person=None) == Rules()
 
 
+def test_init_says_what_it_chose(tmp_path: Path, gosta_: Any, table: Path) -> None:
+    sites = (*SITES, "--statistic", "auc,gini-index:age", "--range", "age=0:99", "--strata", "sex=f,m", "--delta", 1e-6)
+    code, out, _ = gosta_(*sites, "--epsilon", 2, "--port", ports.free(), tmp_path / "net")
+    assert code == 0
+    assert "few bins         16, since each has noise; --bins sets another number" in out
+    assert "suggests epsilon_budget = 20" in out
+    assert "(column age; scores in risk; classes 0, 1 in died; f, m in sex)" in out
+    policy = (tmp_path / "net" / "node-0" / "policy.toml").read_text()
+    for line in (
+        'statistics = ["auc", "gini-index"]',
+        'columns = ["risk", "age", "died", "sex"]',
+        "epsilon_budget = 20",
+    ):
+        assert f"# {line} " in policy
+    code, out, _ = gosta_(
+        *INIT, "--data", table, "--nodes", 3, "--port", ports.free(), "--bins", 1025, tmp_path / "own"
+    )
+    assert code == 0
+    assert "warning          1,025 bins: sites whose policy has the default max_bins = 1024 take no part" in out
+    assert "the data, so the exact minimum and maximum are in the settings of all sites" in out
+
+
+def test_a_request_with_missing_values_names_no_file_that_is_not_there(tmp_path: Path, gosta_: Any) -> None:
+    assert gosta_(*SITES[:-2], "--enrol", tmp_path / "net")[0] == 0
+    (tmp_path / "rows.csv").write_text("risk,died\n,1\n0.5,0\n")
+    arguments = ("--name", "a", "--listen", "127.0.0.1:7400", "--data", tmp_path / "rows.csv")
+    code, _, err = gosta_("node", "request", tmp_path / "net" / "invitation.json", tmp_path / "a", *arguments)
+    assert code == 2
+    assert "make the request without --data, and then name the file and set drop_missing" in err
+    assert "no site is a member yet" in gosta_("status", tmp_path / "net")[1]
+    views = [View("a", "not on this machine", 0, None, is_private=True)]
+    assert "exchanges" not in status.table(views)
+
+
 def test_documents_name_keys_and_tests_that_exist() -> None:
     root = Path(__file__).parent.parent
     text = (root / "docs" / "network.md").read_text(encoding="utf-8")
@@ -240,6 +276,13 @@ def test_columns_that_were_chosen_by_the_data(
         ((*SITES, "--epsilon", -1), "epsilon = -1.0 must be a positive number"),
         ((*INIT, "--classes", "0,1", "--nodes", 3), "--range risk="),
         ((*SITES, "--statistic", "distance-correlation"), "distance-correlation"),
+        ((*SITES, "--statistic", "nothing"), "unknown statistic 'nothing'; those with sums are: "),
+        ((*SITES, "--classes", "alive,alive"), "classes = alive,alive must name each class once"),
+        ((*SITES, "--classes", "0,1,2"), "auc: needs two classes, 3 are declared (0, 1, 2); name the one to set"),
+        ((*SITES, "--range", "age=0:1"), "range of 'age': this column is not read; those that are: risk"),
+        ((*SITES, "--edges", "age=1,2"), "edges of 'age': this column is not read; those that are: risk"),
+        ((*SITES, "--edges", "risk=0.5", "--find-edges"), "find_edges: there are no edges to find"),
+        ((*SITES, "--strata", "id=" + ",".join(map(str, range(300)))), "these are 300 strata, as id has 300 values"),
         ((*SITES, "--statistic", "mine.py:own"), "no sums are known for kernels of your own; leave out --private if"),
     ],
 )

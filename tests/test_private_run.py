@@ -11,7 +11,7 @@ import pytest
 from commands import command
 
 import gosta
-from gosta.private.settings import PrivateSettings
+from gosta.private.settings import PrivateSettings, suggested_bins
 from gosta.runtime.arrays import Floats
 from gosta.simulation import private
 from gosta.sketches import Bins, make_layout
@@ -65,8 +65,8 @@ def test_masks_with_shared_noise_are_the_best_choice() -> None:
 
 
 def test_suggested_bins() -> None:
-    assert private.suggested_bins(569, None) == 64
-    assert [private.suggested_bins(n, 1.0) for n in (10, 569, 50_000, 10**7)] == [16, 16, 25, 64]
+    assert suggested_bins(569, None) == suggested_bins(None, None) == 64
+    assert [suggested_bins(n, 1.0) for n in (None, 10, 569, 50_000, 10**7)] == [16, 16, 16, 25, 64]
 
 
 def test_run_private(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

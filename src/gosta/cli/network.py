@@ -16,11 +16,13 @@ from gosta.errors import InputError, shorten
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
+    from gosta.datasets import Data
     from gosta.net.config import NetworkConfig
     from gosta.net.deploy.authority import Passphrase
     from gosta.net.deploy.bundles import Request
     from gosta.net.deploy.folders import Change
     from gosta.net.deploy.plan import Goal, Plan
+    from gosta.private.settings import PrivateSettings
 
 PassphraseFile = Annotated[
     Path | None,
@@ -108,7 +110,7 @@ def init(
 
     if enrol and (data is not None or placement.nodes is not None or addresses.host is not None):
         raise InputError("enrol is without --data, --nodes and --host: each site brings its data and its address")
-    nodes, seed, settings = placement.nodes, placement.seed, private.settings()
+    nodes, seed = placement.nodes, placement.seed
     graph = placement.graph or ("complete" if nodes is not None and nodes < 6 else "watts-strogatz")
     if data is not None and task.classes is not None:
         raise InputError("classes is for sites' own files; with --data, the classes are those in the data")
@@ -120,6 +122,7 @@ def init(
     classes = tuple(name.strip() for name in task.classes.split(",")) if task.classes else ()
     roles = plan.Roles(columns, rows.label, rows.score, classes, rows.drop_missing)
     chosen = None if data is None else rows.select(rows.load(data))
+    settings = _private_settings(private, chosen)
     if settings is not None:
         for name, value in {"protocol": task.protocol, "until": task.until}.items():
             if value is not None:
@@ -132,15 +135,50 @@ def init(
     else:
         made = plan.for_data(task.goal(rows), chosen, graph, nodes, placement.deal, placement.by, seed)
     if enrol:
-        _invite(folder, dataclasses.replace(made, graph=placement.graph or ""), addresses)
+        _invite(folder, dataclasses.replace(made, graph=placement.graph or ""), addresses, _remarks(private, made))
         return
     hosts = addresses.host or ["127.0.0.1"]
     rate, ca, secret = addresses.exchanges_per_second, addresses.authority, addresses.secret()
     network = folders.create(folder, made, hosts, addresses.port, rate, ca, secret)
-    print("\n".join(_made(folder, made, network)))
+    print("\n".join(_made(folder, made, network, _remarks(private, made))))
 
 
-def _invite(folder: Path, made: Plan, addresses: Addresses) -> None:
+def _private_settings(private: options.Private, data: Data | None) -> PrivateSettings | None:
+    """Return the settings of private sums; with noise and no number of bins, few bins."""
+    from msgspec.structs import replace
+
+    from gosta.private.settings import check_settings, suggested_bins
+
+    settings = private.settings()
+    if settings is None or private.bins is not None:
+        return settings
+    check_settings(replace(settings, strata={}))  # values of strata may be taken from the data
+    return replace(settings, bins=suggested_bins(None if data is None else len(data), settings.epsilon))
+
+
+def _remarks(private: options.Private, plan: Plan) -> list[tuple[str, str]]:
+    """Return what was chosen for the user, and what may surprise at the sites."""
+    from gosta.private.policy import Rules
+    from gosta.private.settings import RELEASES_IN_BUDGET
+
+    settings, found = plan.task.private, []
+    if settings is None:
+        return []
+    if private.bins is None and settings.epsilon is not None:
+        found.append(("few bins", f"{settings.bins}, since each has noise; --bins sets another number"))
+    if settings.bins > Rules().max_bins:
+        limit = f"sites whose policy has the default max_bins = {Rules().max_bins} take no part"
+        found.append(("warning", f"{settings.bins:,} bins: {limit}"))
+    if settings.epsilon is not None:
+        budget = f"{RELEASES_IN_BUDGET * settings.epsilon:g}"
+        found.append(("budget", f"none is set: each site's policy.toml suggests epsilon_budget = {budget}"))
+    if plan.node_files and len(settings.ranges) > len(private.range_ or []):
+        exact = "so the exact minimum and maximum are in the settings of all sites; --range declares others"
+        found.append(("ranges from", f"the data, {exact}"))
+    return found
+
+
+def _invite(folder: Path, made: Plan, addresses: Addresses, remarks: list[tuple[str, str]]) -> None:
     from gosta.net.deploy import bundles, enrolment
 
     invitation = enrolment.invite(folder, made, addresses.authority, addresses.secret())
@@ -148,6 +186,7 @@ def _invite(folder: Path, made: Plan, addresses: Addresses) -> None:
     print(f"{folder}: a network without sites yet, for {_task_words(made)}")
     entries = [
         *_private_entries(made),
+        *remarks,
         ("invitation", f"{file}, for all sites; it holds no secret"),
         ("fingerprint", f"{bundles.fingerprint(invitation)}, which sites compare with theirs"),
         ("keys", f"{folder / 'authority'} signs certificates and the member list: keep it safe"),
@@ -169,11 +208,11 @@ def _private_entries(plan: Plan) -> list[tuple[str, str]]:
     return [(key, value) for key, value in words.items() if key not in ("mode", "interval", "score", "label")]
 
 
-def _made(folder: Path, plan: Plan, network: NetworkConfig) -> Iterator[str]:
+def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[str, str]]) -> Iterator[str]:
     task, first, where = plan.task, next(iter(network.nodes)), list(network.nodes.values())
     edges = f"{len(plan.edges)} edges ({plan.graph})"
     yield f"{folder}: {plan.nodes} nodes, {edges}, for {_task_words(plan)}"
-    entries = _private_entries(plan)
+    entries = [*_private_entries(plan), *remarks]
     if task.confidence_level is not None:
         entries.append(("interval", f"{numbers.percent(task.confidence_level, 'g')} at every node"))
     elif plan.no_interval:
@@ -189,10 +228,14 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig) -> Iterator[str]:
         place = shlex.quote(str(folder))
         yield f"next:\n  gosta network up {place}\n  gosta network verify {place}"
         return
+    strata = {} if task.private is None else task.private.strata
+    named = [title.partition(":")[2].split("+") for title in task.statistic.split(",") if task.private and ":" in title]
+    columns = list(dict.fromkeys([*task.columns, *(name for names in named for name in names)]))
     wanted = [
-        f"column{'s' * (len(task.columns) > 1)} {', '.join(task.columns)}" * bool(task.columns),
+        f"column{'s' * (len(columns) > 1)} {', '.join(columns)}" * bool(columns),
         f"scores in {task.score}" * (task.score is not None),
         f"classes {', '.join(map(str, task.classes))} in {task.label or 'label'}" * bool(task.classes),
+        *(f"{shorten([*map(str, levels)])} in {column}" for column, levels in strata.items()),
     ]
     yield "next, each site:"
     yield f"  receives its folder ({folder / first} for the first) over a secure channel, because it contains its key"

@@ -30,7 +30,7 @@ Runs = Annotated[int, "Independent runs."]
 Seed = Annotated[int, "Seed of the graph and of the runs."]
 Interval = Annotated[str | None, "Confidence level of an interval: 95% or 0.95."]
 Json = Annotated[bool, "Print JSON, one object per line.", "--json"]
-BinCount = Annotated[int | None, "Bins of each column; by default 64."]
+BinCount = Annotated[int | None, "Bins of each column; by default 64, or with --epsilon 16 to 64."]
 Ranges = Annotated[
     list[str] | None, "Lowest and highest value, COLUMN=LOW:HIGH, or LOW:HIGH for columns not named.", "--range"
 ]

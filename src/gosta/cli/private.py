@@ -47,8 +47,8 @@ def run_private(
     """Simulate private sums, print what they cost, and draw the error of each way to keep rows private."""
     import msgspec
 
-    from gosta.private.settings import check_settings
-    from gosta.simulation.private import simulate_sums, suggested_bins
+    from gosta.private.settings import check_settings, suggested_bins
+    from gosta.simulation.private import simulate_sums
 
     for name in FOR_ROWS:
         if context.get_parameter_source(name).name == "COMMANDLINE":  # type: ignore[union-attr]

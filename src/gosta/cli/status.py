@@ -49,6 +49,8 @@ def status(
         views = view_network(folder)
         if as_json:
             print("\n".join(map(record, views)))
+        elif not views:
+            print(f"{folder}: no site is a member yet; 'gosta network sign' makes them members")
         else:
             print(table(views), summary(views), *explanation(views), sep="\n")
     elif folder.is_dir():

@@ -19,7 +19,7 @@ from gosta.private.policy import MODES, Policy, Subject, verdict_to_contribute, 
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.private.sums import open_totals, site_vector
 from gosta.runtime.arrays import Floats
-from gosta.sketches import Layout, StratumResult, make_layout
+from gosta.sketches import Layout, StratumResult, check_columns, make_layout
 from gosta.statistics.definition import Options
 from gosta.views import html, numbers
 
@@ -172,6 +172,7 @@ def release(
     layout = make_layout(
         statistic, settings, columns=wanted, label=label, score=score, classes=tuple(classes), options=options
     )
+    check_columns(layout, settings)
     named = sites if isinstance(sites, Mapping) else {f"site-{k}": rows for k, rows in enumerate(sites)}
     if not named:
         raise InputError("sites is empty: give the rows of at least one site")

@@ -11,6 +11,8 @@ from gosta.errors import InputError
 
 MAX_BINS = 8192  # of a column: with two classes they fill a vector of sums
 MAX_DEADLINE_SECONDS = 7 * 86400.0
+LEAST_BINS, MOST_BINS = 16, 64  # by default; fewer suit only columns that are spread evenly over their range
+RELEASES_IN_BUDGET = 10  # for which the budget is enough that a policy to fill in suggests
 
 
 class PrivateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -25,6 +27,17 @@ class PrivateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     delta: float = 0.0
     colluding: int = 1  # sites that may combine what they know without weakening epsilon and delta for others
     deadline_seconds: float = 600.0  # that a site has to join an epoch, and then to contribute; then it is left out
+
+
+def suggested_bins(rows: int | None, epsilon: float | None) -> int:
+    """Return a number of bins for which the errors of bins and of noise are of one size; without noise the most.
+
+    Found by trying 4 to 64 bins for the AUC of 569 to 50,000 rows with epsilon 1 and 4. If the number of rows is not
+    known, it is the least.
+    """
+    if epsilon is None:
+        return MOST_BINS
+    return LEAST_BINS if rows is None else min(max(round((rows * epsilon) ** 0.4 / 3), LEAST_BINS), MOST_BINS)
 
 
 def check_settings(settings: PrivateSettings, place: str = "") -> None:

@@ -6,6 +6,17 @@
 from gosta.sketches import dispersion, quantiles, moments, association, ranking, survival, scatter, projections, fourier  # noqa: F401, I001  (the order of the listing)
 from gosta.sketches.definition import SKETCHES, Axis, Features, Result, Sketch
 from gosta.sketches.layout import Layout, StratumResult
-from gosta.sketches.making import Bins, make_layout
+from gosta.sketches.making import Bins, check_columns, make_layout
 
-__all__ = ["SKETCHES", "Axis", "Bins", "Features", "Layout", "Result", "Sketch", "StratumResult", "make_layout"]
+__all__ = [
+    "SKETCHES",
+    "Axis",
+    "Bins",
+    "Features",
+    "Layout",
+    "Result",
+    "Sketch",
+    "StratumResult",
+    "check_columns",
+    "make_layout",
+]

@@ -17,6 +17,7 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import InputError, shorten
 from gosta.runtime.arrays import Floats, Integers
+from gosta.statistics import STATISTICS
 from gosta.statistics.definition import Encoder, Options
 
 # More rows than any network has; totals beyond are not sums of features. Of random numbers of 64 bits, 24 of them after
@@ -207,7 +208,10 @@ def find_sketch(name: str) -> type[Sketch]:
     """Return the sketch of a statistic; an error that says what to do if there is none."""
     if name in SKETCHES:
         return SKETCHES[name]
-    remedy = WITHOUT_SKETCH.get(name, f"those with one: {shorten(list(SKETCHES), 30)}")
+    there = shorten(list(SKETCHES), 30)
+    if name not in WITHOUT_SKETCH and name not in STATISTICS and not name.endswith(".py") and ".py:" not in name:
+        raise InputError(f"unknown statistic {name!r}; those with sums are: {there}")
+    remedy = WITHOUT_SKETCH.get(name, f"those with one: {there}")
     raise InputError(f"statistic = {name!r} is not a function of sums, so there is no private sum of it; {remedy}")
 
 

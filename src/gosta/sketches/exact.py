@@ -13,7 +13,7 @@ from gosta.errors import GostaError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import SKETCHES
 from gosta.sketches.layout import BITS, Layout, Part, StratumResult
-from gosta.sketches.making import Bins, BinSettings, make_layout
+from gosta.sketches.making import Bins, BinSettings, check_columns, make_layout
 from gosta.statistics import STATISTICS
 from gosta.statistics import exact as rows
 from gosta.statistics.definition import Normalisation, Options, Statistic, collect_options, find
@@ -123,6 +123,9 @@ def exact(
     >>> table["value"].round(4).tolist()
     [0.6857, 0.7185]
     """
+    if "strata" in statistic_options:
+        where = "gosta.private.release(..., strata={...}), or the command 'gosta exact DATA --bins 64 --strata ...'"
+        raise InputError(f"strata: for the exact values of groups give by=COLUMN; for results of sums use {where}")
     if by is not None or isinstance(statistic, list | tuple):
         from gosta.sketches import several  # which builds on this module
 
@@ -173,6 +176,7 @@ def compare(
     layout = make_layout(
         statistics, settings, columns=data.features if data.has_selected_columns else (), options=options, data=data
     )
+    check_columns(layout, settings)
     x = layout.encode(data)
     second = layout.following(layout.sums(x) / 2.0**BITS)
     layout = second or layout

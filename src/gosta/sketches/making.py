@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gosta.datasets.data import Data
-from gosta.errors import DataError, GostaError, InputError
+from gosta.errors import DataError, GostaError, InputError, shorten
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import Axis, Sketch, find_sketch
 from gosta.sketches.edges import AxisCounts, fine_bins, quantile_edges
@@ -20,6 +20,7 @@ from gosta.statistics.definition import Options
 from gosta.statistics.wanted import parse
 
 MOST_NUMBERS = 16_384  # in a vector: 128 kB a site
+MANY_STRATA = 32  # from which on a message names them
 Ranges = Mapping[str, tuple[float, float]]
 
 
@@ -143,6 +144,10 @@ def _wish(
         name: _range(name, role, made, settings, None if x is None else x[:, k])
         for k, (name, role) in enumerate(zip(axis_names, made.roles or axis_names, strict=True))
     }
+    if has_label and len(classes) > 2 and encode_options.get("positive", "") is None:
+        shown = ", ".join(map(str, classes))
+        remedy = "name the one to set against the rest with positive=... (--option positive=...)"
+        raise InputError(f"needs two classes, {len(classes)} are declared ({shown}); {remedy}")
     number = made.class_count(encode_options, classes)
     return _Wish(title, made, names, axis_names, encode_options, given, number, has_label, ranges)
 
@@ -279,7 +284,21 @@ def _check(layout: Layout, settings: BinSettings) -> Layout:
         axes = max(sum(axis.bins > 1 for axis in sketch.axes) for sketch in layout.sketches)
         fewer = int(settings.bins * (MOST_NUMBERS / layout.size) ** (1 / max(axes, 1)))
         remedy = f"use fewer bins (--bins {fewer})" if fewer > 1 else "use fewer bins, strata or statistics"
+        strata = ", ".join(f"{column} has {len(levels):,} values" for column, levels in layout.levels)
+        if len(layout.strata) >= MANY_STRATA:
+            remedy += f"; these are {len(layout.strata):,} strata, as {strata}: are they meant?"
         raise InputError(
             f"bins = {settings.bins}: {layout.size:,} sums, at most {MOST_NUMBERS:,} are possible; {remedy}"
         )
     return layout
+
+
+def check_columns(layout: Layout, settings: BinSettings) -> None:
+    """Raise `InputError` for ranges and edges of columns that are not read, and if there are no edges to find."""
+    known = list(dict.fromkeys(axis.column for sketch in layout.final.sketches for axis in sketch.axes))
+    for what, given in (("range", settings.ranges), ("edges", settings.edges)):
+        for name in (name for name in given if name and name not in known):
+            raise InputError(f"{what} of {name!r}: this column is not read; those that are: {shorten(known)}")
+    if settings.find_edges and layout.next_round is None:
+        why = "all columns have edges of their own, or no bins"
+        raise InputError(f"find_edges: there are no edges to find, as {why}; leave it out (--find-edges)")

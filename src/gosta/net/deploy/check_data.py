@@ -78,12 +78,15 @@ def _check_columns(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
     for name in dict.fromkeys(names):
         if name not in data.columns:
             there = f"the file has {shorten(list(data.columns))}"
-            yield Finding(f"column {name}", "error", f"not in the file; {there}", "rename it there, or in node.toml")
+            hint = (
+                "rename it there: it has one name at all sites" if task.private else "rename it there, or in node.toml"
+            )
+            yield Finding(f"column {name}", "error", f"not in the file; {there}", hint)
             continue
         yield _check_column(task, data, name, None if name in texts else axes.get(name), name in texts, policy)
     for name, declared in {**strata, **({task.label: task.classes} if task.label and task.classes else {})}.items():
         if name in data.columns:
-            yield _check_levels(data, name, declared)
+            yield _check_levels(data, name, declared, name == task.label)
 
 
 def _check_column(task: Task, data: Data, name: str, axis: Axis | None, is_text: bool, policy: Policy) -> Finding:
@@ -112,11 +115,14 @@ def _check_column(task: Task, data: Data, name: str, axis: Axis | None, is_text:
     return Finding(check, "ok", text)
 
 
-def _check_levels(data: Data, name: str, declared: tuple[str | int | float, ...]) -> Finding:
+def _check_levels(data: Data, name: str, declared: tuple[str | int | float, ...], is_label: bool) -> Finding:
     check, hint = f"values of {name}", "correct the rows, or ask the coordinator to declare the value for all sites"
     try:
-        table = data.select(label=name, drop_missing=True)
-        dataclasses.replace(table, declared_classes=tuple(map(str, declared)), is_partial=True).class_codes()
+        table = data.select(label=name if is_label else None, drop_missing=True)
+        if is_label:
+            dataclasses.replace(table, declared_classes=tuple(map(str, declared)), is_partial=True).class_codes()
+        else:
+            table.level_codes(name, tuple(map(str, declared)))
     except GostaError as error:
         shown = shorten([str(level) for level in declared])
         return Finding(check, "error", f"others than those declared for all sites ({shown})", hint, str(error))

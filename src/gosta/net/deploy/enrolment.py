@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gosta import graphs
-from gosta.errors import InputError, NetworkError
+from gosta.errors import DataError, InputError, NetworkError
 from gosta.net import addresses, config, members
 from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, Task
 from gosta.net.deploy import authority, bundles, certificates, membership
@@ -31,7 +31,7 @@ from gosta.net.deploy.folders import (
 from gosta.net.deploy.membership import REQUESTS
 from gosta.net.deploy.plan import Plan, edges_of
 from gosta.net.members import ACCEPTED_FILE, COORDINATOR, MEMBERS_FILE, PROPOSED_FILE, Member, MemberList, SignedList
-from gosta.net.node.rows import read_rows
+from gosta.net.node.rows import NODE_HINT, read_rows
 from gosta.net.node.source import fingerprint
 from gosta.net.transport.tls import load_certificate
 from gosta.runtime.files import write_atomically
@@ -86,8 +86,18 @@ def request(
         config.write(draft / NODE_FILE, NodeConfig(task, node, {}))
         config.read_node(draft / NODE_FILE)
         write_policy(draft, task)
-        rows = 0 if data is None else len(read_rows(task, data, draft))
+        rows = 0 if data is None else _count_rows(task, data, draft)
         return _make_request(draft, "key.pem", task, name, address or listen, rows)
+
+
+def _count_rows(task: Task, data: Path, draft: Path) -> int:
+    try:
+        return len(read_rows(task, data, draft))
+    except DataError as error:
+        hint = (
+            "correct them; or make the request without --data, and then name the file and set drop_missing = true in "
+        )
+        raise DataError(str(error).replace(NODE_HINT, f"{hint}the site's node.toml")) from None
 
 
 def request_again(folder: Path, address: str | None = None, new_key: bool = False) -> Request:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import math
 import shutil
 import socket
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -26,8 +27,9 @@ from gosta.net.deploy.membership import neighbours_of
 from gosta.net.deploy.plan import Plan
 from gosta.net.members import Member
 from gosta.net.node import lock
-from gosta.net.node.rows import encoded_names, read_rows
+from gosta.net.node.rows import encoded_names, layout_of, read_rows
 from gosta.private.policy import POLICY_FILE
+from gosta.private.settings import RELEASES_IN_BUDGET, PrivateSettings
 from gosta.runtime.arrays import Floats
 from gosta.runtime.files import write_atomically
 from gosta.statistics import user_file
@@ -346,7 +348,23 @@ def _update_neighbours(folder: Path, network: NetworkConfig, names: Sequence[str
 def write_policy(folder: Path, task: Task) -> None:
     """Write a policy.toml to fill in, for private sums; where there is one, rows never leave the site."""
     if task.private is not None:
-        write_atomically(folder / POLICY_FILE, POLICY_TEMPLATE)
+        write_atomically(folder / POLICY_FILE, policy_template(task, task.private))
+
+
+def policy_template(task: Task, private: PrivateSettings) -> str:
+    """Return a policy.toml to fill in, with the network's statistics and columns, and a budget for some releases."""
+    names = dict.fromkeys(title.partition(":")[0].strip() for title in task.statistic.split(","))
+    examples = {'["auc"]': _toml_list(names), '["risk", "died"]': _toml_list(layout_of(task).columns)}
+    if private.epsilon is not None:
+        examples["10.0"] = f"{RELEASES_IN_BUDGET * private.epsilon:g}"
+    text = POLICY_TEMPLATE
+    for old, new in examples.items():
+        text = text.replace(f"= {old}", f"= {new}")
+    return text
+
+
+def _toml_list(names: Iterable[str]) -> str:
+    return json.dumps([*names], ensure_ascii=False)
 
 
 def shared_files(task: Task, folder: Path) -> list[str]:

@@ -25,7 +25,7 @@ from gosta.net.node.rows import layout_of
 from gosta.private.noise import choose_noise
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.arrays import Floats, Integers
-from gosta.sketches import Layout
+from gosta.sketches import Layout, check_columns
 from gosta.statistics import user_file
 from gosta.statistics.definition import Statistic
 from gosta.statistics.intervals import with_mean_products
@@ -106,6 +106,7 @@ def for_sites(
     roles: Roles = NO_ROLES,
 ) -> Plan:
     """Plan a network whose sites bring their own data."""
+    _check_classes(roles)
     classes, label = roles.classes, roles.label
     statistic, options = _load_goal(goal, seed)
     statistic.options_by_part(options)
@@ -150,12 +151,15 @@ def for_private(
     if data is None:
         for column in (name for name, levels in settings.strata.items() if not levels):
             raise InputError(f"strata = {column!r} needs the values of all sites: --strata {column}=a,b")
+    _check_classes(roles)
     check_settings(replace(settings, strata={name: levels for name, levels in settings.strata.items() if levels}))
     task = Task(secrets.token_hex(8), goal.statistic, "tracking", goal.confidence_level, dict(goal.options or {}))
     task = replace(task, **roles._asdict(), private=settings)
     if data is not None:
         task, data = declare(task, data)
     layout = layout_of(task)
+    assert task.private is not None
+    check_columns(layout, task.private)
     nodes = nodes if by is not None else _count_nodes(graph, nodes, seed)
     files: tuple[str, ...] = ()
     if data is not None:
@@ -168,6 +172,11 @@ def for_private(
     choose_noise(settings, layout, nodes)
     network = graphs.load(graph, nodes, seed)
     return Plan(task, network.name, network.n, edges_of(network), node_files=files)
+
+
+def _check_classes(roles: Roles) -> None:
+    if len(set(roles.classes)) < len(roles.classes):
+        raise InputError(f"classes = {','.join(roles.classes)} must name each class once")
 
 
 def _place(

@@ -21,6 +21,8 @@ from gosta.sketches import Layout, make_layout
 from gosta.statistics import user_file
 from gosta.statistics.definition import Statistic
 
+NODE_HINT = "set drop_missing = true under [network] in node.toml to leave those rows out"
+
 
 def read_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
     """Read rows as the kernel takes them, n × d; files that the task names are in `folder`, by default the data's."""
@@ -106,8 +108,7 @@ def _read_and_encode(task: Task, path: Path, folder: Path) -> Floats:
     try:
         x = layout_of(task).encode(data) if statistic is None else statistic.encode_rows(data, options)
     except InputError as error:
-        hint = "set drop_missing = true under [network] in node.toml to leave those rows out"
-        raise type(error)(f"{path}: {str(error).replace(DROP_HINT, hint)}") from None
+        raise type(error)(f"{path}: {str(error).replace(DROP_HINT, NODE_HINT)}") from None
     if statistic is not None:
         check_row_independence(statistic, data, options, x)
     return x
