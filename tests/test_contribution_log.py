@@ -209,6 +209,14 @@ def test_results_with_noise_and_curves(net: Path) -> None:
     assert 'gosta_sums_low{label="",statistic="auc"' not in metrics
 
 
+def test_a_site_that_declines_sees_the_total_too(net: Path) -> None:
+    declined, own = read_status(net / "node-3").sums, read_status(net / "node-0").sums
+    assert declined is not None
+    assert own is not None
+    assert declined.results == own.results
+    assert declined.contributions == 0
+
+
 def test_the_reason_and_counts_of_a_site_stay_there(net: Path) -> None:
     """What others have of a site that does not take part tells neither its rows nor why."""
     assert "4 rows" in read_status(net / "node-3").sums.reason  # type: ignore[union-attr]

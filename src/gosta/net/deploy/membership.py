@@ -111,7 +111,7 @@ def policy_of(task: Task) -> dict[str, str]:
 
 def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
     layout, level = layout_of(task), task.confidence_level
-    noise = "none: all participants know the exact totals, of which curves merge small bins"
+    noise = "none: all members know the exact totals, of which curves merge small bins"
     if private.epsilon is not None:
         noise = f"every release is ({private.epsilon:g}, {private.delta:g})-differentially private for each row, "
         noise += f"also if {private.colluding} of the sites combine what they know"
