@@ -144,6 +144,11 @@ def test_the_value_is_in_the_bracket(name: str, min_cell: int) -> None:
             is_inside = bool((np.array(result.low) <= value).all() and (value <= np.array(result.high)).all())
             assert (np.array(result.low) <= result.value).all()
             assert (np.array(result.value) <= result.high).all()
+        elif name in ("spearman-rho", "concordance-index"):  # no value where all rows are in one bin
+            axes = [k for k, axis in enumerate(layout.sketches[0].axes) if axis.bins >= 1]
+            x = layout.encode(data)
+            assert min(len(set(layout.sketches[0].axes[k].positions(x[:, k]).tolist())) for k in axes) == 1
+            continue
         else:
             is_inside = False
         assert is_inside or name in RANDOM, (seed, value, result)
@@ -211,10 +216,12 @@ def test_standard_error_is_that_of_the_jackknife(name: str) -> None:
     wanted = gosta.exact(data, name, interval=0.9)
     assert result.standard_error == pytest.approx(wanted.standard_error, rel=0.03)
     assert result.interval == pytest.approx((wanted.low, wanted.high), abs=0.05 * wanted.standard_error + 0.01)
-    (noisy,) = layout.results(totals_of(layout, data), noise_variance=4.0, level=0.9)
+    (noisy,) = layout.results(totals_of(layout, data), noise_variance=0.25, level=0.9)
     gradient = layout.sketches[0].gradient(totals_of(layout, data))
     assert gradient is not None
-    assert noisy.standard_error == pytest.approx(np.hypot(result.standard_error, 2 * np.linalg.norm(gradient)))
+    assert noisy.standard_error is not None  # by draws, which may show more than the derivative does
+    ratio = noisy.standard_error / np.hypot(result.standard_error, 0.5 * np.linalg.norm(gradient))
+    assert 0.99 < ratio < 1.3
 
 
 @every
@@ -234,6 +241,36 @@ def test_noise_gives_a_sensible_value_or_none(name: str) -> None:
                 assert all(a <= v <= b for a, v, b in zip(result.low, result.value, result.high, strict=True))
                 assert all(low <= v <= high for v in result.value)
                 assert not result.is_certified
+
+
+@pytest.mark.parametrize(
+    "name", ["spearman-rho", "concordance-index", "kaplan-meier", "log-rank", "kolmogorov-smirnov", "gini-index"]
+)
+def test_the_value_without_noise_is_within_low_and_high_with_noise(name: str) -> None:
+    """Of 30 draws in all but 6: with the promised 95 % each, that fails for one seed in 3000."""
+    layout = layout_of(name, 16)
+    totals, rng = totals_of(layout, make_data(47, 1500)), np.random.default_rng(3)
+    (plain,) = layout.results(totals)
+    misses = 0.0
+    for _ in range(30):
+        (noisy,) = layout.results(totals + 2.0 * rng.normal(size=len(totals)), noise_variance=4.0)
+        shown = len(noisy.value)  # of a curve, those at which enough rows are left
+        assert shown
+        assert noisy.labels == plain.labels[:shown]
+        low, value, high = np.array(noisy.low), np.array(plain.value[:shown]), np.array(noisy.high)
+        misses += float(np.mean((value < low) | (value > high)))
+    assert misses <= 6
+
+
+def test_a_log_rank_test_with_noise_rejects_as_often_as_it_says() -> None:
+    """Of 100 data sets without a difference 5 have p < 0.05; more than 14 would have one seed in 10,000."""
+    layout, rng, rejected = layout_of("log-rank", 16), np.random.default_rng(4), 0
+    for _ in range(100):
+        x = np.column_stack([rng.exponential(size=600), rng.random(600) < 0.7, rng.choice([-1.0, 1.0], 600)])
+        totals = layout.sums(x) / 2.0**BITS + 3.0 * rng.normal(size=layout.size)
+        (result,) = layout.results(totals, noise_variance=9.0)
+        rejected += result.value[1] < 0.05
+    assert rejected <= 14
 
 
 def test_values_of_sketches_alone_are_those_of_others() -> None:

@@ -269,7 +269,7 @@ def _values(
     found = []
     for k, one in enumerate(plain):
         for j, value in enumerate(one.value):
-            errors = [run[k].value[j] - value for run in noisy if run[k].has_value]
+            errors = [run[k].value[j] - value for run in noisy if j < len(run[k].value)]
             found.append(
                 ValueErrors(
                     statistic=one.statistic,

@@ -68,14 +68,13 @@ class KendallTau(PairBins):
         if n < 1.5:
             return undefined()
         agreement = float((table * _signs(_signs(table, 0), 1)).sum())
-        clipped = np.maximum(table, 0.0)
-        rows, columns = clipped.sum(axis=1), clipped.sum(axis=0)
-        alike = rows @ rows + columns @ columns - (clipped**2).sum() - clipped.sum()
+        rows, columns = table.sum(axis=1), table.sum(axis=0)
+        alike = rows @ rows + columns @ columns - (table**2).sum() - n
         tau, reach = agreement / (n * (n - 1)), alike / (n * (n - 1))
         low, high = max(tau - reach, -1.0), min(tau + reach, 1.0)
         if self.options["variant"] == "b":
             untied = float(np.prod(self._untied(table)))
-            tau = agreement / np.sqrt(untied) if untied > 0 else tau
+            tau = agreement / np.sqrt(untied) if untied > 0 else np.nan
         return one(tau, low, high)
 
     @staticmethod
@@ -106,24 +105,23 @@ class SpearmanRho(PairBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Correlate the middles of bins; the remainders move numerator and denominators by at most so much."""
-        table = np.maximum(self.table(totals), 0.0)
-        value = self._value(self.table(totals))
+        table = self.table(totals)
         first, second = table.sum(axis=1), table.sum(axis=0)
         middle, other = _signs(first, 0), _signs(second, 0)
         product = float(middle @ table @ other)
         squares = np.array([first @ middle**2, second @ other**2])
         # At most: rows of one bin ordered as the bins of the other column; and in both columns by Cauchy's inequality.
         swing = float((table * _signs(table, 1)).sum(axis=0) @ other + (table * _signs(table, 0)).sum(axis=1) @ middle)
-        rests = np.array([(c * np.maximum(c**2 - 1, 0)).sum() / 3 for c in (first, second)])
+        rests = np.maximum([(c * (c**2 - 1)).sum() / 3 for c in (first, second)], 0.0)
         swing += float(np.sqrt(rests.prod()))
-        least, most = (float(np.sqrt(part.prod())) for part in (squares, squares + rests))
-        if not most > 0:
+        if squares.min() <= 0:
             return undefined()
+        least, most = (float(np.sqrt(part.prod())) for part in (squares, squares + rests))
         low, high = (
             _extreme(product + side * swing, least if (product + side * swing) * side > 0 else most, side)
             for side in (-1, 1)
         )
-        return one(value if least > 0 else 0.0, low, high)
+        return one(self._value(table), low, high)
 
     @staticmethod
     def _value(table: Floats) -> float:

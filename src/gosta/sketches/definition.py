@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -23,6 +24,7 @@ from gosta.statistics.definition import Encoder, Options
 # More rows than any network has; totals beyond are not sums of features. Of random numbers of 64 bits, 24 of them after
 # the point, as sums with a wrong mask are, one in 256 is not beyond.
 MOST_ROWS = 2.0**32
+CLEAR = 4.0  # times the standard deviation of the noise: counts from here on are certainly not noise alone
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,12 @@ class Sketch(ABC):
     finds_edges: ClassVar[bool] = True  # whether edges can be found by a first sum
     defaults: ClassVar[dict[str, Any]] = {}  # of its options, beside those of `encode`
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)  # of the value in a population
+    trend: ClassVar[int] = 0  # of the values of a curve: 1 if they increase, -1 if they decrease
 
     size: int  # numbers in the vector of sums
     features_per_row: int  # that are not zero, at most
     are_counts: bool = False  # whether all features are 0 or 1
+    noise: float = 0.0  # the variance that each total has by noise
 
     def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
         """Make the sketch for one axis a column (one of no bins where these do not matter) and so many classes."""
@@ -150,9 +154,20 @@ class Sketch(ABC):
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Return the statistic of the features' totals over all rows; NaN where it is not defined.
 
-        `rounding` is the most by which a feature of a row was changed by rounding. Totals with noise, of which some can
-        be negative, give a value that makes sense or NaN.
+        `rounding` is the most by which a feature of a row was changed by rounding. Without noise the value is within
+        the bracket, or is moved there. Totals with noise, of which some can be negative, give a value with little bias
+        (no total is set to 0 for being negative), or NaN.
         """
+
+    def with_noise(self, totals: Floats, noise: float) -> Sketch:
+        """Return the sketch for totals like these, each with noise of this variance."""
+        made = copy(self)
+        made.noise = noise
+        return made
+
+    def finished(self, found: Result, errors: Floats) -> Result:
+        """Return the result to show of totals with noise, from that of `result` and the errors that noise gives it."""
+        return found
 
     def gradient(self, totals: Floats) -> Floats | None:
         """Return the derivative of the value by each total; None: it has no interval."""
@@ -160,9 +175,8 @@ class Sketch(ABC):
 
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
         """Return the variance of the value over samples of rows, by the delta method; here for one count a row."""
-        counts = np.maximum(totals, 0.0)
-        mean = counts @ gradient / max(counts.sum(), 1.0)
-        return float(counts @ (gradient - mean) ** 2)
+        mean = totals @ gradient / max(totals.sum(), 1.0)
+        return float(totals @ (gradient - mean) ** 2)
 
     def groups_of(self, totals: Floats) -> Floats:
         """Return the number of rows of each group (class, cluster) that is counted on its own."""
@@ -222,10 +236,9 @@ def undefined(labels: tuple[str, ...] = ("",)) -> Result:
 
 
 def one(value: float, low: float, high: float, is_certified: bool = True) -> Result:
-    """Return the result of one value, between its bounds."""
+    """Return the result of one value and its bracket."""
     if not np.isfinite([value, low]).all():
         value = low = high = np.nan
-    value = min(max(value, low), high)
     return Result(np.array([value]), np.array([low]), np.array([high]), is_certified)
 
 
@@ -247,10 +260,17 @@ def without_noise(counts: Floats) -> Floats:
     Setting negative counts to 0 would add rows that are not there, more the more bins there are. Here the sums are
     replaced by the middle between the least and the largest increasing ones around them; without noise nothing changes.
     """
-    sums = np.cumsum(counts, axis=-1)
-    upper = np.maximum.accumulate(sums, axis=-1)
-    lower = np.minimum.accumulate(sums[..., ::-1], axis=-1)[..., ::-1]
-    return np.diff(np.maximum((upper + lower) / 2, 0.0), axis=-1, prepend=0.0)
+    sums = in_order(np.cumsum(counts, axis=-1), 1)
+    return np.diff(np.maximum(sums, 0.0), axis=-1, prepend=0.0)
+
+
+def in_order(values: Floats, trend: int) -> Floats:
+    """Return increasing values (trend 1) or decreasing ones (-1) near these; as they are if they have no trend."""
+    if trend == 0:
+        return values
+    upper = np.maximum.accumulate(trend * values, axis=-1)
+    lower = np.minimum.accumulate(trend * values[..., ::-1], axis=-1)[..., ::-1]
+    return np.asarray(trend * (upper + lower) / 2)
 
 
 def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int]:

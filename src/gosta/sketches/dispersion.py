@@ -19,6 +19,7 @@ import numpy as np
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import (
+    CLEAR,
     Axis,
     Features,
     Result,
@@ -113,7 +114,7 @@ class ValueBins(Sketch):
         counts, sums, errors = self.cells(totals, rounding)
         between = before(counts) @ sums - before(sums) @ counts
         room = max(counts.sum(), 0.0) * errors.sum()
-        inside = within(self.bins_of(totals), rounding) @ np.diff(self.axes[0].bounds)
+        inside = within(self.bins_of(totals), rounding, self.noise) @ np.diff(self.axes[0].bounds)
         return np.asarray(between + inside + [0.0, -room, room])
 
     def slopes(self, totals: Floats) -> tuple[Floats, Floats, Floats]:
@@ -124,29 +125,35 @@ class ValueBins(Sketch):
         values = np.concatenate([[0.0], axis.bounds[:-1] - axis.low, [axis.high - axis.low]])
         of_cells = by_count + by_sum * values
         bins = np.array([of_cells[1:-1], by_sum[1:-1] * widths, 0 * widths]) + widths * _within_slopes(
-            self.bins_of(totals)
+            self.bins_of(totals), self.noise
         )
         zeros = np.zeros(2 * axis.bins)
         counts = np.concatenate([np.ones(2 + axis.bins), zeros])
-        inside = np.array([axis.bounds[:-1], widths, 0 * widths])
-        of_sum = np.concatenate([[axis.low, axis.high], inside.ravel()])
-        return np.concatenate([[of_cells[0], of_cells[-1]], bins.ravel()]), counts, of_sum
+        return np.concatenate([[of_cells[0], of_cells[-1]], bins.ravel()]), counts, self.by_sum
+
+    @property
+    def by_sum(self) -> Floats:
+        """Return the derivatives of the sum of values by the totals."""
+        axis, widths = self.axes[0], np.diff(self.axes[0].bounds)
+        return np.concatenate([[axis.low, axis.high], axis.bounds[:-1], widths, 0 * widths])
 
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
         """Return the variance over rows of what a row contributes, taken as linear in its place within a bin."""
         counts, places, squares = self.bins_of(totals)
         a, b, c = self.bins_of(gradient)
-        counts = np.maximum(counts, 0.0)
         mean = np.clip(places / np.maximum(counts, 1e-9), 0.0, 1.0)
-        spread = np.clip(squares - mean * places, 0.0, counts / 4)
-        rows = np.concatenate([np.maximum(totals[:2], 0.0), counts])
+        spread = np.clip(squares - mean * places, 0.0, np.maximum(counts, 0.0) / 4)
+        rows = np.concatenate([totals[:2], counts])
         shares = np.concatenate([gradient[:2], a + b * mean + c * mean**2])
         shares = shares - rows @ shares / max(rows.sum(), 1.0)
         return float(rows @ shares**2 + spread @ (b + 2 * c * mean) ** 2)
 
 
-def within(bins: Floats, rounding: float) -> Floats:
-    """Return the sums of |x − y| over pairs of rows in a bin of width 1: estimate, least, largest; 3 × bins."""
+def within(bins: Floats, rounding: float, noise: float = 0.0) -> Floats:
+    """Return the sums of |x − y| over pairs of rows in a bin of width 1: estimate, least, largest; 3 × bins.
+
+    In a bin whose count is hardly more than noise, rows are taken to be uniform, so that the noise has no known sign.
+    """
     c = np.maximum(bins[0], 0.0)
     k = np.clip(bins[1], 0.0, c)
     spread = np.clip(bins[2] - k**2 / np.maximum(c, 1e-9), 0.0, c / 4)
@@ -156,17 +163,22 @@ def within(bins: Floats, rounding: float) -> Floats:
     high = np.minimum(np.sqrt(np.maximum(c * (c**2 - 1), 0.0) / 3 * largest), k * (c - k) + c**2 * rounding)
     # The mean over uniform rows.
     guess = np.sqrt(c**2 * np.maximum(c - 1, 0.0) / 3 * spread)
-    return np.array([np.clip(guess, low, np.maximum(low, high)), low, np.maximum(low, high)])
+    found = np.array([np.clip(guess, low, np.maximum(low, high)), low, np.maximum(low, high)])
+    if noise > 0:
+        uniform = np.outer([1 / 6, 0, 1 / 4], bins[0] * (bins[0] - 1))
+        found = np.where(bins[0] > CLEAR * np.sqrt(noise), found, uniform)
+    return found
 
 
-def _within_slopes(bins: Floats) -> Floats:
+def _within_slopes(bins: Floats, noise: float) -> Floats:
     """Return the derivatives of the estimate by each number of a bin: 3 × bins."""
     slopes = np.zeros_like(bins)
     step = 1e-5 * np.maximum(bins[0], 1.0)
     for k in range(3):
         shift = np.zeros((3, 1))
         shift[k] = 1.0
-        slopes[k] = (within(bins + shift * step, 0.0)[0] - within(bins - shift * step, 0.0)[0]) / (2 * step)
+        up, down = (within(bins + side * shift * step, 0.0, noise)[0] for side in (1, -1))
+        slopes[k] = (up - down) / (2 * step)
     return slopes
 
 
@@ -182,8 +194,7 @@ class GiniMeanDifference(ValueBins):
         n = self.count(totals)
         if n < 1.5:
             return undefined()
-        value, low, high = self.differences(totals, rounding).clip(0.0) * 2 / (n * (n - 1))
-        return one(value, low, high)
+        return one(*self.differences(totals, rounding) * 2 / (n * (n - 1)))
 
     def gradient(self, totals: Floats) -> Floats | None:
         """Return the derivative of 2D / n(n − 1)."""
@@ -203,9 +214,12 @@ class PositiveValueBins(ValueBins):
             raise InputError(f"range of {axes[0].column!r} = {axes[0].low:g}:{axes[0].high:g} must not be negative")
 
     def sum_of_values(self, totals: Floats, rounding: float) -> tuple[float, float]:
-        """Return the sum of all values, and how far it can be off."""
+        """Return the sum of all values, and how far it can be off; 0 where it may be noise alone."""
         cells = self.cells(totals, rounding)
-        return float(cells.sums.sum() + self.axes[0].low * cells.counts.sum()), float(cells.errors.sum())
+        total = float(cells.sums.sum() + self.axes[0].low * cells.counts.sum())
+        if self.noise > 0 and total < CLEAR * np.sqrt(self.noise) * np.linalg.norm(self.by_sum):
+            return 0.0, 0.0
+        return total, float(cells.errors.sum())
 
 
 @sketch("gini-index")
@@ -219,9 +233,9 @@ class GiniIndex(PositiveValueBins):
         n, (total, error) = self.count(totals), self.sum_of_values(totals, rounding)
         if n < 1.5 or total <= 0:
             return undefined()
-        value, low, high = self.differences(totals, rounding).clip(0.0)
+        value, low, high = self.differences(totals, rounding)
         high = high / (n * (total - error)) if total > error else 1.0
-        return one(value / (n * total), low / (n * (total + error)), min(high, 1.0))
+        return one(value / (n * total), low / (n * (total + error)), high)
 
     def gradient(self, totals: Floats) -> Floats | None:
         """Return the derivative of D / (n · sum)."""
@@ -238,6 +252,7 @@ class LorenzCurve(PositiveValueBins):
     defaults = {"parts": 10}  # noqa: RUF012
     bounds = (0.0, 1.0)
     shows_bins = True
+    trend = 1
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Add up bins; of the bin where a share of the rows ends, its lowest rows have at most its mean."""

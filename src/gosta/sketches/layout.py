@@ -18,6 +18,7 @@ from gosta.datasets.data import Data
 from gosta.errors import GostaError
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.sketches.definition import Features, Result, Sketch
+from gosta.sketches.noisy import noisy_result
 
 # Binary digits of a feature after the point. Sums of 2^29 rows are exact in a float64, those of 2^39 in a uint64.
 BITS = 24
@@ -361,20 +362,23 @@ def _result(
         return none
     if noise == 0 and sketch.shows_bins and min_cell > 1:
         sketch, totals = sketch.merged(totals, min_cell)
-    found = sketch.result(totals, rounding)
-    if not np.isfinite(found.value).all():
+    sketch = sketch if noise == 0 else sketch.with_noise(totals, noise)
+    noisy = (sketch.result(totals, rounding), np.zeros(1)) if noise == 0 else noisy_result(sketch, totals, rounding)
+    if noisy is None or not np.isfinite(noisy[0].value).all():
         return none
-    low, high = (tuple(np.clip(end, *sketch.bounds).tolist()) for end in _padded(found))
-    error = _standard_error(sketch, totals, noise) if len(found.value) == 1 else None
+    found, errors = noisy
+    low, high = (np.clip(end, *sketch.bounds) for end in _padded(found))
+    values = np.clip(found.value, low, high)
+    error = _standard_error(sketch, totals, float(errors[0])) if len(values) == 1 else None
     interval = None
     if error is not None and level is not None:
         reach = NormalDist().inv_cdf(0.5 + level / 2) * error
-        ends = np.clip([found.value[0] - reach, found.value[0] + reach], *sketch.bounds)
+        ends = np.clip([values[0] - reach, values[0] + reach], *sketch.bounds)
         interval = float(ends[0]), float(ends[1])
     is_certified = found.is_certified and noise == 0
-    value = tuple(found.value.tolist())
+    value, bottom, top = (tuple(part.tolist()) for part in (values, low, high))
     return StratumResult(
-        part.title, stratum, True, value, low, high, is_certified, found.labels, rows, clipped, error, interval
+        part.title, stratum, True, value, bottom, top, is_certified, found.labels, rows, clipped, error, interval
     )
 
 
@@ -389,11 +393,11 @@ def _padded(found: Result) -> tuple[Floats, Floats]:
     return np.maximum(found.low - room, -most), np.minimum(found.high + room, most)
 
 
-def _standard_error(sketch: Sketch, totals: Floats, noise: float) -> float | None:
+def _standard_error(sketch: Sketch, totals: Floats, of_noise: float) -> float | None:
     gradient = sketch.gradient(totals)
     if gradient is None or not np.isfinite(gradient).all():
         return None
-    variance = sketch.sampling_variance(totals, gradient) + noise * float(gradient @ gradient)
+    variance = max(sketch.sampling_variance(totals, gradient), 0.0) + of_noise**2
     return float(np.sqrt(variance)) if np.isfinite(variance) else None
 
 

@@ -83,8 +83,7 @@ class Variance(Moments):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Return the sum of squares less the squared sum / n, over n − 1."""
-        result = self.centred(totals, 1, 1, 2, rounding)
-        return Result(result.value.clip(0.0), result.low.clip(0.0), result.high.clip(0.0))
+        return self.centred(totals, 1, 1, 2, rounding)
 
     def gradient(self, totals: Floats) -> Floats | None:
         """Return the derivatives by the count, the sum and the sum of squares."""

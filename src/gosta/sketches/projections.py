@@ -12,7 +12,7 @@ from math import exp, lgamma, pi, sqrt
 import numpy as np
 
 from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import Axis, Features, Result, Sketch, before, one, sketch, undefined
+from gosta.sketches.definition import CLEAR, Axis, Features, Result, Sketch, before, one, sketch, undefined
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
 
@@ -86,11 +86,17 @@ class Projections(Sketch):
         at = np.arange(self.bins)
         s, t = c * at + p, e * at + q
         between = (s * before(e) - c * before(t) + t * before(c) - e * before(s)).sum(axis=1)
+        is_clear = (c > CLEAR * sqrt(self.noise)) & (e > CLEAR * sqrt(self.noise))
+        raw = c * e
         c, e = np.maximum(c, 0.0), np.maximum(e, 0.0)
         p, q = np.clip(p, 0.0, c), np.clip(q, 0.0, e)
         least = np.abs(p * e - q * c)
         most = np.maximum(p * (e - q) + q * (c - p), least)
         guess = np.clip(c * e / 3, least, most)
+        if self.noise > 0:  # where counts are hardly more than noise, this has no known sign
+            guess, least, most = (
+                np.where(is_clear, part, share * raw) for part, share in ((guess, 1 / 3), (least, 0), (most, 1 / 2))
+            )
         room = rounding * c.sum(axis=1) * e.sum(axis=1) * 2
         steps = np.array([0.0, -1.0, 1.0])[:, None] * room
         return np.asarray(
@@ -101,8 +107,7 @@ class Projections(Sketch):
         """Return the mean over directions of (estimate, least, largest), and where it is with high probability."""
         value, low, high = values.mean(axis=1) / self.constant
         spread = self._spread(values[0]) / self.constant
-        low, high = max(low - REACH * spread, 0.0), max(high + REACH * spread, 0.0)
-        return one(max(value, 0.0), low, high, is_certified=self.number == 1)
+        return one(value, low - REACH * spread, high + REACH * spread, is_certified=self.number == 1)
 
     def _spread(self, values: Floats) -> float:
         """Return the standard error of the mean over directions: from sets at right angles, if there are enough."""

@@ -24,6 +24,7 @@ class Quantiles(Sketch):
     are_counts = True
     defaults = {"parts": 10}  # noqa: RUF012
     shows_bins = True
+    trend = 1
 
     @property
     def size(self) -> int:  # type: ignore[override]

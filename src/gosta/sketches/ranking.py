@@ -70,9 +70,9 @@ class ScoreBins(Sketch):
         """
         positive, negative = totals.reshape(2, -1)
         half = float(positive @ (before(negative) + negative / 2))
-        alike = float(np.maximum(positive, 0.0) @ np.maximum(negative, 0.0)) / 2
-        won = half + positive @ self.lift(negative)
-        return np.array([min(max(won, half - alike), half + alike), half - alike, half + alike])
+        alike = float(positive @ negative) / 2
+        won = half + float(positive @ self.lift(negative))
+        return np.array([won, half - alike, half + alike])
 
     def lift(self, counts: Floats) -> Floats:
         """Return what the slopes of both densities add, for one row in each bin, to the pairs that it wins.
@@ -100,8 +100,7 @@ class Auc(ScoreBins):
         """Divide by the number of pairs; those in one bin can all be ordered either way."""
         sizes = totals.reshape(2, -1).sum(axis=1)
         pairs = sizes.prod() if sizes.min() >= 0.5 else np.nan
-        value, low, high = np.clip(self.wins(totals) / pairs, 0.0, 1.0)
-        return one(value, low, high)
+        return one(*self.wins(totals) / pairs)
 
     def gradient(self, totals: Floats) -> Floats | None:
         """Return (share of the other class that a row wins against, less the AUC) / rows of its class."""
@@ -114,7 +113,7 @@ class Auc(ScoreBins):
 
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
         """Return DeLong's variance, of scores that are equal within a bin."""
-        counts, slopes = np.maximum(totals, 0.0).reshape(2, -1), gradient.reshape(2, -1)
+        counts, slopes = totals.reshape(2, -1), gradient.reshape(2, -1)
         sizes = counts.sum(axis=1)
         return float(((counts * slopes**2).sum(axis=1) * sizes / np.maximum(sizes - 1, 1)).sum())
 
@@ -137,6 +136,7 @@ class RocCurve(ScoreBins):
 
     bounds = (0.0, 1.0)
     shows_bins = True
+    trend = 1
     labels = tuple(f"false positive rate {rate:g}" for rate in RATES)
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:

@@ -92,5 +92,5 @@ class SquaredScatter(Sketch):
             return undefined()
         unit = self.squared_widths.sum()
         total = 2 * float(counts @ lengths * unit - (sums**2 @ self.squared_widths).sum())
-        room = 2 * 3 * unit * rounding * float(np.maximum(counts, 0.0) @ np.maximum(counts, 0.0))
-        return one(*(max(part, 0.0) / (n * (n - 1)) for part in (total, total - room, total + room)))
+        room = 2 * 3 * unit * rounding * float(counts @ counts)
+        return one(*(part / (n * (n - 1)) for part in (total, total - room, total + room)))

@@ -6,12 +6,14 @@ The order of two rows is known where their time bins differ; within a time bin e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from math import erfc, inf, sqrt
 
 import numpy as np
 
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import (
+    CLEAR,
     Axis,
     Features,
     Result,
@@ -22,7 +24,6 @@ from gosta.sketches.definition import (
     one,
     sketch,
     undefined,
-    without_noise,
 )
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
@@ -71,20 +72,19 @@ class ConcordanceIndex(Sketch):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Add to the pairs that are known those within time bins that would raise, or lower, the share."""
-        clipped = np.maximum(totals, 0.0)
-        events, rows = self._counts(clipped)
+        events, rows = self._counts(totals)
         censored = rows - events
-        right, tied, pairs = self._ordered(clipped)
+        right, tied, pairs = self._ordered(totals)
         # In one time bin: two events in either order, or none if tied; an event and a censored row, or neither first.
         number = events.sum(axis=1)
-        both = float((number * np.maximum(number - 1, 0)).sum()) / 2
+        both = float((number * (number - 1)).sum()) / 2
         up = both + float((events * (before(censored, 1) + censored)).sum())
         down = both + float((events * (after(censored, 1) + censored)).sum())
-        if pairs + up + down < 0.5:
-            return undefined()
         won, of, _, _ = self._estimate(totals)
+        if of < 0.5:
+            return undefined()
         low, high = right / max(pairs + down, 1e-9), (right + tied + up) / max(pairs + up, 1e-9)
-        return one(won / of if of >= 0.5 else 0.5, low if pairs + down else 1.0, high)
+        return one(won / of, low if pairs + down else 1.0, high)
 
     def _estimate(self, totals: Floats) -> tuple[float, float, Floats, Floats]:
         """Return pairs ordered correctly and all that can be compared, and the derivatives of both.
@@ -134,6 +134,7 @@ class TimeBins(Sketch):
         super().__init__(axes, classes, options)
         self.size = self.groups * axes[0].bins
         edges = np.array(axes[0].edges or (axes[0].high,))
+        self.clear = axes[0].bins  # so many bins; with noise, of later ones only the sum is used
         # Those at which a curve is shown.
         self.times = edges[np.unique(np.linspace(0, len(edges) - 1, min(MOST_TIMES, len(edges))).astype(int))]
 
@@ -153,6 +154,21 @@ class TimeBins(Sketch):
         """Return the censored rows and the events, of each class if there are some."""
         return np.asarray(totals.reshape(self.groups, -1).sum(axis=1))
 
+    def with_noise(self, totals: Floats, noise: float) -> Sketch:
+        """Find the bins at whose end the rows at risk, of each class, are certainly not noise alone."""
+        made = copy(self)
+        leaving = totals.reshape(-1, 2, self.axes[0].bins).sum(axis=1)
+        left = np.arange(self.axes[0].bins)[::-1]
+        is_clear = (after(leaving) > CLEAR * np.sqrt(2 * noise * left)).all(axis=0) & (left > 0)
+        made.noise, made.clear = noise, int(np.cumprod(is_clear).sum())
+        made.times = self.times[self.times <= self.axes[0].bounds[made.clear]]
+        return made
+
+    def counts(self, totals: Floats) -> Floats:
+        """Return the counts of each group: groups × bins, with bins that are not clear as one."""
+        counts = totals.reshape(self.groups, -1)
+        return np.column_stack([counts[:, : self.clear], counts[:, self.clear :].sum(axis=1)])
+
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
         """Merge time bins in which a group is small; the times of a curve stay those of all edges."""
         counts = totals.reshape(self.groups, -1)
@@ -171,19 +187,19 @@ class KaplanMeier(TimeBins):
     groups = 2
     bounds = (0.0, 1.0)
     shows_bins = True
+    trend = -1
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Multiply the shares that survive bins: the most if events come first in a bin, the least if last."""
-        censored, events = without_noise(totals.reshape(2, -1))
+        censored, events = self.counts(totals)
         labels = tuple(f"before {time:g}" for time in self.times)
         if totals.sum() < 0.5:
             return undefined(labels)
         at_risk = after(censored + events) + censored + events
         curves = []
         for leaving in (0.5, 1.0, 0.0):
-            risk = np.maximum(at_risk - leaving * censored, events)
-            shares = np.where(events > 0, 1 - events / np.maximum(risk, 1e-9), 1.0)
-            curves.append(np.concatenate([[1.0], np.cumprod(shares)]))
+            risk = np.maximum(at_risk - leaving * censored, np.maximum(events, 1e-9))
+            curves.append(np.concatenate([[1.0], np.cumprod(1 - events / risk)]))
         value, low, high = curves
         ends, edges = self.axes[0].bounds, self.axes[0].edges
         left = np.searchsorted(edges, self.times, side="right")  # the last end of a bin that is not after the time
@@ -218,7 +234,7 @@ class LogRank(TimeBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Bound the share of the first class among rows at risk within each bin, so the expected events."""
-        censored, events = without_noise(totals.reshape(2, 2, -1)).swapaxes(0, 1)
+        censored, events = self.counts(totals).reshape(2, 2, -1).swapaxes(0, 1)
         leaving = censored + events
         start = after(leaving) + leaving  # at risk at the beginning of a bin, of each class
         if start[:, 0].min() < 0.5 or events.sum() < 0.5:
@@ -231,6 +247,10 @@ class LogRank(TimeBins):
         middle = (start + stop).sum(axis=0) / 2
         share = np.clip((start + stop)[0] / 2 / np.maximum(middle, 1e-9), least, most)
         observed, expected = float(events[0].sum()), float(died @ share)
+        if self.noise > 0:
+            variance = died @ (share * (1 - share))
+            middle, bottom, top = (np.array([observed - died @ part, variance]) for part in (share, most, least))
+            return Result(middle, bottom, top, labels=self.labels)
         fewest = _least_expected(start, stop, events)
         highest = float(died.sum()) - _least_expected(start[::-1], stop[::-1], events[::-1])
         spread = share * (1 - share)
@@ -242,10 +262,25 @@ class LogRank(TimeBins):
         variance, least_of, most_of = (float(died @ part) for part in (spread, ends.min(axis=0) * ties, peak))
         gaps = [observed - fewest, observed - highest]
         nearest = 0.0 if gaps[0] >= 0 >= gaps[1] else min(abs(gap) for gap in gaps)
-        chi = (observed - expected) ** 2 / variance if variance > 0 else 0.0
-        bottom = nearest**2 / most_of if most_of > 0 else 0.0
-        top = max(gap**2 for gap in gaps) / least_of if least_of > 0 else inf
-        value, low, high = ((c, erfc(sqrt(c / 2))) for c in (min(max(chi, bottom), top), bottom, top))
+        if not variance > 0:
+            return undefined(self.labels)
+        chi = (observed - expected) ** 2 / variance
+        least_chi = nearest**2 / most_of if most_of > 0 else 0.0
+        most_chi = max(gap**2 for gap in gaps) / least_of if least_of > 0 else inf
+        chis = min(max(chi, least_chi), most_chi), least_chi, most_chi
+        value, low, high = ((c, erfc(sqrt(c / 2))) for c in chis)
+        return Result(np.array(value), np.array([low[0], high[1]]), np.array([high[0], low[1]]), labels=self.labels)
+
+    def finished(self, found: Result, errors: Floats) -> Result:
+        """Return the test by observed less expected events, whose variance is that without noise and that of noise."""
+        (gap, variance), (least, least_of), (most, most_of) = found[:3]
+        if not variance > 0:
+            return undefined(self.labels)
+        chi = gap**2 / (variance + errors[0] ** 2)
+        nearest = 0.0 if least <= 0 <= most else min(least**2, most**2)
+        bottom = min(chi, nearest / most_of)
+        top = max(chi, max(least**2, most**2) / least_of) if least_of > 0 else inf
+        value, low, high = ((c, erfc(sqrt(c / 2))) for c in (chi, bottom, top))
         return Result(np.array(value), np.array([low[0], high[1]]), np.array([high[0], low[1]]), labels=self.labels)
 
     def exact(self, x: Floats) -> Floats:
