@@ -203,6 +203,7 @@ AnySketch = TypeVar("AnySketch", bound=type[Sketch])
 WITHOUT_SKETCH: Mapping[str, str] = {
     "within-cluster-scatter": "use squared-scatter, the mean squared distance",
     "distance-correlation": "use kendall-tau or spearman-rho",
+    "auc-difference": "use auc of each score",
 }
 
 
