@@ -17,7 +17,7 @@ REACH = 2.2  # standard errors by which the bracket is widened: 2, and a tenth s
 # Beyond these there is too much noise for a value.
 MOST_UNDEFINED = 0.1  # of the draws
 MOST_BIAS = 4.0  # in standard errors: a correction by more is a guess
-MOST_ERROR = 0.125  # of the width of the statistic's bounds
+MOST_ERROR = 0.25  # of the width of the statistic's bounds: the value can be anything
 MOST_TAIL = 2.0  # standard error over the one that the middle half of the draws has: a quotient by almost nothing
 
 
