@@ -29,7 +29,7 @@ Folder = Annotated[Path, typer.Argument(help="The network's folder; its nodes mu
 def verify(folder: Folder, as_json: options.Json = False) -> None:
     """Check the journals of all nodes: every visitor exists once, and estimates agree with the value over all rows.
 
-    Of private sums: all report the same total, the sum over all rows, and brackets hold the values over all rows.
+    Of private sums: all report the same total, the sum over the participants' rows, and brackets hold their values.
     Exits with code 1 if a check fails, and with 3 if none does but something could not be checked.
     """
     from gosta.net.audit import verify, verify_sums

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CERTAIN = "certainly within"
 SUMS_HEADING = ("node", "state", "rows", "sites", "epoch", "value", CERTAIN, "interval")
-SUMS_EXPLANATION = "value: from the total over so many sites, first statistic"
+SUMS_EXPLANATION = ", from the total over so many sites"
 CERTAIN_EXPLANATION = "; certainly within: where the value over all rows of these sites lies"
 HEADING = ("node", "state", "rows", "sites", "exchanges", "epoch", "estimate", "interval", "error", "difference")
 DISPENSABLE = (
@@ -87,7 +87,9 @@ def explanation(views: Sequence[View]) -> tuple[str, ...]:
     """Return what the columns of the table mean."""
     if not _has_sums(views):
         return EXPLANATION
-    return (SUMS_EXPLANATION + CERTAIN_EXPLANATION * _has_brackets(views),)
+    first = next((one for view in views if (one := _first_result(view.status)) is not None), None)
+    of = "" if first is None else f"{first.statistic}, {first.stratum}" if first.stratum else first.statistic
+    return (f"value: {of or 'a statistic'}{SUMS_EXPLANATION}{CERTAIN_EXPLANATION * _has_brackets(views)}",)
 
 
 def _has_sums(views: Sequence[View]) -> bool:
@@ -100,8 +102,9 @@ def _has_brackets(views: Sequence[View]) -> bool:
 
 
 def _first_result(status: Status | None) -> StratumResult | None:
-    results = () if status is None or status.sums is None else status.sums.results
-    return next((one for one in results if one.has_value), None)
+    """Return the first result of one value, or the first curve if there are only curves."""
+    results = [] if status is None or status.sums is None else [one for one in status.sums.results if one.has_value]
+    return next((one for one in results if len(one.value) == 1), results[0] if results else None)
 
 
 def _sums_row(view: View) -> tuple[str, ...]:
@@ -110,8 +113,9 @@ def _sums_row(view: View) -> tuple[str, ...]:
     state, status = _state(view), view.status
     if status is None or status.sums is None:
         return (view.name, state, *[numbers.NONE] * (len(SUMS_HEADING) - 2))
-    first, value, bracket = _first_result(status), numbers.NONE, numbers.NONE
+    first, value, bracket, interval = _first_result(status), numbers.NONE, numbers.NONE, numbers.NONE
     if first is not None:
+        interval = numbers.interval(*first.interval, 4) if first.interval else numbers.NONE
         is_curve = len(first.value) > 1
         value = f"{len(first.value)} values" if is_curve else sum_page.value_of(first, digits=5)
         bracket = numbers.NONE if is_curve else sum_page.bracket_of(first, digits=5)
@@ -123,7 +127,7 @@ def _sums_row(view: View) -> tuple[str, ...]:
         str(status.epoch),
         value,
         bracket,
-        numbers.interval(status.low, status.high, 4),
+        interval,
     )
 
 
@@ -181,9 +185,10 @@ def _sums_summary(views: Sequence[View], statuses: Sequence[Status], elapsed_sec
     if len(found) != 1 or wrong:
         have = sum(status.estimate is not None for status in statuses)
         return f"{have} of {len(views)} nodes have a result{after}" + f": {wrong}" * bool(wrong)
-    ((_, value, participants),) = found
+    ((_, _, participants),) = found
     first = next(one for one in map(_first_result, statuses) if one is not None)
-    shown = f"{len(value)} values of {first.statistic}" if len(value) > 1 else sum_page.value_of(first)
+    count = len(first.value)
+    shown = f"{count} values of {first.statistic}" if count > 1 else f"{first.statistic} {sum_page.value_of(first)}"
     return f"all nodes have the same result, {shown}, over {len(participants)} sites{after}"
 
 

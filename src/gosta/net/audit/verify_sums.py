@@ -149,7 +149,7 @@ def _layout(peer: SumPeer, x: list[Floats], latest: SumReport) -> Layout | None:
 
 
 def _check_brackets(layout: Layout, x: Floats, latest: SumReport) -> list[Finding]:
-    claim = "the value over all rows in one place lies in the bracket"
+    claim = "the value over the participants' rows in one place lies in the bracket"
     wrong, checked, skipped = [], [], []
     parts = {part.title: part for part in layout.parts}
     for one in latest.results:

@@ -69,7 +69,10 @@ def _check_columns(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
     if task.private:
         layout = layout_of(task)
         names, strata = list(layout.columns), dict(task.private.strata)
-        axes = {axis.column: axis for sketch in layout.sketches for axis in sketch.axes}
+        ranges = task.private.ranges  # without one, values beyond the edges are in the outer bins
+        axes = {
+            axis.column: axis for sketch in layout.sketches for axis in sketch.axes if {axis.column, ""} & {*ranges}
+        }
     else:
         names, strata = [*task.columns, *filter(None, (task.label, task.score))], {}
     if policy.person is not None:

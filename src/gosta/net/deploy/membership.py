@@ -113,8 +113,9 @@ def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
     layout, level = layout_of(task), task.confidence_level
     noise = "none: all members know the exact totals, of which curves merge small bins"
     if private.epsilon is not None:
-        noise = f"every release is ({private.epsilon:g}, {private.delta:g})-differentially private for each row, "
-        noise += f"also if {private.colluding} of the sites combine what they know"
+        noise = f"every release is ({private.epsilon:g}, {private.delta:g})-differentially private for each row"
+        one, some = "against each other site", f"if {private.colluding} of the sites combine what they know"
+        noise += f", also {one if private.colluding == 1 else some}" * (private.colluding > 0)
     words = {"mode": "private sums: no row leaves a site", **layout.describe()}
     words |= {
         "interval": "none" if level is None else f"{numbers.percent(level, 'g')}",
