@@ -9,8 +9,9 @@ import dcor
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from lifelines import KaplanMeierFitter
 from lifelines.utils import concordance_index
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
@@ -69,6 +70,84 @@ def test_kendall_and_spearman(n: int, seed: int, kind: str) -> None:
         assert gosta.exact(x, "kendall-tau") == pytest.approx(tau, rel=TIGHT, abs=1e-14)
     rho = scipy.stats.spearmanr(x[:, 0], x[:, 1]).statistic
     assert gosta.exact(x, "spearman-rho") == pytest.approx(rho, rel=TIGHT, abs=1e-13)
+
+
+@settings(max_examples=25)
+@given(st.integers(2, 60), seeds, kinds)
+def test_somers_and_gamma(n: int, seed: int, kind: str) -> None:
+    x = two_columns(n, seed, kind)
+    assume(np.ptp(x[:, 0]) > 0 and np.ptp(x[:, 1]) > 0)
+    table = scipy.stats.contingency.crosstab(x[:, 0], x[:, 1]).count
+    with np.errstate(all="ignore"):
+        theirs = scipy.stats.somersd(table).statistic
+    assert gosta.exact(x, "somers-d") == pytest.approx(theirs, rel=TIGHT, abs=1e-14)
+    signs = [np.sign(column[:, None] - column) for column in x.T]
+    both = (signs[0] * signs[1]).ravel()
+    assume(both.any())
+    wanted = (sum(both > 0) - sum(both < 0)) / (sum(both > 0) + sum(both < 0))
+    assert gosta.exact(x, "goodman-kruskal-gamma") == pytest.approx(wanted, rel=TIGHT, abs=1e-14)
+
+
+@settings(max_examples=15)
+@given(st.integers(6, 60), seeds, st.sampled_from([1, 8]))
+def test_multiclass_auc(n: int, seed: int, digits: int) -> None:
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 3, n)
+    assume(len(set(label)) == 3)
+    scores = np.round(rng.dirichlet([1, 1, 1], n) + 0.3 * np.eye(3)[label], digits) + 1e-9
+    shares = scores / scores.sum(axis=1, keepdims=True)
+    for average, (scheme, kind) in {
+        "pairs": ("ovo", "macro"), "macro": ("ovr", "macro"), "weighted": ("ovr", "weighted"),
+    }.items():  # fmt: skip
+        theirs = roc_auc_score(label, shares, multi_class=scheme, average=kind)
+        ours = gosta.exact(shares, "multiclass-auc", label=label, columns=[0, 1, 2], average=average)
+        assert ours == pytest.approx(theirs, rel=TIGHT)
+
+
+@given(st.integers(2, 60), seeds, kinds, st.sampled_from([0.05, 0.1, 0.5, 0.99]))
+def test_partial_auc(n: int, seed: int, kind: str, max_fpr: float) -> None:
+    score, label = two_samples(n, seed, kind)
+    theirs = roc_auc_score(label, score, max_fpr=max_fpr)
+    assert gosta.exact(score, "partial-auc", label=label, max_fpr=max_fpr) == pytest.approx(theirs, rel=TIGHT)
+
+
+@given(st.integers(4, 60), seeds, kinds, st.sampled_from([0.05, 0.1, 0.3]))
+def test_trimmed_and_winsorised_mean(n: int, seed: int, kind: str, share: float) -> None:
+    x = column(np.random.default_rng(seed), n, kind)
+    slack = 1e-12 * np.abs(x).max()
+    theirs = scipy.stats.trim_mean(x, share)
+    assert gosta.exact(x, "trimmed-mean", share=share) == pytest.approx(theirs, rel=TIGHT, abs=slack)
+    theirs = scipy.stats.mstats.winsorize(x, (share, share)).mean()
+    assert gosta.exact(x, "winsorised-mean", share=share) == pytest.approx(theirs, rel=TIGHT, abs=slack)
+
+
+@settings(max_examples=15)
+@given(st.integers(4, 40), seeds, st.sampled_from([0, 1, 8]), st.sampled_from([2.0, np.inf]))
+def test_uno_concordance(n: int, seed: int, digits: int, horizon: float) -> None:
+    """The censoring distribution is a product over times; where there are no ties, that of lifelines."""
+    rng = np.random.default_rng(seed)
+    time, event, score = np.round(rng.exponential(2, n), digits), rng.random(n) < 0.6, np.round(rng.normal(size=n), 1)
+
+    def uncensored(t: float) -> float:
+        steps = [c for c in set(time[~event]) if c <= t]
+        return float(
+            np.prod([1 - sum((time == c) & ~event) / (sum(time >= c) - sum((time == c) & event)) for c in steps])
+        )
+
+    pairs = [
+        (i, j) for i in range(n) for j in range(n)
+        if event[i] and time[i] < horizon and (time[i] < time[j] or (time[i] == time[j] and not event[j]))
+    ]  # fmt: skip
+    assume(pairs and all(uncensored(time[i]) > 0 for i in np.flatnonzero(event & (time < horizon))))
+    if digits == 8:
+        curve = KaplanMeierFitter().fit(time, ~event)
+        assert [uncensored(t) for t in time] == pytest.approx(curve.predict(time).to_list(), rel=TIGHT, abs=1e-12)
+    weights = np.array([uncensored(time[i]) ** -2 for i, _ in pairs])
+    won = np.array([(score[i] > score[j]) + 0.5 * (score[i] == score[j]) for i, j in pairs])
+    data = {"time": time, "event": event, "score": score}
+    assert gosta.exact(data, "uno-concordance", horizon=horizon) == pytest.approx(
+        (weights @ won) / weights.sum(), rel=TIGHT
+    )
 
 
 @given(sizes, seeds, kinds)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracle import by_definition
 
@@ -23,12 +23,14 @@ from gosta.statistics.definition import Normalisation, as_floats
 from gosta.statistics.exact import Estimate, measure
 
 BUILT_IN = [s for s in STATISTICS.values() if s.kernel.__module__.startswith("gosta.")]
+SHORT = settings(max_examples=50)  # for each of many statistics
 every = pytest.mark.parametrize("statistic", BUILT_IN, ids=lambda s: s.name)
 NAMES = {
     "variance", "covariance", "gini-mean-difference", "gini-index", "kendall-tau", "auc", "mann-whitney",
     "within-cluster-scatter", "energy-distance", "mmd", "concordance-index", "spearman-rho",
     "distance-correlation", "mean-pairwise-distance", "squared-scatter",
-    "auc-difference",
+    "auc-difference", "somers-d", "goodman-kruskal-gamma", "partial-auc", "multiclass-auc", "uno-concordance",
+    "trimmed-mean", "winsorised-mean",
 }  # fmt: skip
 
 
@@ -64,6 +66,7 @@ def test_names_and_summaries() -> None:
 
 @every
 @pytest.mark.parametrize("normalisation", ["U", "V"])
+@SHORT
 @given(rows=many_rows(coarse) | many_rows(fine))
 def test_value_is_the_double_loop(
     statistic: Statistic, normalisation: Normalisation, rows: list[tuple[float, ...]]
@@ -90,6 +93,7 @@ def test_value_is_the_double_loop(
 
 
 @every
+@SHORT
 @given(rows=many_rows(coarse) | many_rows(fine))
 def test_fast_row_sums_are_those_of_all_pairs(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
     x = encoded(statistic, make_data(rows))
@@ -105,6 +109,7 @@ def test_fast_row_sums_are_those_of_all_pairs(statistic: Statistic, rows: list[t
 
 
 @every
+@SHORT
 @given(rows=st.lists(st.tuples(coarse, coarse, flag, flag), min_size=2, max_size=2))
 def test_kernel_is_symmetric_unless_local(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
     x, y = encoded(statistic, make_data(rows)).tolist()
@@ -118,8 +123,8 @@ def test_interval_is_the_jackknife(statistic: Statistic) -> None:
     rng = np.random.default_rng(3)
     rows = [tuple(row) for row in np.round(np.column_stack([rng.gamma(2, 1, (17, 2)), rng.integers(0, 2, (17, 2))]), 1)]
     data = make_data(rows)
-    if statistic.total:
-        with pytest.raises(InputError, match="is a count"):
+    if statistic.total or statistic.no_interval:
+        with pytest.raises(InputError, match=r"is a count|has no interval"):
             measure(data, statistic, interval=0.9)
         return
     estimate = measure(data, statistic, interval=0.9).value
@@ -154,7 +159,7 @@ def test_rows_in_any_order_and_any_block(statistic: Statistic, monkeypatch: pyte
 def test_without_numba_the_value_is_the_same(
     statistic: Statistic, interval: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if statistic.total and interval is not None:
+    if (statistic.total or statistic.no_interval) and interval is not None:
         return
     rng = np.random.default_rng(5)
     rows = [tuple(row) for row in np.column_stack([rng.gamma(2, 1, (40, 2)), rng.integers(0, 2, (40, 2))])]
@@ -199,11 +204,13 @@ extreme = st.sampled_from([0.0, 5e-324, 1e-300, 1.0, 1e50])
 
 
 @every
+@SHORT
 @given(rows=many_rows(coarse) | many_rows(fine) | many_rows(extreme) | many_rows(st.just(3.0)))
 def test_means_are_within_their_ranges(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
     """Of all kernel values where there is no `local`; also of products of row means, which intervals need."""
     x = encoded(statistic, make_data(rows))
-    levels = [None] if statistic.total or statistic.local is not None else [None, 0.9]
+    has_interval = not (statistic.total or statistic.no_interval or statistic.local is not None)
+    levels = [None, 0.9] if has_interval else [None]
     for level in levels:
         estimand = Estimand(statistic, x, level=level)
         low, high = estimand.mean_bounds.T

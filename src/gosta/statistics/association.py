@@ -54,6 +54,32 @@ def kendall_tau(x: Observation, y: Observation) -> tuple[float, float, float]:
 
 @statistic(
     encode=encode.pair,
+    final=lambda m: m[0] / m[1],
+    fast=fast.somers,
+    bounds=(-1.0, 1.0),
+    mean_ranges=((-1.0, 1.0), (0.0, 1.0)),
+)
+def somers_d(x: Observation, y: Observation) -> tuple[float, float]:
+    """Concordant less discordant pairs, over pairs that differ in the first column: how the second depends on it."""
+    first = sign(x[0] - y[0])
+    return first * sign(x[1] - y[1]), first * first
+
+
+@statistic(
+    encode=encode.pair,
+    final=lambda m: m[0] / m[1],
+    fast=fast.gamma,
+    bounds=(-1.0, 1.0),
+    mean_ranges=((-1.0, 1.0), (0.0, 1.0)),
+)
+def goodman_kruskal_gamma(x: Observation, y: Observation) -> tuple[float, float]:
+    """Concordant less discordant pairs, over pairs that are one of the two: ties in a column do not count."""
+    both = sign(x[0] - y[0]) * sign(x[1] - y[1])
+    return both, both * both
+
+
+@statistic(
+    encode=encode.pair,
     local=lambda h: (h[0] * h[1], h[0] * h[0], h[1] * h[1]),
     final=lambda m: m[0] / sqrt(m[1] * m[2]),
     fast=fast.spearman,

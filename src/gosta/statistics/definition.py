@@ -94,6 +94,7 @@ class Statistic:
     bounds: tuple[float, float] = (-np.inf, np.inf)  # of the value in a population: intervals are clipped there
     mean_ranges: tuple[tuple[float, float], ...] = ()
     is_row: Callable[[Observation], bool] | None = None
+    no_interval: str = ""  # why there is none, where `encode` takes from all rows what leaving out a row would change
 
     def __call__(self, x: Observation, y: Observation, **options: float) -> Numbers:
         """Return the kernel's value for two observations."""
@@ -182,7 +183,7 @@ def statistic(
         it runs both interpreted and compiled. Parameters after the first two are options.
     name
         Defaults to the function's name, with hyphens.
-    encode, local, moments, final, fast, normalisation, total, sample_index, bounds, mean_ranges, is_row
+    encode, local, moments, final, fast, normalisation, total, sample_index, bounds, mean_ranges, is_row, no_interval
         See `Statistic`. By default every column of the data is part of the observation.
 
     Examples

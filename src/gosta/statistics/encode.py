@@ -79,6 +79,85 @@ def two_scores(data: Data, positive: Any = None) -> Floats:
     return x
 
 
+def highest_negatives(data: Data, positive: Any = None, max_fpr: float = 0.1) -> Floats:
+    """Encode a row as its score, its class, +1 or −1, and whether it is among the share of highest negative rows.
+
+    That is 0 to 1 for rows with the score at which the share is reached, and 1 for positive rows.
+    """
+    _check_share("max_fpr", max_fpr, 1.0)
+    _require_all_rows(data, "the score at max_fpr", "roc-curve of private sums has the rates")
+    x = scored(data, positive)
+    scores, classes = x[:, 0], x[:, 1]
+    _, groups, sizes = np.unique(scores[classes < 0], return_inverse=True, return_counts=True)
+    above = len(groups) - np.cumsum(sizes)
+    weights = np.ones(len(x))
+    weights[classes < 0] = np.clip((max_fpr * len(groups) - above) / sizes, 0.0, 1.0)[groups.reshape(-1)]
+    return np.column_stack([x, weights])
+
+
+def class_scores(data: Data, average: str = "pairs") -> Floats:
+    """Encode a row as a score for each class, its class, and two weights.
+
+    A pair of rows counts by the first weight of the row that should score higher for its own class, times the second
+    weight of the other. `average`: "pairs" of classes all count the same; one class against the rest, all the same
+    ("macro") or by their rows ("weighted").
+    """
+    codes, classes = data.class_codes()
+    _require_all_rows(data, "the share of each class", "compute auc with positive=... for each class")
+    if len(classes) != len(data.features):
+        given = f"{len(data.features)} columns for {len(classes)} classes"
+        raise DataError(f"needs a column of scores for each class, in the order of classes; there are {given}")
+    x = _complete(data, features(data), codes)
+    labels = x[:, -1].astype(np.int64)
+    sizes = np.bincount(labels, minlength=len(classes)).astype(np.float64)
+    if sizes.min() < 1 or len(classes) < 2:
+        raise DataError(f"needs rows of two classes or more, and of each; {data.name} lacks some")
+    n, one = len(x), np.ones(len(classes))
+    choices = {
+        "pairs": (n / sizes, n / sizes),
+        "macro": (n / sizes * (n / (n - sizes)), one),
+        "weighted": (n / (n - sizes), one),
+    }
+    if average not in choices:
+        raise InputError(f"average = {average!r} must be 'pairs', 'macro' or 'weighted'")
+    return np.column_stack([x, *(weights[labels] for weights in choices[average])])
+
+
+def trimmed(data: Data, share: float = 0.1) -> Floats:
+    """Encode a row as a number and 1, or 0 if it is among the share of lowest or of highest rows."""
+    x, cut = _ordered(data, share)
+    weights = np.ones(len(x))
+    order = np.argsort(x[:, 0], kind="stable")
+    weights[order[:cut]] = weights[order[len(x) - cut :]] = 0.0
+    return np.column_stack([x, weights])
+
+
+def winsorised(data: Data, share: float = 0.1) -> Floats:
+    """Encode a row as a number, not below the lowest nor above the highest of the rows that trimming leaves."""
+    x, cut = _ordered(data, share)
+    ordered = np.sort(x[:, 0])
+    return np.clip(x, ordered[cut], ordered[len(x) - 1 - cut])
+
+
+def _ordered(data: Data, share: float) -> tuple[Floats, int]:
+    """Return one number for each row, and how many of them the share is."""
+    _check_share("share", share, 0.5)
+    _require_all_rows(data, "the order of all rows", "quantiles of private sums say where to cut")
+    x = _complete(data, value(data))
+    return x, int(share * len(x))
+
+
+def _check_share(name: str, share: float, most: float) -> None:
+    is_number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
+    if not is_number or not 0 < share < most:
+        raise InputError(f"{name} = {share!r} must lie between 0 and {most:g}")
+
+
+def _require_all_rows(data: Data, what: str, remedy: str) -> None:
+    if data.is_partial:
+        raise DataError(f"needs {what}, which a site does not know; {remedy}")
+
+
 def two_samples(data: Data, positive: Any = None) -> Floats:
     """Encode a row as its features, followed by its sample, +1 or −1."""
     return _two_classes(data, data.features, positive)
@@ -138,6 +217,28 @@ def survival(data: Data) -> Floats:
     return _with_events(_complete(data, data.columns_for("time", "event", "score")))
 
 
+def weighted_survival(data: Data, horizon: float = np.inf) -> Floats:
+    """Encode a row as in `survival`, followed by 1/G² at its event, with G the share of rows not censored until then.
+
+    It is 0 without an event before the horizon. G is Kaplan and Meier's estimate with the roles of events and censored
+    rows exchanged: at one time, events come first.
+    """
+    _require_all_rows(data, "the distribution of censoring", "kaplan-meier of private sums has it")
+    x = survival(data)
+    times, events = x[:, 0], x[:, 1] > 0
+    ends, place = np.unique(times, return_inverse=True)
+    place = place.reshape(-1)
+    observed, censored = (np.bincount(place[of], minlength=len(ends)) for of in (events, ~events))
+    at_risk = np.cumsum((observed + censored)[::-1])[::-1] - observed
+    uncensored = np.cumprod(1 - censored / np.maximum(at_risk, 1))[place]
+    counted = events & (times < horizon)
+    if (uncensored[counted] <= 0).any():
+        raise DataError("no row is seen after the last events; leave these out with horizon=... (--option horizon=...)")
+    weights = np.zeros(len(x))
+    weights[counted] = uncensored[counted] ** -2.0
+    return np.column_stack([x, weights])
+
+
 def event_times(data: Data) -> Floats:
     """Encode a row as a time, and whether the event was observed then (1) or the row censored (0)."""
     return _with_events(_complete(data, data.columns_for("time", "event")))
@@ -163,6 +264,11 @@ def is_not_negative(row: Sequence[float]) -> bool:
 def has_sign(row: Sequence[float]) -> bool:
     """Return whether `scored`, `two_scores`, `two_samples` or `scaled_samples` can have made a row."""
     return row[-1] in (-1.0, 1.0)
+
+
+def has_class_score(row: Sequence[float]) -> bool:
+    """Return whether `class_scores` can have made a row."""
+    return 0.0 <= row[-3] < len(row) - 3 and float(row[-3]).is_integer() and min(row[-2:]) > 0.0
 
 
 def has_cluster(row: Sequence[float]) -> bool:

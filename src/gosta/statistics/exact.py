@@ -151,6 +151,8 @@ def check_level(statistic: Statistic, interval: float, x: Floats) -> float:
         raise InputError(f"interval = {interval!r} must lie between 0 and 1, such as 0.95")
     if statistic.total:
         raise InputError(f"{statistic.name} is a count, which has no value in a population; use the interval of auc")
+    if statistic.no_interval:
+        raise InputError(f"{statistic.name} has no interval: {statistic.no_interval}")
     if len(x) < 3:
         raise DataError(f"an interval needs at least three rows, there are {len(x)}")
     sample = statistic.sample_index

@@ -48,6 +48,18 @@ def kendall(x: Floats) -> RowSums:
     return _zero_diagonal(agreement, n - first.ties, n - second.ties)
 
 
+def somers(x: Floats) -> RowSums:
+    """The product of the two signs, and the square of the first."""
+    return _zero_diagonal(*kendall(x).sums.T[:2])
+
+
+def gamma(x: Floats) -> RowSums:
+    """The product of the two signs, and its square: of rows that differ in both columns."""
+    agreement, first, second = kendall(x).sums.T
+    _, groups, sizes = np.unique(x + 0.0, axis=0, return_inverse=True, return_counts=True)  # −0 is 0
+    return _zero_diagonal(agreement, first + second - (len(x) - sizes[groups.reshape(-1)]))
+
+
 def spearman(x: Floats) -> RowSums:
     """The two signs: the number of rows below less that of rows above, in each column."""
     n = len(x)
@@ -74,6 +86,29 @@ def auc_difference(x: Floats) -> RowSums:
     """(1 − ℓℓ')·won for each of two scores, and 1 − ℓℓ', with ℓ the class."""
     (first, others), (second, _) = (_wins(x[:, [k, 2]]) for k in (0, 1))
     return _zero_diagonal(2 * first, 2 * second, 2 * others)
+
+
+def partial_auc(x: Floats) -> RowSums:
+    """(1 − ℓℓ')·won, weighted by that of the negative row, and 1 − ℓℓ', with ℓ the class."""
+    plus, weight, group = x[:, 1] > 0, x[:, 2], _ranks(x[:, 0]).dense
+    size = int(group.max()) + 1
+    plus_in = np.bincount(group[plus], minlength=size)
+    minus_in, squares_in = (np.bincount(group[~plus], weight[~plus] ** k, size) for k in (1, 2))
+    below = np.cumsum(minus_in) - minus_in + 0.5 * squares_in
+    above = plus_in.sum() - np.cumsum(plus_in)
+    wins = np.where(plus, below[group], weight * (above[group] + 0.5 * weight * plus_in[group]))
+    return _zero_diagonal(2 * wins, 2 * np.where(plus, (~plus).sum(), plus.sum()))
+
+
+def trimmed_mean(x: Floats) -> RowSums:
+    """wx + w'x' and w + w', with w the weights."""
+    n, parts = len(x), np.column_stack([x[:, 0] * x[:, 1], x[:, 1]])
+    return RowSums((n - 2) * parts + np.array([part.sum() for part in parts.T]), 2 * parts)
+
+
+def winsorised_mean(x: Floats) -> RowSums:
+    """½(x + x')."""
+    return RowSums(0.5 * ((len(x) - 2) * x + x.sum()), x)
 
 
 def mann_whitney(x: Floats) -> RowSums:

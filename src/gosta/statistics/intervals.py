@@ -20,6 +20,8 @@ from gosta.statistics.definition import Means, Numbers, Statistic, as_tuple
 
 def with_mean_products(statistic: Statistic, width: int) -> Statistic:
     """Return a statistic for which the products of each two of a row's means are averaged too."""
+    if statistic.no_interval:
+        raise InputError(f"{statistic.name} has no interval: {statistic.no_interval}")
     if statistic.local is not None:
         reason = "nodes cannot compute its interval, which depends on more than each row's own mean"
         raise InputError(f"{statistic.name}: {reason}; gosta.exact computes it over rows in one place")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gosta.statistics import encode, fast
-from gosta.statistics.definition import Observation, statistic
+from gosta.statistics.definition import Means, Observation, statistic
 
 
 def won(score: float, sign: float, other: float, other_sign: float) -> float:
@@ -42,6 +42,47 @@ def auc_difference(x: Observation, y: Observation) -> tuple[float, float, float]
     return different * won(x[0], x[2], y[0], y[2]), different * won(x[1], x[2], y[1], y[2]), different
 
 
+def _standardised(m: Means, max_fpr: float = 0.1) -> float:
+    """Return a partial area as McClish standardises it: ½ for a score without information, 1 for a perfect one."""
+    least = max_fpr * max_fpr / 2
+    return 0.5 * (1 + (m[0] / m[1] - least) / (max_fpr - least))
+
+
+@statistic(
+    encode=encode.highest_negatives,
+    final=_standardised,
+    fast=fast.partial_auc,
+    sample_index=1,
+    bounds=(0.0, 1.0),
+    no_interval="the score at max_fpr is taken from the rows",
+)
+def partial_auc(x: Observation, y: Observation) -> tuple[float, float]:
+    """Area under the ROC curve up to a false positive rate, `max_fpr`, standardised to 1/2 without information."""
+    weight = x[2] if x[1] < 0.0 else y[2]
+    different, gain = 1.0 - x[1] * y[1], won(x[0], x[1], y[0], y[1])
+    return different * weight * (weight * gain if x[0] == y[0] else gain), different
+
+
+@statistic(
+    encode=encode.class_scores,
+    final=lambda m: m[0] / m[1],
+    bounds=(0.0, 1.0),
+    is_row=encode.has_class_score,
+    no_interval="the weights of classes are taken from the rows",
+)
+def multiclass_auc(x: Observation, y: Observation) -> tuple[float, float]:
+    """Mean AUC of several classes with a score each: over pairs of classes (Hand and Till) or one against the rest."""
+    last = len(x) - 3
+    mine, theirs = int(x[last]), int(y[last])
+    if mine == theirs:
+        return 0.0, 0.0
+    forward, backward = x[last + 1] * y[last + 2], y[last + 1] * x[last + 2]
+    gain, other_gain = x[mine] - y[mine], y[theirs] - x[theirs]
+    won_forward = 1.0 * (gain > 0.0) + 0.5 * (gain == 0.0)
+    won_backward = 1.0 * (other_gain > 0.0) + 0.5 * (other_gain == 0.0)
+    return forward * won_forward + backward * won_backward, forward + backward
+
+
 @statistic(
     encode=encode.scored,
     fast=fast.mann_whitney,
@@ -76,3 +117,20 @@ def concordance_index(x: Observation, y: Observation) -> tuple[float, float]:
     else:
         return 0.0, 0.0
     return 1.0 * (gap > 0.0) + 0.5 * (gap == 0.0), 1.0
+
+
+@statistic(
+    encode=encode.weighted_survival,
+    final=lambda m: m[0] / m[1],
+    bounds=(0.0, 1.0),
+    no_interval="the distribution of censoring is estimated from the rows",
+)
+def uno_concordance(x: Observation, y: Observation) -> tuple[float, float]:
+    """Concordance index that does not depend on censoring: pairs count by how rarely they are seen (Uno's C)."""
+    if precedes(x, y):
+        gap, weight = x[2] - y[2], x[3]
+    elif precedes(y, x):
+        gap, weight = y[2] - x[2], y[3]
+    else:
+        return 0.0, 0.0
+    return weight * (1.0 * (gap > 0.0) + 0.5 * (gap == 0.0)), weight
