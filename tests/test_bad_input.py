@@ -219,7 +219,7 @@ def test_broken_files(
 
 def test_folders_and_files_of_objects(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
-    assert_rejected("is not a file", tmp_path / "folder.csv", "variance")
+    assert_rejected("folder.csv has no file that can be read: .csv", tmp_path / "folder.csv", "variance")
     np.save(tmp_path / "o.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     assert_rejected("cannot read .*o.npy", tmp_path / "o.npy", "variance")
 

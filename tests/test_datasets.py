@@ -19,7 +19,7 @@ from pyarrow import csv as pa_csv
 from pyarrow import parquet
 
 import gosta
-from gosta.datasets import DATASETS, files, load, packaged
+from gosta.datasets import DATASETS, files, load, packaged, tables
 from gosta.statistics.exact import measure
 
 
@@ -344,7 +344,7 @@ def test_both_csv_readers_infer_the_same_types(
 
 
 def test_missing_values_are_those_of_arrow() -> None:
-    assert set(pa_csv.ConvertOptions().null_values) == files.MISSING
+    assert set(pa_csv.ConvertOptions().null_values) == tables.MISSING
     assert set(pa_csv.ConvertOptions().true_values) == files.TRUE
     assert set(pa_csv.ConvertOptions().false_values) == files.FALSE
 

@@ -14,6 +14,7 @@ from gosta.runtime import extras
 
 ROOT = Path(__file__).parent.parent
 OPTIONAL = ["numba", "llvmlite", "scipy", "pandas", "pyarrow", "sklearn", "pooch", "xarray", "matplotlib", "pyamg"]
+OPTIONAL += ["openpyxl"]
 SCRIPT = f"""
 import sys
 sys.modules |= dict.fromkeys({OPTIONAL!r})  # importing one raises ModuleNotFoundError
@@ -67,11 +68,13 @@ def test_works_without_extras(arguments: list[str], folder: Path) -> None:
         (["graph", "torus"], "scipy", "theory"),
         (["exact", "breast-cancer", "--statistic", "auc"], "scikit-learn", "data"),
         (["exact", "rows.parquet", "--statistic", "auc"], "pyarrow", "data"),
+        (["exact", "rows.xlsx", "--statistic", "auc"], "openpyxl", "excel"),
     ],
-    ids=["run", "sweep", "reproduce", "graph", "scikit-learn", "parquet"],
+    ids=["run", "sweep", "reproduce", "graph", "scikit-learn", "parquet", "excel"],
 )
 def test_missing_extras_are_one_line(arguments: list[str], package: str, extra: str, folder: Path) -> None:
     (folder / "rows.parquet").write_bytes(b"PAR1")
+    (folder / "rows.xlsx").write_bytes(b"PK")
     done = light(*arguments, cwd=folder)
     assert done.returncode == 2
     assert re.fullmatch(rf".*needs the package '{package}'.*pip install 'gosta\[{extra}\]'\n", done.stderr), done.stderr

@@ -175,7 +175,7 @@ def test_several_on_the_command_line(run: Any, file: Path) -> None:
     assert [one["value"] for one in both] == [one["value"] for one in again]
     assert both[1]["assumed"]["variant"] == "a"
     assert both[0]["assumed"] | {"columns_left_out": 0} == {
-        "positive": "case", "negative": ["control"], "positive_was_given": True, "rows_dropped": 0,
+        "positive": "case", "negative": ["control"], "positive_was_given": True, "rows_dropped": 0, "header": True,
         "columns_left_out": 0,
     }  # fmt: skip
     assert both[0]["assumed"]["columns_left_out"] == ["age", "hospital"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def exact(
     rows: options.Rows,
-    data: options.DataName = "breast-cancer",
+    data: options.DataNames = None,
     statistic: Annotated[
         list[str] | None,
         "Names from 'gosta statistics', FILE.py:NAME for your own, or NAME:COLUMN+COLUMN; several by commas or given "
@@ -41,7 +41,7 @@ def exact(
     from gosta.statistics import STATISTICS
     from gosta.statistics.wanted import parse
 
-    table, level = rows.load(data, seed), options.fraction("interval", interval, options.LEVEL)
+    table, level = rows.load(data or ["breast-cancer"], seed), options.fraction("interval", interval, options.LEVEL)
     given = rows.statistic_options(option)
     if normalisation not in (None, "U", "V"):
         raise InputError(f"normalisation = {normalisation!r} must be U or V")
@@ -69,11 +69,11 @@ def exact(
     if len(wanted) == 1 and by is None and results[0].pooled.reason:
         raise InputError(results[0].pooled.reason)
     if as_json:
-        print("\n".join(json.dumps({"data": data, **result.record(level)}) for result in results))
+        print("\n".join(json.dumps({"data": table.name, **result.record(level)}) for result in results))
     elif len(wanted) == 1 and by is None:
-        print(_text(results[0], data, level))
+        print(_text(results[0], table.name, level))
     else:
-        print(_table(selected, results, reasons, data, level))
+        print(_table(selected, results, reasons, level))
 
 
 def _all_that_fit(
@@ -114,9 +114,7 @@ def _text(result: Result, data: str, level: float | None) -> str:
     return "\n".join([*lines, *_warnings([result])])
 
 
-def _table(
-    data: Data, results: Sequence[Result], reasons: Sequence[tuple[str, str]], name: str, level: float | None
-) -> str:
+def _table(data: Data, results: Sequence[Result], reasons: Sequence[tuple[str, str]], level: float | None) -> str:
     """Return a line for each statistic, or for each of its groups, and what was assumed below."""
     from gosta.statistics import assumptions
 
@@ -130,7 +128,10 @@ def _table(
     width = len(heading)
     cells += [[title, *[numbers.NONE] * (width - 1), reason] for title, reason in reasons]
     right = [heading.index("rows"), heading.index("value")]
-    lines = [f"{terminal.printable(name)}, {numbers.count(len(data), 'row')}", terminal.columns(cells, right=right)]
+    lines = [
+        f"{terminal.printable(data.name)}, {numbers.count(len(data), 'row')}",
+        terminal.columns(cells, right=right),
+    ]
     grouped = [(result.pooled.statistic, result.grouped) for result in results if result.grouped is not None]
     lines += [f"{terminal.printable(title)}: {_differences(one)}" for title, one in grouped]
     said: dict[str, list[str]] = {}

@@ -115,7 +115,7 @@ def init(
     if data is not None and task.classes is not None:
         raise InputError("classes is for sites' own files; with --data, the classes are those in the data")
     if data is None:
-        needs_data = {"deal": placement.deal, "by": placement.by, "n": rows.n, "path": rows.path}
+        needs_data = {"deal": placement.deal, "by": placement.by, "n": rows.n, "path": rows.path, **rows.reading()}
         for name in (name for name, value in needs_data.items() if value is not None):
             raise InputError(f"{name} requires --data; without it, each site provides a file of its own")
     columns = tuple(name for text in rows.columns or [] for name in text.split(","))

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from gosta.sketches import Bins
     from gosta.statistics import Statistic
 
-DataName = Annotated[
-    str, typer.Argument(help="A name from 'gosta datasets', or a .csv, .tsv, .csv.gz, .parquet or .npy file.")
-]
+DATA_HELP = (
+    "A name from 'gosta datasets', a file (.csv, .tsv, .csv.gz, .parquet, .feather, .jsonl, .xlsx, .npy), a folder of "
+    "files, or - for the standard input."
+)
+DataName = Annotated[str, typer.Argument(help=DATA_HELP)]
+DataNames = Annotated[list[str] | None, typer.Argument(help=f"{DATA_HELP} Several files are read as one table.")]
 StatisticName = Annotated[str, "A name from 'gosta statistics', or FILE.py:NAME for your own.", "-s"]
 StatisticOptions = Annotated[list[str] | None, "An option of the statistic, as name=value.", "-o"]
 NetworkFolder = Annotated[Path, typer.Argument(help="The network's folder.")]
@@ -59,12 +62,24 @@ class Rows:
     drop_missing: Annotated[bool, "Leave out rows with missing or infinite values."] = False
     n: Annotated[int | None, "Number of rows: the first n, or how many to generate of synthetic data."] = None
     path: Annotated[Path | None, "Your copy of the file behind wine-quality-red or svmguide3."] = None
+    sep: Annotated[str | None, "Character between the values of a text file, tab for tabs; by default found."] = None
+    decimal: Annotated[str, "Decimal sign of a text file: . or ,"] = "."
+    encoding: Annotated[str, "Encoding of a text file, such as latin-1."] = "utf-8"
+    header: Annotated[str, "Whether the first line holds names: yes, no, or auto: no, if it is all numbers."] = "auto"
+    sheet: Annotated[str | None, "Sheet of an Excel file; by default the first."] = None
 
-    def load(self, data: str, seed: int | None = None) -> Data:
-        """Load data by name or file."""
+    def load(self, data: str | Sequence[str], seed: int | None = None) -> Data:
+        """Load data by name, file or several files."""
         from gosta.datasets import load
 
-        return load(data, n=self.n, seed=seed, path=self.path)
+        source = data if isinstance(data, str) else data[0] if len(data) == 1 else [Path(one) for one in data]
+        return load(source, n=self.n, seed=seed, path=self.path, **self.reading())
+
+    def reading(self) -> dict[str, Any]:
+        """Return how a file is to be read, where that is not the default."""
+        names = ("sep", "decimal", "encoding", "header", "sheet")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(Rows, name)}
+        return given | ({"sep": "\t"} if self.sep in ("tab", "\\t") else {})
 
     def select(self, data: Data) -> Data:
         """Select the columns; a text such as "a,b" that is itself the name of a column is that column."""

@@ -8,16 +8,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gosta.datasets import files, packaged, synthetic
+from gosta.datasets import files, packaged, synthetic, tables
 from gosta.datasets.data import Data, as_column, is_arrow
-from gosta.errors import DataError, InputError, unknown
+from gosta.errors import DataError, GostaError, InputError, unknown
 from gosta.runtime import machine
 from gosta.runtime.extras import require
 
@@ -54,20 +57,38 @@ DEFAULT_SIZE = 1000
 BYTES_PER_ROW = 250  # the columns and the working memory of a statistic (kendall-tau's: 243, measured)
 
 
-def load(source: object, *, n: int | None = None, seed: int | None = None, path: str | Path | None = None) -> Data:
-    """Load data by name, from a file, or from an object in memory.
+def load(
+    source: object,
+    *,
+    n: int | None = None,
+    seed: int | None = None,
+    path: str | Path | None = None,
+    sep: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: str = "auto",
+    sheet: str | None = None,
+) -> Data:
+    """Load data by name, from files, or from an object in memory.
 
     Parameters
     ----------
     source
-        A name from ``gosta datasets``; the path of a .csv, .tsv, .csv.gz, .parquet or .npy file; a numpy
-        array (rows × columns), pandas or Arrow table, mapping of columns, or list of rows.
+        A name from ``gosta datasets``; the path of a file (.csv, .tsv, .csv.gz, .parquet, .feather, .jsonl, .xlsx,
+        .npy), of a folder of such files or a pattern (``"rows/*.csv"``), or "-" for the standard input; a list of
+        paths (`pathlib.Path`); a numpy array (rows × columns), pandas or Arrow table, mapping of columns, list of rows.
     n
         Number of rows: to draw of synthetic data (default 1000), or to take from the top of others.
     seed
         For synthetic data (default 0).
     path
         The user's own copy of the file behind ``wine-quality-red`` or ``svmguide3``.
+    sep, decimal, encoding
+        Of text: the character between values (by default found in the first line), the decimal sign, the encoding.
+    header
+        Whether the first line holds names: "yes", "no", or "auto": no, if it holds numbers only.
+    sheet
+        The sheet of an Excel file; by default the first.
 
     Examples
     --------
@@ -76,7 +97,7 @@ def load(source: object, *, n: int | None = None, seed: int | None = None, path:
     >>> load([[1, 2], [3, 4], [5, 6]]).to_floats(["1"]).tolist()
     [[2.0], [4.0], [6.0]]
     """
-    n = None if n is None else _integer("n", n, 1)
+    n, given = None if n is None else _integer("n", n, 1), tables.Format(sep, decimal, encoding, header, sheet).check()
     entry = DATASETS.get(source) if isinstance(source, str) else None
     if path is not None and (entry is None or entry.takes != "path"):
         able = ", ".join(name for name, e in DATASETS.items() if e.takes == "path")
@@ -91,19 +112,88 @@ def load(source: object, *, n: int | None = None, seed: int | None = None, path:
         if path is not None and not Path(path).is_file():
             raise DataError(f"no such file: {path}")
         data = entry.make() if path is None else entry.make(Path(path))
-    elif isinstance(source, str | Path):
-        if isinstance(source, str) and not Path(source).suffix and not Path(source).exists():
-            raise unknown("data set or file", source, DATASETS)
-        data = _data(str(source), files.read(Path(source)))
+    elif _are_paths(source):
+        data = _from_files(source, given)
+        given = tables.DEFAULT
     else:
         data = _from_memory(source)
+    for name in given.options():
+        raise InputError(f"{name} = {getattr(given, name)!r} is for files, not for {_called(source)}; leave it out")
     return data if n is None else data.head(n)
+
+
+def _are_paths(source: object) -> bool:
+    """Return whether a source is a path or several; a list of strings is data."""
+    return isinstance(source, str | Path) or (
+        isinstance(source, list | tuple) and bool(source) and all(isinstance(one, Path) for one in source)
+    )
+
+
+def _from_files(source: Any, given: tables.Format) -> Data:
+    """Read a file, a folder, several files, or the standard input."""
+    if source == "-":
+        return _from_standard_input(given)
+    if isinstance(source, list | tuple):
+        paths, name = list(source), f"{len(source)} files"
+    else:
+        path, name = Path(source), str(source)
+        if not path.exists() and any(sign in name for sign in "*?["):
+            anchor = path.anchor or "."
+            paths = sorted(Path(anchor).glob(str(path.relative_to(path.anchor))))
+            if not paths:
+                raise DataError(f"no file matches {name}")
+        elif isinstance(source, str) and not path.suffix and not path.exists():
+            raise unknown("data set or file", source, DATASETS)
+        elif not path.is_dir():
+            return _from_table(name, files.read(path, given))
+        else:
+            paths = sorted(p for p in path.iterdir() if files.suffix_of(p) in files.READERS and p.name[0] not in "._")
+            if not paths:
+                raise DataError(f"the folder {name} has no file that can be read: {', '.join(files.READERS)}")
+    if len(paths) == 1:
+        return _from_table(str(paths[0]), files.read(paths[0], given))
+    parts = [_from_table(str(path), files.read(path, given)) for path in paths]
+    columns = tables.concatenate([(part.name, part.columns) for part in parts], name)
+    origin = next(free for free in ("file", *(f"file-{k}" for k in range(len(columns) + 1))) if free not in columns)
+    columns[origin] = np.repeat(np.array([path.name for path in paths], dtype=object), [len(part) for part in parts])
+    made, headers = _data(name, columns), {part.has_header for part in parts}
+    doubts = tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts))
+    return dataclasses.replace(
+        made, files=origin, features=(), has_header=headers.pop() if len(headers) == 1 else None, doubts=doubts
+    )
+
+
+def _from_standard_input(given: tables.Format) -> Data:
+    """Read the standard input, in the format that its first bytes tell; text is CSV or JSON lines."""
+    name = "the standard input"
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InputError("- reads the standard input, which is a terminal; pipe a file into it: ... | gosta exact -")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "input"
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with copy.open("rb") as file:
+            begin = file.read(64).lstrip()
+        suffix = next((suffix for sign, suffix in SIGNS.items() if begin.startswith(sign)), ".csv")
+        copy = copy.rename(copy.with_suffix(suffix))
+        try:
+            return _from_table(name, files.read(copy, given))
+        except GostaError as error:
+            raise type(error)(str(error).replace(str(copy), name)) from None
+
+
+def _from_table(name: str, table: tables.Table) -> Data:
+    return dataclasses.replace(_data(name, table.columns), has_header=table.has_header, doubts=table.doubts)
 
 
 def _integer(name: str, value: object, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} = {value!r} must be a whole number, {least} or more")
     return int(value)
+
+
+# How files begin that are no CSV, and the suffix of their format.
+SIGNS = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"PK": ".xlsx", b"\x93NUMPY": ".npy", b"{": ".jsonl"}
 
 
 def _called(source: object) -> str:
@@ -121,10 +211,12 @@ def _from_memory(source: Any) -> Data:
         source = {name: source.iloc[:, k] for k, name in enumerate(names)}
     elif pandas is not None and isinstance(source, pandas.Series):
         source = {str(source.name if source.name is not None else 0): source}
+    elif type(source).__module__.startswith("polars") and hasattr(source, "iter_columns"):
+        source = {column.name: column for column in source.iter_columns()}  # Arrow would lose the order of an Enum
     elif is_arrow(source):
         pa = require("pyarrow", "data", "reading Arrow data")
         try:
-            source = files.from_arrow(pa.table(source))
+            source = tables.from_arrow(pa.table(source))
         except pa.ArrowInvalid:  # one column, not a table
             source = {"0": source}
     if isinstance(source, Mapping):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime as dt
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +24,8 @@ from gosta.views import html
 
 Columns = Mapping[str, NDArray[Any]]
 
+DATE_HINT = "turn them into numbers first, such as days since a fixed day, or select other columns"
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}( .*)?")
 DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 
@@ -171,6 +175,8 @@ class Data:
             values = column.astype(np.float64)
         elif column.dtype.kind in "OUS":
             values = np.array([_number(v, name, row) for row, v in enumerate(column, 1)], dtype=np.float64)
+        elif column.dtype.kind == "M":
+            raise DataError(f"column {name!r} holds dates ({column.dtype}) where numbers are needed; {DATE_HINT}")
         else:
             raise DataError(f"column {name!r} holds {column.dtype} values where numbers are needed")
         bad = ~np.isfinite(values)
@@ -260,7 +266,11 @@ def as_column(name: str, values: Any) -> NDArray[Any]:
             values = values.astype(object)
             values[mask] = None
     elif is_arrow(values):
+        order = _order(values)
         values = _from_arrow(values)
+        if order:
+            kind = np.dtype(object, metadata={"order": order})
+            values = values.astype(kind)
     try:
         array: Any = np.asarray(values)
     except ValueError:
@@ -278,6 +288,18 @@ def as_column(name: str, values: Any) -> NDArray[Any]:
 def is_arrow(values: Any) -> bool:
     """Return whether an object has Arrow's interface, as Arrow's own tables and columns have and those of polars."""
     return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
+
+
+def _order(column: Any) -> list[Any]:
+    """Return the categories of an ordered column in their order: of Arrow's dictionaries, of an Enum of polars."""
+    dtype: Any = getattr(column, "dtype", None)
+    if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):
+        return list(dtype.categories)
+    kind = getattr(column, "type", None)
+    if not getattr(kind, "ordered", False):
+        return []
+    chunks = getattr(column, "chunks", [column])
+    return list(dict.fromkeys(value for chunk in chunks for value in chunk.dictionary.to_pylist()))
 
 
 def _from_arrow(column: Any) -> NDArray[Any]:
@@ -301,6 +323,10 @@ def _number(value: Any, column: str, row: int) -> float:
             return float(value)
     shown = "bytes, not text in UTF-8," if isinstance(value, bytes) else repr(str(value)[:40])
     remedy = "correct the row or select other columns"
+    if isinstance(value, dt.date | dt.time) or (isinstance(value, str) and DATE.fullmatch(value.strip())):
+        shown, remedy = f"the date {shown}", DATE_HINT
+    elif isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value):
+        remedy = "if commas are decimal signs, say so: --decimal , (decimal=',' in gosta.datasets.load)"
     raise DataError(f"column {column!r} has {shown} in row {row} where a number is needed; {remedy}")
 
 

@@ -1,7 +1,8 @@
-"""Readers of users' files: CSV, Parquet and .npy."""
+"""Readers of users' files: CSV, Parquet and .npy here, Excel, Feather and JSON lines in `tables`; folders of them."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import gzip
@@ -9,46 +10,64 @@ import io
 import math
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.errors import DataError, shorten
+from gosta.datasets import tables
+from gosta.datasets.tables import (
+    DEFAULT,
+    MISSING,
+    Columns,
+    Format,
+    Table,
+    first_line_doubts,
+    from_arrow,
+    has_names,
+    named,
+)
+from gosta.errors import DataError, InputError
 from gosta.runtime import machine
 from gosta.runtime.extras import is_installed, require
-
-Columns = Mapping[str, Any]  # arrays of numpy or Arrow by name
 
 MAX_HEADER_BYTES = 1 << 20
 SEPARATORS = ",;\t|"
 MAX_PLAIN_BYTES = 1 << 20  # up to this size, the csv module is done before Arrow is imported
 BYTES_PER_CELL = 32  # in Arrow, in numpy, and in what a statistic is computed from
 BYTES_PER_PLAIN_CELL = 100  # the same with Python's strings
-# Values that stand for a missing one, as Arrow has them.
-MISSING = frozenset(
-    ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "N/A", "n/a", "NA", "NULL", "null")
-) | frozenset(("NaN", "nan", "-NaN", "-nan"))
 WRONG_WIDTH = "{}, line {}: {} values where {} are expected"
 TRUE, FALSE = frozenset(["1", "True", "TRUE", "true"]), frozenset(["0", "False", "FALSE", "false"])
 
 
-def read(path: Path) -> Columns:
+def read(path: Path, given: Format = DEFAULT) -> Table:
     """Read the columns of a file in the format that its suffix names."""
-    suffix = "".join(path.suffixes[-2 if path.suffix.lower() == ".gz" else -1 :]).lower()
+    suffix = suffix_of(path)
     if suffix not in READERS:
-        raise DataError(f"cannot read {path}: the suffix {suffix!r} is none of {', '.join(READERS)}")
+        remedy = "; save it as .xlsx or .csv" if suffix == ".xls" else ""
+        raise DataError(f"cannot read {path}: the suffix {suffix!r} is none of {', '.join(READERS)}{remedy}")
     if not path.is_file():
         raise DataError(f"{path} is not a file" if path.exists() else f"no such file: {path}")
+    reader, takes = READERS[suffix]
+    for name in given.options():
+        if name not in takes:
+            raise InputError(
+                f"{name} = {getattr(given, name)!r} is not for {suffix} files such as {path}; leave it out"
+            )
     try:
-        columns = READERS[suffix](path)
+        table = reader(path, given)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-    if not columns:
+    if not table.columns:
         raise DataError(f"{path} has no columns")
-    return columns
+    return table
+
+
+def suffix_of(path: Path) -> str:
+    """Return what names the format of a file, such as .csv or .csv.gz."""
+    return "".join(path.suffixes[-2 if path.suffix.lower() == ".gz" else -1 :]).lower()
 
 
 class Header(NamedTuple):
@@ -57,23 +76,25 @@ class Header(NamedTuple):
     names: list[str]  # of the columns; numbers from 0 if the file does not name them
     separator: str
     lines: int  # that the names take; 0 if the file does not name them
+    doubts: tuple[str, ...]
 
 
-def read_csv(path: Path) -> Columns:
+def read_csv(path: Path, given: Format) -> Table:
     """Read text separated by comma, semicolon, tab or bar, with or without a line of names."""
-    with _open(path) as file:
+    with _open(path, given.encoding) as file:
         begin = file.read(MAX_HEADER_BYTES)
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
-        header = _header(path, begin)
+        header = _header(path, begin, given)
         is_plain = size <= MAX_PLAIN_BYTES or not is_installed("pyarrow")
         cells = (begin.count(header.separator.encode()) + begin.count(b"\n") + 1) / len(begin)
         per_cell = BYTES_PER_PLAIN_CELL if is_plain else BYTES_PER_CELL
         machine.require_memory(int(size * (1 + per_cell * cells)), f"reading {path}")
-        return (_parse_plain if is_plain else _parse_with_arrow)(path, file, header)
+        columns = (_parse_plain if is_plain else _parse_with_arrow)(path, file, header, given.decimal)
+    return named(columns, header.lines > 0, header.doubts, given)
 
 
-def _parse_plain(path: Path, file: BinaryIO, header: Header) -> Columns:
+def _parse_plain(path: Path, file: BinaryIO, header: Header, decimal: str) -> Columns:
     """Parse CSV with Python's csv module, to the types that Arrow would infer, but for dates, which stay text."""
     text = file.read().decode("utf-8-sig", "surrogateescape")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=header.separator, strict=True)
@@ -89,17 +110,18 @@ def _parse_plain(path: Path, file: BinaryIO, header: Header) -> Columns:
     except csv.Error as error:
         raise DataError(f"cannot read {path}: line {reader.line_num}: {error}") from error
     columns = zip(*rows, strict=True) if rows else ((),) * len(header.names)
-    return {name: _infer(values) for name, values in zip(header.names, columns, strict=True) if name}
+    return {name: _infer(values, decimal) for name, values in zip(header.names, columns, strict=True) if name}
 
 
-def _infer(values: tuple[str, ...]) -> NDArray[Any]:
+def _infer(values: tuple[str, ...], decimal: str = ".") -> NDArray[Any]:
     """Return a column as integers, booleans, floats or text, the first that fits all values."""
     present = [value for value in values if value not in MISSING]
     has_missing = len(present) < len(values)
     array = np.empty(len(values), dtype=object)
     with contextlib.suppress(ValueError):
         if not any("_" in value for value in present):  # which Python allows in numbers
-            floats = np.array([np.nan if value in MISSING else float(value) for value in values], dtype=np.float64)
+            numbers = [np.nan if value in MISSING else float(with_point(value, decimal)) for value in values]
+            floats = np.array(numbers, dtype=np.float64)
             if not has_missing and all(value.strip().removeprefix("-").isdecimal() for value in present):
                 with contextlib.suppress(OverflowError):
                     return np.array([int(value) for value in present], dtype=np.int64)
@@ -115,7 +137,12 @@ def _infer(values: tuple[str, ...]) -> NDArray[Any]:
     return array
 
 
-def _parse_with_arrow(path: Path, file: BinaryIO, header: Header) -> Columns:
+def with_point(value: str, decimal: str) -> str:
+    """Return a number as Python writes it; with another decimal sign, a point is none."""
+    return value if decimal == "." else value.replace(".", "?").replace(decimal, ".")
+
+
+def _parse_with_arrow(path: Path, file: BinaryIO, header: Header, decimal: str) -> Columns:
     """Parse CSV with Arrow, which is many times as fast."""
     import pyarrow as pa
     from pyarrow import csv as pa_csv
@@ -137,7 +164,9 @@ def _parse_with_arrow(path: Path, file: BinaryIO, header: Header) -> Columns:
             pa.PythonFile(file, mode="r"),
             read_options=pa_csv.ReadOptions(column_names=names, skip_rows=header.lines, use_threads=use_threads),
             parse_options=options,
-            convert_options=pa_csv.ConvertOptions(include_columns=included, strings_can_be_null=True),
+            convert_options=pa_csv.ConvertOptions(
+                include_columns=included, strings_can_be_null=True, decimal_point=decimal
+            ),
         )
 
     try:
@@ -152,7 +181,7 @@ def _parse_with_arrow(path: Path, file: BinaryIO, header: Header) -> Columns:
     raise DataError(WRONG_WIDTH.format(path, row.number, row.actual_columns, row.expected_columns))
 
 
-def read_parquet(path: Path) -> Columns:
+def read_parquet(path: Path, _: Format) -> Table:
     """Read a Parquet file."""
     parquet = require("pyarrow.parquet", "data", "reading a Parquet file")
     import pyarrow as pa
@@ -160,22 +189,32 @@ def read_parquet(path: Path) -> Columns:
     try:
         metadata = parquet.read_metadata(path)
         machine.require_memory(16 * metadata.num_rows * metadata.num_columns, f"reading {path}")
-        return from_arrow(parquet.read_table(path))
+        return Table(from_arrow(parquet.read_table(path)))
     except pa.ArrowInvalid as error:
         raise DataError(f"cannot read {path}: {error}") from error
 
 
-def read_npy(path: Path) -> Columns:
+def read_npy(path: Path, _: Format) -> Table:
     """Read an array saved by numpy; pickled objects are rejected."""
     try:
         stored = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, OverflowError) as error:
         raise DataError(f"cannot read {path}: {error}; save one array of numbers with numpy.save") from error
     machine.require_memory(3 * stored.nbytes, f"reading {path}")
-    return from_array(np.array(stored), str(path))
+    return Table(from_array(np.array(stored), str(path)))
 
 
-READERS = dict.fromkeys((".csv", ".tsv", ".csv.gz"), read_csv) | {".parquet": read_parquet, ".npy": read_npy}
+Reader = Callable[[Path, Format], Table]
+TEXT = ("sep", "decimal", "encoding", "header")
+# By suffix: the reader, and the fields of `Format` that it heeds.
+READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz"), (read_csv, TEXT)),
+    ".parquet": (read_parquet, ()),
+    **dict.fromkeys((".feather", ".arrow"), (tables.read_feather, ())),
+    **dict.fromkeys((".jsonl", ".ndjson"), (tables.read_json_lines, ())),
+    ".xlsx": (tables.read_excel, ("header", "sheet")),
+    ".npy": (read_npy, ()),
+}
 
 
 def from_array(array: NDArray[Any], name: str) -> Columns:
@@ -190,46 +229,59 @@ def from_array(array: NDArray[Any], name: str) -> Columns:
     return {str(k): array[:, k] for k in range(array.shape[1])}
 
 
-def from_arrow(table: Any) -> Columns:
-    """Return the columns of an Arrow table."""
-    names = table.column_names
-    if len(set(names)) < len(names):
-        raise DataError(f"two columns have the same name: {shorten(sorted(names))}")
-    return dict(zip(names, table.columns, strict=True))
-
-
-def _open(path: Path) -> BinaryIO:
-    """Open a file, decompressed; of a compressed one no more is read than fits in memory."""
-    if path.suffix.lower() != ".gz":
+def _open(path: Path, encoding: str) -> BinaryIO:
+    """Open a file, decompressed and in UTF-8; of a compressed one no more is read than fits in memory."""
+    is_utf8 = codecs.lookup(encoding).name == "utf-8"
+    if path.suffix.lower() != ".gz" and is_utf8:
         return path.open("rb")
     content = io.BytesIO()
-    with gzip.open(path) as file:
+    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
         while block := file.read(1 << 24):
             content.write(block)
             machine.require_memory(3 * content.tell(), f"reading {path}")
+    if not is_utf8:
+        try:
+            content = io.BytesIO(content.getvalue().decode(encoding).encode())
+        except UnicodeError as error:
+            raise DataError(f"cannot read {path}: it is not text in {encoding}: {error}") from None
     content.seek(0)
     return content
 
 
-def _header(path: Path, begin: bytes) -> Header:
+def _header(path: Path, begin: bytes, given: Format) -> Header:
     """Find the separator and the names of the columns in the first bytes of a file."""
-    records = [_first_record(begin.decode("utf-8-sig", "replace"), separator) for separator in SEPARATORS]
+    separators = SEPARATORS.replace(given.decimal, "") if given.sep is None else given.sep
+    records = [_first_record(begin.decode("utf-8-sig", "replace"), separator) for separator in separators]
     names, lines = max(records, key=lambda record: len(record[0]))
-    separator = SEPARATORS[records.index((names, lines))]
+    separator = separators[records.index((names, lines))]
     if not names and begin.strip():
         raise DataError(f"cannot read {path}: its first line has a quote that does not end, or a very long value")
     if names in ([], [""]):
         raise DataError(f"{path} is empty or begins with an empty line")
     if any("\ufffd" in name for name in names):
-        raise DataError(f"cannot read {path}: it is not text in UTF-8")
+        raise DataError(f"cannot read {path}: it is not text in UTF-8; name its encoding, such as --encoding latin-1")
     if len(begin) == MAX_HEADER_BYTES and lines == len(begin.splitlines()):
         raise DataError(f"cannot read {path}: its first line is longer than {MAX_HEADER_BYTES} bytes")
-    if _is_data(names):
+    first = names
+    doubts: tuple[str, ...] = ()
+    if not has_names(path, [_value(name, given.decimal) for name in first], given):
         names, lines = [str(k) for k in range(len(names))], 0
+        doubts = first_line_doubts(first, given)
     repeated = [name for name, count in Counter(names).items() if name and count > 1]
     if repeated:
         raise DataError(f"{path} has more than one column called {repeated[0]!r}")
-    return Header(names, separator, lines)
+    return Header(names, separator, lines, doubts)
+
+
+def _value(text: str, decimal: str) -> object:
+    """Return a value of a first line: a number, None for a missing or infinite one, or text."""
+    if text in MISSING | {"inf", "-inf"}:
+        return None
+    try:  # 2020_1, which Python accepts as a number, is a name
+        value = float(with_point(text, decimal))
+        return value if math.isfinite(value) and "_" not in text else text
+    except ValueError:
+        return text
 
 
 def _first_record(text: str, separator: str) -> tuple[list[str], int]:
@@ -239,12 +291,3 @@ def _first_record(text: str, separator: str) -> tuple[list[str], int]:
         return [value.strip() for value in next(reader, [])], reader.line_num
     except csv.Error:  # quotes that do not end, or not where a value does
         return [], 0
-
-
-def _is_data(values: list[str]) -> bool:
-    """Return whether a first line holds numbers, some perhaps missing, and not names."""
-    present = [value for value in values if value not in MISSING | {"inf", "-inf"}]
-    try:  # 2020_1, which Python accepts as a number, is a name
-        return bool(present) and all(math.isfinite(float(value)) and "_" not in value for value in present)
-    except ValueError:
-        return False
