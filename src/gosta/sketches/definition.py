@@ -204,6 +204,13 @@ WITHOUT_SKETCH: Mapping[str, str] = {
     "within-cluster-scatter": "use squared-scatter, the mean squared distance",
     "distance-correlation": "use kendall-tau or spearman-rho",
     "auc-difference": "use auc of each score",
+    "partial-auc": "use roc-curve",
+    "multiclass-auc": "use auc with positive=... for each class",
+    "uno-concordance": "use concordance-index",
+    "somers-d": "use kendall-tau",
+    "goodman-kruskal-gamma": "use kendall-tau",
+    "trimmed-mean": "use quantiles",
+    "winsorised-mean": "use quantiles",
 }
 
 
