@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -21,10 +22,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from gosta.cli import status as shown
 from gosta.net.audit import verify_sums
+from gosta.net.config import read_node
 from gosta.net.deploy import check, folders, plan
 from gosta.net.deploy.query import View, read_status
 from gosta.net.deploy.site_log import parse_lines
-from gosta.net.node import sum_page
+from gosta.net.node import service, sum_page
 from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.page import page
 from gosta.net.storage.contributions import find_break
@@ -102,6 +104,12 @@ def test_a_changed_log_is_found(net: Path, gosta_: Any, change: str, entry: int)
     with sqlite3.connect(net / "node-0" / "journal.sqlite") as db:
         db.execute(change)
     db.close()
+    events: list[str] = []
+    loop, config = asyncio.new_event_loop(), read_node(net / "node-0" / "node.toml")
+    _, journal = service._make_node(config, net / "node-0", loop, lambda event, **_: events.append(event))
+    journal.close()
+    loop.close()
+    assert events == ["broken log"]
     code, _, err = gosta_("audit", net / "node-0")
     assert code == 1
     assert f"entry {entry} was changed, or one before it was removed" in err
