@@ -113,6 +113,31 @@ def test_features(name: str) -> None:
         assert layout.is_plausible(sums / 2.0**BITS, 0.0)
 
 
+@every
+def test_replacing_a_row_also_by_none_changes_the_sums_by_no_more_than_is_said(name: str) -> None:
+    layout = layout_of(name)
+    for seed in range(20):
+        sums = [np.asarray(layout.sums(row[None]) / 2.0**BITS) for row in layout.encode(make_data(seed, 12))]
+        changes = [first - second for first in sums for second in [*sums, 0 * first]]
+        assert max(change @ change for change in changes) <= layout.squared_change + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("spearman-rho", {}), ("kendall-tau", {"variant": "b"}), ("concordance-index", {}), ("log-rank", {})],
+)
+def test_what_is_not_defined_has_no_value(name: str, options: dict[str, Any]) -> None:
+    """A column that is constant, no pair of times that can be compared, events only where one class is left."""
+    layout = make_layout(name, Bins(8, RANGES), label="label", classes=(0, 1), options=options)
+    x = np.tile([1.0, 0.0, 1.0], (30, 1))[:, : layout.width]
+    if name == "log-rank":
+        x = np.column_stack([np.arange(30) / 10, np.arange(30) >= 20, np.where(np.arange(30) < 20, 1.0, -1.0)])
+    elif name != "concordance-index":
+        x[:, 1] = np.arange(30) / 10 - 1
+    (result,) = layout.results(layout.sums(x) / 2.0**BITS)
+    assert not result.has_value
+
+
 def merged_layout(layout: Layout, totals: Floats, min_cell: int) -> Layout:
     """Return the layout with the axes that merging small bins leaves; also of sketches whose results show no bins."""
     sketch = layout.sketches[0]

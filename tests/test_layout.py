@@ -14,6 +14,7 @@ from gosta.errors import DataError, InputError
 from gosta.private.settings import PrivateSettings
 from gosta.runtime.arrays import Floats
 from gosta.sketches import Bins, Layout, make_layout
+from gosta.sketches.exact import compare
 from gosta.sketches.layout import BITS
 
 RISK: dict[str, Any] = {"score": "risk", "label": "died", "classes": (0, 1)}
@@ -200,6 +201,21 @@ def test_small_bins_are_merged_in_curves_and_small_groups_have_no_value() -> Non
     assert [(r.has_value, r.rows) for r in small] == [(False, 0.0)] * 3
 
 
+def test_a_hidden_stratum_does_not_follow_from_the_others() -> None:
+    settings = Bins(8, {"age": (20, 50)}, strata={"ward": (1, 2, 3, 4)})
+    layout = make_layout("variance:age,quantiles:age", settings)
+    for sizes, shown in (((3, 20, 9, 40), "24"), ((1, 1, 9, 40), "4"), ((0, 20, 9, 40), "234"), ((4, 4, 9, 40), "34")):
+        ward = np.repeat([1, 2, 3, 4], sizes)
+        x = layout.encode(load({"age": np.linspace(30, 51.0, len(ward)), "ward": ward}))
+        results = layout.results(totals_of(layout, x), min_cell=5)
+        for first in (results[:5], results[5:]):
+            assert [r.stratum[-1:] for r in first if r.has_value] == ["", *shown]
+            assert all(r.rows == 0 for r in first if not r.has_value)
+            # Values beyond the range: how many is not shown if they are few, and the bracket is not for them.
+            assert first[0].clipped == 5 != (x[:, 0] > 50).sum() > 0
+            assert [r.is_certified for r in first if r.has_value] == [r.clipped == 0 for r in first if r.has_value]
+
+
 def test_random_numbers_are_not_plausible() -> None:
     rng = np.random.default_rng(0)
     for names in ("auc", "variance:age", "gini-index:age", "mean-pairwise-distance:age+risk", "auc,variance:age"):
@@ -241,6 +257,7 @@ def test_random_numbers_are_not_plausible() -> None:
         ({"statistics": "kendall-tau:risk"}, "needs 2, for first, second"),
         ({"statistics": "kendall-tau:risk+age", "options": {"variant": "c"}}, "variant = 'c' must be 'a' or 'b'"),
         ({"statistics": "gini-index:risk", "settings": Bins(8, {"": (-1, 1)})}, "must not be negative"),
+        ({"statistics": "squared-scatter:risk", "settings": Bins(8, {"": (0, 1e200)})}, "squares are too large"),
         ({"statistics": "squared-scatter:risk", "options": {"centroids": "class-means"}}, "depends on all rows"),
     ],
 )
@@ -251,6 +268,8 @@ def test_settings_that_cannot_be_used(changes: dict[str, Any], message: str) -> 
 
 def test_exact_with_bins() -> None:
     data = table()
+    strata = compare(data, "quantiles:age,lorenz-curve:age", Bins(4, strata={"sex": ("f", "m", "x")}))
+    assert [value is None for value in strata.exact] == [False, False, False, True] * 2
     estimate = gosta.exact(data, "auc", score="risk", label="died", bins=256, interval=0.9)
     assert estimate.bracket is not None
     value = gosta.exact(data, "auc", score="risk", label="died")

@@ -210,6 +210,8 @@ def exact_values(layout: Layout, x: Floats) -> list[tuple[float, ...] | None]:
 
 def _exact_value(part: Part, x: Floats) -> tuple[float, ...] | None:
     sketch = part.sketch
+    if not len(x):
+        return None
     try:
         with np.errstate(all="ignore"):
             value = sketch.exact(x)

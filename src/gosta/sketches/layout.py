@@ -289,10 +289,18 @@ class Layout:
         `level` that of the intervals, `bits` what sites rounded to.
         """
         rounding = 0.0 if bits >= 64 else 2.0 ** -(bits + (bits >= BITS))
+        found = list(self._totals(np.asarray(totals, dtype=np.float64)))
+        hidden: set[int] = set()
+        if noise_variance == 0 and min_cell > 0:
+            for first in range(0, len(found), 1 + len(self.strata)):
+                own = range(first + 1, first + 1 + len(self.strata))
+                hidden |= _hidden({k: found[k][0].sketch.groups_of(found[k][2]) for k in own}, min_cell)
         with np.errstate(all="ignore"):
             return [
-                _result(part, stratum, t, min_cell, noise_variance * terms, level, rounding)
-                for part, stratum, t, terms in self._totals(np.asarray(totals, dtype=np.float64))
+                _none(part, stratum)
+                if k in hidden
+                else _result(part, stratum, t, min_cell, noise_variance * terms, level, rounding)
+                for k, (part, stratum, t, terms) in enumerate(found)
             ]
 
     def is_plausible(self, totals: Floats, tolerance: float) -> bool:
@@ -357,7 +365,7 @@ def _result(
     part: Part, stratum: str, totals: Floats, min_cell: int, noise: float, level: float | None, rounding: float
 ) -> StratumResult:
     sketch, rows, clipped = part.sketch, part.sketch.count(totals), part.sketch.clipped(totals)
-    none = StratumResult(part.title, stratum, False, (), (), (), False, (), 0.0, 0.0, None, None)
+    none = _none(part, stratum)
     if noise == 0 and _has_small(sketch.groups_of(totals), min_cell):
         return none
     if noise == 0 and sketch.shows_bins and min_cell > 1:
@@ -375,11 +383,31 @@ def _result(
         reach = NormalDist().inv_cdf(0.5 + level / 2) * error
         ends = np.clip([values[0] - reach, values[0] + reach], *sketch.bounds)
         interval = float(ends[0]), float(ends[1])
-    is_certified = found.is_certified and noise == 0
+    is_certified = found.is_certified and noise == 0 and clipped <= 0  # the bracket is for clipped values
+    if noise == 0 and 0 < clipped < min_cell:
+        clipped = float(min_cell)  # few rows must not show
     value, bottom, top = (tuple(part.tolist()) for part in (values, low, high))
     return StratumResult(
         part.title, stratum, True, value, bottom, top, is_certified, found.labels, rows, clipped, error, interval
     )
+
+
+def _none(part: Part, stratum: str) -> StratumResult:
+    return StratumResult(part.title, stratum, False, (), (), (), False, (), 0.0, 0.0, None, None)
+
+
+def _hidden(groups: dict[int, Floats], min_cell: int) -> set[int]:
+    """Return the strata to hide, given the rows of their groups: small ones, and more of them, the smallest first.
+
+    What is hidden follows by subtraction from the result over all rows: so it is never one stratum, nor few rows.
+    """
+    ordered = sorted((k for k in groups if groups[k].sum() > 0), key=lambda k: float(groups[k].sum()))
+    hidden = [k for k in ordered if _has_small(groups[k], min_cell)]
+    for k in ordered:
+        is_few = len(hidden) == 1 or (hidden and _has_small(np.sum([groups[h] for h in hidden], axis=0), min_cell))
+        if is_few and k not in hidden:
+            hidden.append(k)
+    return set(hidden)
 
 
 def _has_small(groups: Floats, min_cell: int) -> bool:

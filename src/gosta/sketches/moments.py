@@ -29,8 +29,8 @@ class Moments(Sketch):
 
     @property
     def squared_change(self) -> float:
-        """Return that of all features but the count: they have the same places in all rows."""
-        return self.features_per_row - 1.0
+        """Return that of all features: they have the same places in all rows, and a row can be replaced by none."""
+        return float(self.features_per_row)
 
     def scaled(self, x: Floats) -> Floats:
         """Return the columns as shares of their ranges."""

@@ -35,7 +35,10 @@ class SquaredScatter(Sketch):
         super().__init__(axes, classes, options)
         self.features_per_row = len(axes) + 3
         self.size = classes * (len(axes) + 2) + 1
-        self.squared_widths = np.array([(axis.high - axis.low) ** 2 for axis in axes])
+        self.squared_widths = np.array([(axis.high - axis.low) * (axis.high - axis.low) for axis in axes])
+        if not self.squared_widths.sum() < np.inf:
+            wide = axes[int(np.argmax(self.squared_widths))]
+            raise InputError(f"range of {wide.column!r} = {wide.low:g}:{wide.high:g}: squares are too large")
 
     @classmethod
     def reads_label(cls, options: Options) -> bool:
