@@ -82,7 +82,7 @@ def first_values(layout: Layout, totals: Floats) -> Floats:
 def root_mean_square_error(layout: Layout, totals: Floats, exact: float) -> float:
     """Return the error of the first statistic over several totals; no value is as wrong as its bounds allow."""
     low, high = layout.sketches[0].bounds
-    errors = np.abs(first_values(layout, totals) - exact)
+    errors = np.abs(np.clip(first_values(layout, totals), low, high) - exact)
     worst = max(exact - low, high - exact)
     errors = np.where(np.isnan(errors), worst, errors) if math.isfinite(worst) else errors[~np.isnan(errors)]
     return float(np.sqrt(np.mean(errors**2))) if len(errors) else math.nan
