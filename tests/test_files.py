@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -248,3 +249,46 @@ def test_the_order_of_categories_is_respected(tmp_path: Path) -> None:
     assert gosta.exact({"x": frame["x"], "ill": EnumColumn()}, "auc", label="ill") == 1.0
     unordered = frame.assign(ill=ordered.astype(str))
     assert gosta.exact(unordered, "auc", label="ill") == 0.0
+
+
+def test_statistics_that_fit_a_file(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    n = 60
+    frame = pd.DataFrame({
+        "patient id": range(n), "age": rng.integers(20, 90, n), "risk": rng.normal(size=n).round(2),
+        "arm": rng.choice(["case", "control"], n), "days": rng.exponential(size=n).round(2),
+        "event": rng.integers(0, 2, n), "hospital": rng.choice(list("abc"), n), "day": "2024-01-02",
+    })  # fmt: skip
+    frame.loc[3, "age"] = np.nan
+    path = tmp_path / "my rows.csv"
+    frame.to_csv(path, index=False, sep=";")
+    found = json.loads(run("statistics", "--for", path, "--sep", ";", "--json")[1])
+    commands = {one["name"]: one["command"] for one in found}
+    file = f"gosta exact '{path}' -s"
+    assert commands["auc"] == f"{file} auc --score risk --label arm --positive case --sep ';'"
+    assert commands["roc-curve"] == f"{file} roc-curve --score risk --label arm --positive case --sep ';'"
+    assert commands["variance"] == f"{file} variance --columns age --drop-missing --sep ';'"
+    assert commands["gini-index"] == f"{file} gini-index --columns age --drop-missing --sep ';'"
+    assert commands["concordance-index"] == f"{file} concordance-index --columns days,event,risk --sep ';'"
+    assert commands["log-rank"] == f"{file} log-rank --columns days,event --label arm --sep ';'"
+    assert not [one for one in found if bool(one["command"]) == bool(one["reason"])]
+    for one in found:
+        if one["name"] in ("auc", "gini-index", "kendall-tau", "roc-curve", "log-rank", "quantiles"):
+            code, _, error = run(*shlex.split(one["command"])[1:])
+            assert (code, error) == (0, ""), one["command"]
+    shown = run("statistics", "--for", path, "--sep", ";")[1]
+    assert "Others do not fit:" in shown
+    assert "multiclass-auc  needs three classes" in shown
+    assert "name it with --for" in run("statistics", "--label", "arm")[2]
+
+
+def test_the_positive_class_of_curves_is_said(run: Any, tmp_path: Path) -> None:
+    path = write(FRAME.assign(ill=["control", "control", "case", "case"]), tmp_path / "t.csv")
+    for more in ([], ["--bins", 8]):
+        shown = run("exact", path, "-s", "roc-curve", "--score", "risk", "--label", "ill", *more)[1]
+        assert "positive class: control, against case" in shown
+        assert "the names suggest 'case': --positive case" in shown
+        right = run("exact", path, "-s", "roc-curve", "--score", "risk", "--label", "ill", "--positive", "case", *more)[
+            1
+        ]
+        assert "warning" not in right

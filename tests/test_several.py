@@ -140,6 +140,18 @@ def test_groups_share_what_is_derived_from_the_data() -> None:
     assert table["value"][0] == pytest.approx(gosta.exact({"s": score[own], "label": frame.ill[own]}, "auc"))
 
 
+@pytest.mark.parametrize("name", ["trimmed-mean", "winsorised-mean", "partial-auc", "uno-concordance"])
+def test_groups_of_statistics_that_take_ranks_from_all_rows(name: str) -> None:
+    frame = patients()
+    frame = frame.assign(time=frame.age, event=frame.risk > -0.5, second=frame.risk)
+    columns = {"partial-auc": ["risk"], "uno-concordance": ["time", "event", "second"]}.get(name, ["risk"])
+    options = {"horizon": 60} if name == "uno-concordance" else {}
+    table = gosta.exact(frame, name, columns=columns, label="ill", by="hospital", options=options).set_index("group")
+    for group in "abc":
+        own = gosta.exact(frame[frame.hospital == group], name, columns=columns, label="ill", options=options)
+        assert table.loc[group, "value"] == pytest.approx(own)
+
+
 def test_groups_with_missing_values_are_named() -> None:
     frame = patients()
     frame.loc[frame.hospital == "b", "age"] = np.nan

@@ -23,6 +23,8 @@ gosta test patients.csv --statistic auc --columns old-risk,new-risk --label died
 gosta test patients.csv --statistic auc --score risk --label died --by sex
 gosta test patients.csv --statistic log-rank --columns time,event --label treatment
 gosta test table.csv --statistic distance-correlation --columns a,b --permutations 9999 --seed 1
+gosta statistics --for patients.csv
+gosta statistics --for patients.xlsx --label died --json
 gosta graph watts-strogatz --n 1599
 gosta graph torus --n 1260
 gosta graph erdos-renyi --n 100000 --seed 7 --json

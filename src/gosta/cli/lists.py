@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
+from gosta.cli import options
+from gosta.errors import InputError
 from gosta.views import terminal
 
 Json = Annotated[bool, "Print JSON.", "--json"]
 
 
-def statistics(as_json: Json = False) -> None:
-    """List the statistics, their options, and which private networks compute, from sums."""
+def statistics(
+    rows: options.Rows,
+    for_: Annotated[
+        str | None,
+        "A file (or whatever 'gosta exact' takes): which statistics fit it, with the command to type.",
+        "--for",
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the statistics, their options, and which private networks compute, from sums; or those that fit a file."""
     from gosta.sketches import SKETCHES
     from gosta.statistics import STATISTICS
 
+    if for_ is not None:
+        _show_fitting(for_, rows, as_json)
+        return
+    if rows != options.Rows():
+        raise InputError("rows, columns and formats are those of a file; name it with --for")
     fields = ("name", "summary", "options", "normalisation")
     records = [{field: getattr(statistic, field) for field in fields} for statistic in STATISTICS.values()]
     for record in records:
@@ -34,6 +50,34 @@ def _explain_statistic(record: Mapping[str, Any]) -> str:
     if not record["is_pairwise"]:
         return f"{text} From sums only (private networks; gosta exact)."
     return text if record["has_sums"] else f"{text} Not from sums."
+
+
+def _show_fitting(source: str, rows: options.Rows, as_json: bool) -> None:
+    """Print which statistics fit a file, and the command that computes each."""
+    from gosta.sketches.fitting import fitting
+
+    found = fitting(rows.select(rows.load(source)))
+    reading = [word for name, value in rows.reading().items() for word in (f"--{name}", value)]
+    reading += ["--n", str(rows.n)] if rows.n is not None else []
+    reading += ["--path", str(rows.path)] if rows.path is not None else []
+    commands = [shlex.join(["gosta", "exact", source, "-s", one.name, *one.arguments, *reading]) for one in found]
+    if as_json:
+        records = [
+            {"name": one.name, "summary": one.summary, "command": None if one.reason else command, "reason": one.reason}
+            for one, command in zip(found, commands, strict=True)
+        ]
+        print(json.dumps(records, indent=2))
+        return
+    entries = [
+        (one.name, f"{one.summary}\n  {command}")
+        for one, command in zip(found, commands, strict=True)
+        if not one.reason
+    ]
+    for name, text in entries:
+        print(*(terminal.printable(line) for line in f"{name}: {text}".split("\n")), sep="\n")
+    others = [(one.name, one.reason) for one in found if one.reason]
+    if others:
+        print("Others do not fit:", terminal.definitions(others, wrap=True), sep="\n")
 
 
 def protocols(as_json: Json = False) -> None:

@@ -24,15 +24,18 @@ def show(
     from gosta.sketches.exact import compare
 
     found = compare(data, statistic, bins or Bins(), level, options)
+    assumed = _assumed(data, found, options)
     if not any(result.has_value for result in found.results):
         raise DataError(f"{statistic} of {data.name} is not defined: there are too few rows, or all are in one class")
     if as_json:
         for result, exact in zip(found.results, found.exact, strict=True):
-            print(json.dumps(_record(result, exact, bins is not None)))
+            print(json.dumps({**_record(result, exact, bins is not None), **assumed}))
         return
     print(f"{data.name}, {numbers.count(found.rows, 'row')}")
     if bins is None:
         print(terminal.columns(_exact_lines(found), right=[1]))
+        if said := _assumed_lines(assumed):
+            print("\n".join(said))
         return
     heading = ["", "from sums", "bracket", "exact", "error"]
     if level is not None:
@@ -46,6 +49,28 @@ def show(
         print(f"{numbers.count(round(clipped), 'row')} with a value beyond its range, which counts as the range's end")
     if not all(result.is_certified for result in found.results if result.has_value):
         print("brackets by random projections hold with high probability, not for certain")
+    if said := _assumed_lines(assumed):
+        print("\n".join(said))
+
+
+def _assumed(data: Data, found: Comparison, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the classes that were taken for positive and negative, if the statistic depends on it, and doubts."""
+    from gosta.statistics import assumptions
+
+    names = {part.sketch.name for part in found.layout.parts if part.has_label}
+    if not names & set(assumptions.ORDERED_BY_POSITIVE):
+        return {"assumed": {}, "warnings": list(data.doubts)}
+    data = data.select(drop_missing=True)
+    data.class_signs(options.get("positive"))
+    is_opposite = assumptions.likely_positive(data.assumed) is not None
+    return {"assumed": data.assumed, "warnings": [*data.doubts, *[assumptions.opposite(data.assumed)] * is_opposite]}
+
+
+def _assumed_lines(assumed: dict[str, Any]) -> list[str]:
+    from gosta.statistics import assumptions
+
+    warnings = [f"warning: {warning}" for warning in assumed["warnings"]]
+    return [terminal.printable(line) for line in [*assumptions.text(assumed["assumed"]), *warnings]]
 
 
 def _record(result: StratumResult, exact: Values | None, has_bins: bool) -> dict[str, Any]:

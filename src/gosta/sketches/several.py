@@ -1,8 +1,9 @@
 """Several statistics of one table, over all rows and over groups of them: records with all that was assumed.
 
 Rows are encoded once, over the whole table, and then cut into groups: so every group has the same positive class, the
-same direction of the score, the same bandwidth. The value over all rows counts pairs across groups too; beside it stand
-the mean of the groups' own values, and how much these differ beyond chance.
+same direction of the score, the same bandwidth. Only where a row's part depends on its rank among the others (trimmed
+means, partial AUC) are groups encoded one by one. The value over all rows counts pairs across groups too; beside it
+stand the mean of the groups' own values, and how much these differ beyond chance.
 """
 
 from __future__ import annotations
@@ -226,9 +227,13 @@ def _pairwise(
     if data.by is None:
         return result
     x = statistic.encode_rows(data, options)
+    is_cut = statistic.no_interval == "" and len(x) == len(data)  # else what a row becomes depends on its group
+    if data.label in found.columns:
+        data = dataclasses.replace(data, declared_classes=tuple(data.class_codes()[1]))
 
     def measure(chosen: Booleans) -> float | Floats | Estimate:
-        own, index = x[chosen], statistic.sample_index
+        index = statistic.sample_index
+        own = x[chosen] if is_cut else statistic.encode_rows(dataclasses.replace(data.take(chosen), by=None), options)
         if index is not None and np.ptp(own[:, index]) == 0:
             raise DataError(f"rows of one class only: {_class_of(own[0, index], found.assumed)}")
         try:

@@ -22,8 +22,10 @@ NEGATIVE = (
     "-1 0 - absent alive benign control controls f false good healthy neg negative no none non-case noncase "
     "non-responder nonresponder normal ok placebo survived unaffected untreated"
 )
-ORDERED_BY_POSITIVE = ("auc", "mann-whitney")  # whose value is turned round with the positive class
-PROBABILITIES = ("auc", "concordance-index")  # that are 1/2 for a score that says nothing
+# Statistics that are turned round with the positive class.
+ORDERED_BY_POSITIVE = ("auc", "auc-difference", "mann-whitney", "partial-auc", "roc-curve")
+# Those that are 1/2 for a score that says nothing.
+OF_CLASSES, OF_EVENTS = ("auc", "partial-auc"), ("concordance-index", "uno-concordance")
 
 
 def collect(data: Data, statistic: Statistic, options: Options, rows: int) -> dict[str, Any]:
@@ -46,22 +48,35 @@ def doubts(data: Data, statistic: Statistic, assumed: Mapping[str, Any], value: 
     return (*data.doubts, *_doubts(data, statistic, assumed, value))
 
 
-def _doubts(data: Data, statistic: Statistic, assumed: Mapping[str, Any], value: float | Floats) -> Iterator[str]:
+def likely_positive(assumed: Mapping[str, Any]) -> str | None:
+    """Return the class that by the names of two is the positive one, where the other was taken by default."""
     name, negative = str(assumed.get("positive", "")), assumed.get("negative", [])
-    is_guessed = len(negative) == 1 and not assumed["positive_was_given"]
-    is_opposite = is_guessed and (name.lower() in NEGATIVE.split() or negative[0].lower() in POSITIVE.split())
-    if is_opposite and statistic.name in ORDERED_BY_POSITIVE:
-        yield (
-            f"the positive class is {name!r}, the last of {negative[0]}, {name} in order, though the names suggest "
-            f"{negative[0]!r}: --positive {negative[0]} (positive={negative[0]!r}), or --positive {name} if it is right"
-        )
-    low = statistic.name in PROBABILITIES and float(np.ravel(value)[0]) < 0.5
-    if low and negative and not is_opposite:
+    if len(negative) != 1 or assumed["positive_was_given"]:
+        return None
+    is_opposite = name.lower() in NEGATIVE.split() or negative[0].lower() in POSITIVE.split()
+    return str(negative[0]) if is_opposite else None
+
+
+def opposite(assumed: Mapping[str, Any]) -> str:
+    """Return the doubt about a positive class that the names of the two contradict."""
+    name, likely = assumed["positive"], likely_positive(assumed)
+    return (
+        f"the positive class is {name!r}, the last of {likely}, {name} in order, though the names suggest {likely!r}: "
+        f"--positive {likely} (positive={likely!r}), or --positive {name} if it is right"
+    )
+
+
+def _doubts(data: Data, statistic: Statistic, assumed: Mapping[str, Any], value: float | Floats) -> Iterator[str]:
+    name, negative, likely = assumed.get("positive"), assumed.get("negative", []), likely_positive(assumed)
+    if likely is not None and statistic.name in ORDERED_BY_POSITIVE:
+        yield opposite(assumed)
+    is_low = float(np.ravel(value)[0]) < 0.5
+    if is_low and statistic.name in OF_CLASSES and likely is None:
         yield (
             f"{statistic.name} is below 0.5: rows of {name!r} score lower than those of {shorten(negative)}; "
             f"if these are the positive ones, name the class: --positive"
         )
-    elif low and not negative:
+    if is_low and statistic.name in OF_EVENTS:
         yield f"{statistic.name} is below 0.5: a higher score goes with a later event; the score is to be a risk"
     left_out = assumed["columns_left_out"]
     if data.score is not None and data.score in left_out and not data.has_selected_columns:
