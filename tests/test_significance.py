@@ -19,6 +19,7 @@ from lifelines.statistics import logrank_test
 import gosta
 from gosta.errors import DataError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
+from gosta.significance import pair_quantiles
 from gosta.statistics.student import student_p, student_quantile
 
 TIGHT = 1e-8
@@ -56,10 +57,10 @@ def test_delong_of_two_scores(n: int, seed: int, digits: int) -> None:
     assert list(result.values.values()) == pytest.approx([part[0] for part in parts], rel=1e-10)
     assert result.statistic == pytest.approx(gap / error, rel=TIGHT, abs=1e-9)
     assert result.p_value == pytest.approx(2 * scipy.stats.norm.sf(abs(gap / error)), rel=TIGHT)
-    assert result.difference is not None
+    assert result.effect is not None
     low, high = np.clip(gap + np.array([-1, 1]) * scipy.stats.norm.ppf(0.95) * error, -1, 1)
-    assert result.difference[:2] == pytest.approx((gap, low), abs=1e-9)
-    assert result.difference.high == pytest.approx(high, abs=1e-9)
+    assert result.effect[:2] == pytest.approx((gap, low), abs=1e-9)
+    assert result.effect.high == pytest.approx(high, abs=1e-9)
     estimate = gosta.exact(x, "auc-difference", columns=[0, 1], label=label, interval=0.9)
     assert estimate.standard_error == pytest.approx(error, rel=TIGHT)  # so nodes, which compute it, have the test
 
@@ -82,9 +83,9 @@ def test_delong_of_two_groups(n: int, seed: int, digits: int) -> None:
     result = gosta.test(x[:, 0], "auc", label=label, by=group)
     assert result.statistic == pytest.approx(t, rel=TIGHT, abs=1e-9)
     assert result.p_value == pytest.approx(2 * scipy.stats.t.sf(abs(t), freedom), rel=TIGHT)
-    assert result.difference is not None
+    assert result.effect is not None
     reach = scipy.stats.t.ppf(0.975, freedom) * np.sqrt(sum(variances))
-    assert result.difference.low == pytest.approx(max(-1, means[0] - means[1] - reach), abs=1e-9)
+    assert result.effect.low == pytest.approx(max(-1, means[0] - means[1] - reach), abs=1e-9)
 
 
 @given(st.integers(2, 60) | st.just(2000), seeds, rounding)
@@ -96,9 +97,16 @@ def test_mann_whitney(n: int, seed: int, digits: int) -> None:
     theirs = scipy.stats.mannwhitneyu(score[label], score[~label])
     ours = gosta.test(score, "mann-whitney", label=label)
     assert (ours.statistic, ours.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), rel=TIGHT, abs=1e-300)
+    gaps = np.sort((score[label][:, None] - score[~label]).ravel())
+    assert ours.effect is not None
+    assert ours.effect.value == pytest.approx(np.median(gaps), rel=1e-10, abs=1e-12)
+    if np.isfinite(ours.effect.low):  # the ends are differences, as many from each end of all
+        low, high = (np.abs(gaps - end).argmin() for end in (ours.effect.low, ours.effect.high))
+        assert gaps[[low, high]] == pytest.approx([ours.effect.low, ours.effect.high], rel=1e-10, abs=1e-12)
 
 
-@given(st.integers(2, 60) | st.just(1000), seeds, rounding)
+@settings(max_examples=40)
+@given(st.integers(2, 60) | st.just(300), seeds, rounding)
 def test_kendall(n: int, seed: int, digits: int) -> None:
     rng = np.random.default_rng(seed)
     first = rng.normal(size=n)
@@ -107,6 +115,11 @@ def test_kendall(n: int, seed: int, digits: int) -> None:
     theirs = scipy.stats.kendalltau(x[:, 0], x[:, 1])
     ours = gosta.test(x, "kendall-tau")
     assert (ours.statistic, ours.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), rel=TIGHT, abs=1e-14)
+    slopes = scipy.stats.theilslopes(x[:, 1], x[:, 0])
+    assert ours.effect is not None
+    assert ours.effect.value == pytest.approx(slopes.slope, rel=1e-9, abs=1e-9)
+    if np.isfinite(ours.effect.low):
+        assert ours.effect[1:3] == pytest.approx((slopes.low_slope, slopes.high_slope), rel=1e-9, abs=1e-9)
 
 
 @settings(max_examples=30)
@@ -195,6 +208,33 @@ def test_student(log_freedom: float, t: float) -> None:
     assert student_quantile(level, freedom) == pytest.approx(scipy.stats.t.ppf(0.5 + level / 2, freedom), rel=TIGHT)
 
 
+def test_interval_of_a_shift_is_exact_for_few_rows() -> None:
+    """Of 126 orders of 5 and 4 rows, U is below 2 in 2 and below 3 in 4: the ends are ranks 2 and 19 of 20."""
+    first, second = np.array([1.1, 2.2, 3.3, 4.4, 5.5]), np.array([0.3, 0.9, 1.6, 2.0])
+    gaps = np.sort((first[:, None] - second).ravel())
+    result = gosta.test(np.concatenate([first, second]), "mann-whitney", label=[1] * 5 + [0] * 4)
+    assert result.effect is not None
+    assert result.effect[:3] == pytest.approx([np.median(gaps), gaps[1], gaps[18]], rel=1e-12)
+    few = gosta.test([1.0, 2.0, 3.0, 4.0], "mann-whitney", label=[0, 0, 1, 1]).effect
+    assert few is not None
+    assert few[1:3] == (-np.inf, np.inf)
+
+
+def test_quantiles_of_many_pairs_are_those_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    label = rng.integers(0, 2, 60)
+    for digits in (0, 1, 8):
+        x = np.round(rng.normal(size=(60, 2)) + label[:, None], digits)
+        few = gosta.test(x, "kendall-tau").effect, gosta.test(x[:, 0], "mann-whitney", label=label).effect
+        with monkeypatch.context() as patch:
+            patch.setattr(pair_quantiles, "MOST_SORTED", 0)
+            many = gosta.test(x, "kendall-tau").effect, gosta.test(x[:, 0], "mann-whitney", label=label).effect
+        for one, other in zip(few, many, strict=True):
+            assert one is not None
+            assert other is not None
+            assert other[:3] == pytest.approx(one[:3], rel=1e-10, abs=1e-12)
+
+
 def test_scores_that_order_rows_alike_do_not_differ() -> None:
     x = {"a": [1.0, 3.0, 2.0, 4.0], "b": [10.0, 30.0, 20.0, 40.0], "label": [0, 0, 1, 1]}
     result = gosta.test(x, "auc", columns=["a", "b"])
@@ -242,5 +282,5 @@ def test_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert f"p-value              {wanted.p_value:.6g}" in out
     record = json.loads(run(*arguments, "--json")[1])
     assert record["p_value"] == wanted.p_value
-    assert record["difference"]["level"] == 0.95
+    assert record["effect"]["level"] == 0.95
     assert run("test", "breast-cancer", "-s", "auk")[0] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 from typing import Annotated
 
 from gosta.cli import options
@@ -20,7 +21,7 @@ def test(
     ],
     option: options.StatisticOptions = None,
     by: Annotated[str | None, "Column of two groups of rows of which the AUCs are compared."] = None,
-    level: Annotated[str, "Confidence level of the interval of a difference."] = "95%",
+    level: Annotated[str, "Confidence level of the interval."] = "95%",
     permutations: Annotated[int, "Shuffles of a permutation test."] = 999,
     seed: Annotated[int, "Seed of the shuffles."] = 0,
     *,
@@ -40,6 +41,7 @@ def test(
         print(f"test of {statistic} in {data}", terminal.definitions(describe(result).items()), sep="\n")
         return
     record = {"data": data, **result._asdict()}
-    if result.difference is not None:
-        record["difference"] = {k: v for k, v in result.difference._asdict().items() if k != "bracket"}
+    if result.effect is not None:
+        found = {k: getattr(result.effect, k) for k in ("value", "low", "high", "standard_error", "level")}
+        record["effect"] = {k: v if isfinite(v) else None for k, v in found.items()}
     print(json.dumps(record))

@@ -21,7 +21,8 @@ class HypothesisTest(NamedTuple):
     n: int  # number of complete rows
     method: str  # in words
     values: Mapping[str, float]  # what was compared, such as the AUC of each score; empty if nothing was
-    difference: Estimate | None = None  # of the first of these and the second
+    effect: Estimate | None = None  # how large it is, with an interval
+    effect_name: str = ""  # what that is: the difference of two AUCs, a shift or a slope
 
     def _repr_html_(self) -> str:
         return html.table(describe(self).items(), caption=f"Test: {self.test}")
@@ -30,9 +31,9 @@ class HypothesisTest(NamedTuple):
 def describe(result: HypothesisTest) -> dict[str, str]:
     """Return the lines of a table that shows a result."""
     lines = {name: numbers.number(value) for name, value in result.values.items()}
-    if result.difference is not None:
-        found = result.difference
-        lines["difference"] = numbers.number(found.value)
+    if result.effect is not None:
+        found = result.effect
+        lines[result.effect_name] = numbers.number(found.value)
         lines[f"{numbers.percent(found.level, 'g')} interval"] = numbers.interval(found.low, found.high)
     lines |= {"statistic": numbers.number(result.statistic), "p-value": numbers.number(result.p_value)}
     return lines | {"rows": numbers.count(result.n), "method": result.method}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import erfc, sqrt
+from statistics import NormalDist
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from gosta.errors import NumericalError
 from gosta.runtime.arrays import Floats, Integers
 from gosta.significance.definition import HypothesisTest, Settings, hypothesis_test
 from gosta.significance.orders import kendall_p, mann_whitney_p
+from gosta.significance.pair_quantiles import shift, slope
 from gosta.statistics import find
 from gosta.statistics.exact import row_sums, value_of_rows
 
@@ -29,7 +31,7 @@ def mann_whitney(data: Data, settings: Settings, name: str) -> HypothesisTest:
     assert isinstance(u, float)
     n, pairs = len(x), plus * (len(x) - plus)
     ties = _tie_sizes(x[:, 0])
-    tail = min(u, pairs - u)
+    tail, variance = min(u, pairs - u), None
     if min(plus, n - plus) <= FEW_OF_A_CLASS and ties.max() == 1 and tail <= LARGEST_COUNT:
         p, how = mann_whitney_p(round(u), plus, n - plus), "exact"
     else:
@@ -38,7 +40,23 @@ def mann_whitney(data: Data, settings: Settings, name: str) -> HypothesisTest:
         gap = pairs / 2 - tail - 0.5  # continuity correction
         p = min(1.0, erfc(gap / sqrt(2 * variance))) if variance > 0 else 1.0
         how = "normal approximation, corrected for ties and continuity"
-    return HypothesisTest(name, u, p, n, f"Mann–Whitney U, {how}", {"auc": u / pairs})
+    rank = _rank(plus, n - plus, settings.level, variance)
+    effect = shift(x[x[:, 1] > 0, 0], x[x[:, 1] < 0, 0], rank, settings.level)
+    return HypothesisTest(name, u, p, n, f"Mann–Whitney U, {how}", {"auc": u / pairs}, effect, "Hodges–Lehmann shift")
+
+
+def _rank(first: int, second: int, level: float, variance: float | None) -> int:
+    """Return which of the ordered differences of two samples is the lower end of the shift's interval.
+
+    Without a variance it is exact: the highest rank that U is below with a probability of at most 1 − level.
+    """
+    if variance is not None:
+        return round(first * second / 2 - NormalDist().inv_cdf(0.5 + level / 2) * sqrt(variance))
+    low, high = 0, first * second // 2 + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if mann_whitney_p(middle - 1, first, second) <= 1 - level else (low, middle)
+    return low
 
 
 @hypothesis_test("kendall-tau")
@@ -59,7 +77,19 @@ def kendall(data: Data, settings: Settings, name: str) -> HypothesisTest:
         p, how = kendall_p(discordant, n), "exact"
     else:
         p, how = erfc(abs(score) / sqrt(2 * _variance(n, first, second))), "normal approximation, corrected for ties"
-    return HypothesisTest(name, tau, p, n, f"Kendall's tau-{options['variant']}, {how}", {})
+    reach = NormalDist().inv_cdf(0.5 + settings.level / 2) * _sen_deviation(n, first, second)
+
+    def ranks(pairs: int) -> tuple[int, int]:
+        return round((pairs - reach) / 2), round((pairs + reach) / 2) + 1
+
+    effect = slope(x, ranks, settings.level)
+    return HypothesisTest(name, tau, p, n, f"Kendall's tau-{options['variant']}, {how}", {}, effect, "Theil–Sen slope")
+
+
+def _sen_deviation(n: int, first: Floats, second: Floats) -> float:
+    """Return the standard deviation of concordant less discordant pairs by Sen (1968), from the sizes of ties."""
+    ties = sum(float((t * (t - 1) * (2 * t + 5)).sum()) for t in (first, second))
+    return sqrt(max(n * (n - 1) * (2 * n + 5) - ties, 0.0) / 18)
 
 
 def _variance(n: int, first: Floats, second: Floats) -> float:

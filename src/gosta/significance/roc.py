@@ -77,8 +77,8 @@ def _result(
     if error == 0 and gap != 0:
         raise NumericalError("auc: the difference has no test, since no row is ordered differently by chance")
     t, reach = gap / error if error else 0.0, student_quantile(level, freedom) * error
-    difference = Estimate(gap, max(-1.0, gap - reach), min(1.0, gap + reach), error, level)
-    return HypothesisTest(name, t, student_p(t, freedom), n, method, values, difference)
+    effect = Estimate(gap, max(-1.0, gap - reach), min(1.0, gap + reach), error, level)
+    return HypothesisTest(name, t, student_p(t, freedom), n, method, values, effect, "difference")
 
 
 def _components(x: Floats) -> Floats:

@@ -29,7 +29,7 @@ def test(
     options: Options | None = None,
     **statistic_options: Any,
 ) -> HypothesisTest:
-    """Compute a hypothesis test: a p-value, and the interval of a difference where there is one.
+    """Compute a hypothesis test: a p-value, and the size of the effect with an interval where there is one.
 
     ``auc`` compares the AUCs of two score columns, or of one score in two groups of rows (DeLong). ``mann-whitney``,
     ``kendall-tau`` and ``log-rank`` test that statistic; ``energy-distance``, ``mmd`` and ``distance-correlation`` do
@@ -46,7 +46,7 @@ def test(
     by
         For ``auc``, the column of two groups of rows (or the groups themselves) of which the AUCs are compared.
     level
-        Confidence level of the interval of a difference.
+        Confidence level of the interval.
     permutations, seed
         How many shuffles a permutation test takes, and their seed.
     options, **statistic_options
@@ -57,7 +57,7 @@ def test(
     >>> import gosta
     >>> scores = {"old": [1, 4, 2, 3, 5, 6], "new": [1, 2, 3, 4, 5, 6], "ill": [0, 0, 0, 1, 1, 1]}
     >>> result = gosta.test(scores, "auc", columns=["new", "old"], label="ill")
-    >>> f"{result.difference.value:.3f}, p = {result.p_value:.3f}"
+    >>> f"{result.effect.value:.3f}, p = {result.p_value:.3f}"
     '0.111, p = 0.480'
     >>> gosta.test({"first": [1, 2, 3, 4, 5], "second": [1, 2, 3, 5, 4]}, "kendall-tau").p_value
     0.08333333333333333
