@@ -173,6 +173,8 @@ def test_expected_error_of_a_node() -> None:
     assert (stopping.expected_errors(still, times[: len(still)]) == 0).all()
     moved = [*still[:-1], np.array([[1.0], [1.1], [0.0]])]
     assert stopping.expected_errors(moved, times[: len(moved)]) == pytest.approx([0.0, 1.5 * 0.1 / 1.1, np.inf])
+    sampled = stopping.expected_errors(moved, times[: len(moved)], nodes=60, exchanges=50)
+    assert sampled == pytest.approx([0.02, 3.0 * 0.1 / 1.1, np.inf])
 
 
 @pytest.mark.parametrize(("statistic", "graph"), [("auc", "torus"), ("gini-mean-difference", "watts-strogatz")])
@@ -184,6 +186,26 @@ def test_nodes_stop_and_keep_their_promise(statistic: str, graph: str) -> None:
     assert trace.is_complete
     assert (trace.data["stopped"].values == trace.iterations[ends]).all()
     assert (trace.data["median"].values[np.arange(40), ends] < 0.02).sum() >= 38
+
+
+@pytest.mark.parametrize("n", [10, 20, 50])
+def test_small_networks_keep_their_promise(n: int) -> None:
+    """In 56 of 60 runs; with a true rate of 98 % that fails for one set of seeds in a hundred, and these are fixed."""
+    kept = 0
+    for seed in range(6):
+        rows = np.random.default_rng(seed).lognormal(size=n)
+        trace = gosta.simulate(rows, "gini-index", graph="watts-strogatz", until=0.02, runs=10, seed=seed)
+        ends = np.isfinite(trace.data["mean"].values).sum(axis=1) - 1
+        kept += int((trace.data["median"].values[np.arange(10), ends] < 0.02).sum())
+    assert kept >= 56
+
+
+def test_a_value_that_few_pairs_decide_is_not_missed() -> None:
+    """Of 25 pairs one is ordered wrong: nodes that have not met it yet see no change at all."""
+    rows = {"score": [1.0, 2, 3, 4, 6, 5, 7, 8, 9, 10], "label": np.arange(10) >= 5}
+    trace = gosta.simulate(rows, "auc", label="label", score="score", graph="watts-strogatz", until=0.01, runs=40)
+    ends = np.isfinite(trace.data["mean"].values).sum(axis=1) - 1
+    assert (trace.data["median"].values[np.arange(40), ends] < 0.01).sum() >= 39
 
 
 def test_a_run_that_is_resumed_stops_where_it_would_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

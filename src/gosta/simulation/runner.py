@@ -156,7 +156,10 @@ class Runner:
         if self.info.until is not None:
             for k, run in enumerate(runs):
                 self._readings[run].append(values[k])
-                expected = expected_errors(list(self._readings[run]), self.checkpoints[: c + 1].tolist())
+                times, nodes = self.checkpoints[: c + 1].tolist(), setting.placement.nodes
+                sampled = None if setting.protocol.averages_moments else nodes
+                exchanges = 2 * setting.protocol.draws * batch.iteration / nodes  # of a node, on average
+                expected = expected_errors(list(self._readings[run]), times, sampled, exchanges)
                 if (expected <= self.info.until).mean() >= STOPPING_SHARE:
                     self.stopped[run], batch.active[active[k]] = batch.iteration, False
         results["mean"][runs, c] = mean

@@ -51,11 +51,13 @@ class Readings:
             self.times = [*self.times, estimator.exchanges][-MAX_READINGS:]
             self.values = [*self.values, value][-MAX_READINGS:]
 
-    def expected_error(self) -> float | None:
+    def expected_error(self, estimator: Estimator) -> float | None:
         """Return the relative error that the last reading is expected to have; None: too few readings."""
         if not self.times or len({len(value) for value in self.values}) > 1:
             return None
-        found = float(expected_errors([np.array([value]) for value in self.values], self.times)[0])
+        sampled = None if estimator.protocol.averages_moments else len(estimator.homes)
+        values = [np.array([value]) for value in self.values]
+        found = float(expected_errors(values, self.times, sampled, self.times[-1])[0])
         return found if np.isfinite(found) else None
 
 
@@ -91,5 +93,5 @@ def make_report(
         deviation = float(function.standard_errors(np.array([estimator.estimates()]))[0])
         if np.isfinite(deviation):
             low, high = map(float, interval_bounds(function.statistic, value[0], deviation, level))
-    error, counted = readings.expected_error(), (len(estimator.homes), estimator.known_rows)
+    error, counted = readings.expected_error(estimator), (len(estimator.homes), estimator.known_rows)
     return Report(epoch, value, low, high, error, fingerprint, *counted, missing)
