@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +26,7 @@ Columns = Mapping[str, NDArray[Any]]
 
 DATE_HINT = "turn them into numbers first, such as days since a fixed day, or select other columns"
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}( .*)?")
+MAX_EXACT_INTEGER = 2**53  # floats have all whole numbers up to here
 DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 
@@ -173,6 +174,8 @@ class Data:
         column = self.columns[name]
         if column.dtype.kind in "biuf":
             values = column.astype(np.float64)
+            if column.dtype.kind in "iu" and (large := np.abs(values) > MAX_EXACT_INTEGER).any():
+                raise _rounded(column[large.argmax()], name, int(large.argmax()) + 1)
         elif column.dtype.kind in "OUS":
             values = np.array([_number(v, name, row) for row, v in enumerate(column, 1)], dtype=np.float64)
         elif column.dtype.kind == "M":
@@ -320,7 +323,10 @@ def _number(value: Any, column: str, row: int) -> float:
         return np.nan
     with contextlib.suppress(ValueError, OverflowError):
         if isinstance(value, str | Real | Decimal | np.bool_):
-            return float(value)
+            number = float(value)
+            if abs(number) > MAX_EXACT_INTEGER and _is_whole(value):
+                raise _rounded(value, column, row)
+            return number
     shown = "bytes, not text in UTF-8," if isinstance(value, bytes) else repr(str(value)[:40])
     remedy = "correct the row or select other columns"
     if isinstance(value, dt.date | dt.time) or (isinstance(value, str) and DATE.fullmatch(value.strip())):
@@ -328,6 +334,17 @@ def _number(value: Any, column: str, row: int) -> float:
     elif isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value):
         remedy = "if commas are decimal signs, say so: --decimal , (decimal=',' in gosta.datasets.load)"
     raise DataError(f"column {column!r} has {shown} in row {row} where a number is needed; {remedy}")
+
+
+def _is_whole(value: object) -> bool:
+    """Return whether a value is written as a whole number."""
+    return isinstance(value, Integral) or (isinstance(value, str) and value.strip().lstrip("+-").isdecimal())
+
+
+def _rounded(value: object, column: str, row: int) -> DataError:
+    reason = f"column {column!r} has {str(value)[:40]} in row {row}: floats round whole numbers beyond 2^53"
+    remedy = "subtract one number from the whole column, or give it as floats (9.1e15) if rounding is meant"
+    return DataError(f"{reason}; {remedy}, or select other columns")
 
 
 def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:

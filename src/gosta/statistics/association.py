@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import sqrt
 
-from gosta.errors import InputError
+from gosta.errors import InputError, NumericalError
 from gosta.statistics import encode, fast
 from gosta.statistics.definition import Means, Observation, statistic
-from gosta.statistics.dispersion import distance
+from gosta.statistics.dispersion import LEAST_SQUARE, distance
 
 
 def sign(gap: float) -> float:
@@ -94,9 +94,11 @@ def spearman_rho(x: Observation, y: Observation) -> tuple[float, float]:
 def _distance_correlation(m: Means) -> float:
     a, b, ab, aa, bb, mean_ab, mean_aa, mean_bb = m
     covariance, first, second = ab + a * b - 2 * mean_ab, aa + a * a - 2 * mean_aa, bb + b * b - 2 * mean_bb
+    if min(a, b) > 0 and min(a * a, b * b) < LEAST_SQUARE:
+        raise NumericalError("distance-correlation: the numbers are too small; use larger units")
     if first <= 0 or second <= 0:
         return 0.0  # by definition, where a part is constant
-    return sqrt(max(covariance, 0.0) / sqrt(first * second))
+    return sqrt(max(covariance, 0.0) / sqrt(first) / sqrt(second))
 
 
 @statistic(

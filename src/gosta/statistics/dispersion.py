@@ -7,6 +7,8 @@ from math import inf, sqrt
 from gosta.statistics import encode, fast
 from gosta.statistics.definition import Observation, statistic
 
+LEAST_SQUARE = 1e-280  # squares of numbers that count beside a sum of this size have all their digits
+
 
 def distance(x: Observation, y: Observation, start: int, stop: int) -> float:
     """Return the Euclidean distance in the coordinates from start to stop, exclusive."""
@@ -14,7 +16,20 @@ def distance(x: Observation, y: Observation, start: int, stop: int) -> float:
     for c in range(start, stop):
         gap = x[c] - y[c]
         total += gap * gap
-    return sqrt(total)
+    return sqrt(total) if LEAST_SQUARE < total < inf else _scaled_distance(x, y, start, stop)
+
+
+def _scaled_distance(x: Observation, y: Observation, start: int, stop: int) -> float:
+    """Return the distance of rows whose squared distance is zero, or too large or too small for a float."""
+    largest, total = 0.0, 0.0
+    for c in range(start, stop):
+        largest = max(largest, abs(x[c] - y[c]))
+    if largest == 0.0 or largest == inf:
+        return largest
+    for c in range(start, stop):
+        gap = (x[c] - y[c]) / largest
+        total += gap * gap
+    return largest * sqrt(total)
 
 
 @statistic(

@@ -12,6 +12,8 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError
 from gosta.runtime.arrays import Floats
 
+MAX_BANDWIDTHS = 1e10  # of values that are divided by the bandwidth: six digits of their differences are left
+
 
 def value(data: Data) -> Floats:
     """Encode a row as one number."""
@@ -166,15 +168,20 @@ def two_samples(data: Data, positive: Any = None) -> Floats:
 def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = None) -> Floats:
     """Encode a row as its features in units of the bandwidth, followed by its sample, +1 or −1.
 
-    The bandwidth is by default the root of the summed variances of all columns, which a network can average too.
+    The bandwidth is by default the root of the summed variances of all columns, which a network can average too. Rows
+    in one place are centred first, since a division rounds large numbers by more than they may differ by.
     """
     x = two_samples(data, positive)
     with np.errstate(over="ignore", invalid="ignore"):
-        width = float(np.sqrt(x[:, :-1].var(axis=0).sum())) if bandwidth is None else bandwidth
+        features = x[:, :-1] if data.is_partial else x[:, :-1] - x[:, :-1].mean(axis=0)
+        width = float(np.sqrt(features.var(axis=0).sum())) if bandwidth is None else bandwidth
     if isinstance(width, bool) or not isinstance(width, int | float | np.number) or not 0 < width < np.inf:
         raise InputError(f"bandwidth = {width!r} must be a positive number")
     data.assumed["bandwidth"] = float(width)
-    return np.column_stack([x[:, :-1] / width, x[:, -1]])
+    if data.is_partial and np.abs(features).max() > MAX_BANDWIDTHS * width:
+        reason = f"values of up to {np.abs(features).max():g} are too large for a bandwidth of {width:g}"
+        raise DataError(f"{reason}: digits would be lost; subtract one number from the column at all sites")
+    return np.column_stack([features / width, x[:, -1]])
 
 
 def clustered(data: Data, centroids: Any = None) -> Floats:

@@ -165,7 +165,10 @@ def _means(statistic: Statistic, rows: RowSums, norm: Normalisation) -> Floats:
     """Return the means over all rows of `local` of the row means."""
     if statistic.local is None:
         n = len(rows.sums)
-        return _total(rows, norm) / n / (n if norm == "V" else n - 1)
+        with np.errstate(over="ignore"):
+            means = _total(rows, norm) / n / (n if norm == "V" else n - 1)
+        # Of numbers near the largest float, the mean is one where the sum is not.
+        return means if np.isfinite(means).all() else np.array([part.mean() for part in row_means(rows, norm).T])
     return np.array([part.mean() for part in _apply(statistic, "local", row_means(rows, norm)).T])
 
 

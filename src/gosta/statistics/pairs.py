@@ -47,8 +47,12 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
         getattr(loops.module, name)(loops.rows, values, first, last, tile, block)
         return block
 
+    def check(loops: _Loops) -> None:
+        if not isinstance(loops.rows, list):
+            _compare_with_python(statistic, x, options, lambda rows: work(_Loops(loops.module, rows), 0, 1)[0])
+
     sums = np.zeros((n, width))
-    for first, _, block in _blocks(statistic, x, example, is_symmetric, work):
+    for first, _, block in _blocks(statistic, x, example, is_symmetric, work, check):
         sums[first : first + len(block)] += block
     bad = ~np.isfinite(sums).all(axis=1)
     if bad.any():
@@ -104,8 +108,7 @@ def sum_of_squares(statistic: Statistic, x: Floats, options: Options, slopes: Fl
 
 def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     """Call the kernel on some pairs of different rows, in both orders, and return one result as an example."""
-    i, gap = np.random.default_rng(0).integers([0, 1], [[len(x), len(x)]] * 64).T
-    pairs = np.column_stack([i, (i + gap) % len(x)]).tolist()
+    pairs = _sample_pairs(len(x))
     rows = {i: x[i].tolist() for pair in pairs for i in pair}
 
     def numbers(i: int, j: int) -> tuple[float, ...]:
@@ -127,6 +130,31 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
                 f"{_show(other)} for rows {j + 1} and {i + 1}; write a kernel that does not depend on the order"
             )
     return example
+
+
+def _sample_pairs(n: int) -> list[list[int]]:
+    """Return the numbers of some pairs of different rows."""
+    i, gap = np.random.default_rng(0).integers([0, 1], [[n, n]] * 64).T
+    pairs: list[list[int]] = np.column_stack([i, (i + gap) % n]).tolist()
+    return pairs
+
+
+def _compare_with_python(
+    statistic: Statistic, x: Floats, options: Options, compiled: Callable[[Floats], Floats]
+) -> None:
+    """Raise `InputError` unless the compiled kernel agrees with Python on some pairs: whole numbers can overflow."""
+    pairs = _sample_pairs(len(x))
+    plain = np.array([as_floats(statistic.kernel(x[i].tolist(), x[j].tolist(), **options)) for i, j in pairs])
+    found = _call(statistic, lambda: np.array([compiled(np.ascontiguousarray(x[pair])) for pair in pairs]))
+    largest = np.abs(plain[np.isfinite(plain)]).max(initial=0.0)
+    differs = ~np.isclose(found, plain, rtol=1e-9, atol=1e-12 * largest, equal_nan=True).all(axis=1)
+    if differs.any():
+        (i, j), one, other = pairs[differs.argmax()], found[differs.argmax()], plain[differs.argmax()]
+        raise InputError(
+            f"{statistic.name}: the kernel gives {_show(tuple(one.tolist()))} compiled and "
+            f"{_show(tuple(other.tolist()))} in Python for rows {i + 1} and {j + 1}: whole numbers beyond 2^63 "
+            "overflow when compiled; compute with floats, as in 1.0 * x[0]"
+        )
 
 
 def values_text(example: Any, kernel: str = "kernel", name: str = "values", arguments: str = "x, y, *options") -> str:
@@ -182,11 +210,17 @@ def _fill(out: Floats, statistic: Statistic, x: Floats, options: Options, name: 
 
 
 def _blocks(
-    statistic: Statistic, x: Floats, example: Numbers, is_symmetric: bool, work: Callable[[_Loops, int, int], Result]
+    statistic: Statistic,
+    x: Floats,
+    example: Numbers,
+    is_symmetric: bool,
+    work: Callable[[_Loops, int, int], Result],
+    check: Callable[[_Loops], None] = lambda _loops: None,
 ) -> Iterator[tuple[int, int, Result]]:
     """Work on blocks of rows on all cores; results are yielded in order, so that sums are always the same."""
     n, d = x.shape
     loops = _loops(statistic, x, example, n * (n - 1) // 2 if is_symmetric else n * n, work)
+    check(loops)
     cores = machine.available_cores()
     # The height does not depend on the cores: sums are rounded block by block.
     height = max(1, min(NUMBERS_PER_BLOCK // (n * d), n // 32))
