@@ -26,7 +26,7 @@ Columns = Mapping[str, NDArray[Any]]
 
 DATE_HINT = "turn them into numbers first, such as days since a fixed day, or select other columns"
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}( .*)?")
-MAX_EXACT_INTEGER = 2**53  # floats have all whole numbers up to here
+EXACT_INTEGERS = 2**53  # below it, floats have all whole numbers
 DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 
@@ -174,7 +174,7 @@ class Data:
         column = self.columns[name]
         if column.dtype.kind in "biuf":
             values = column.astype(np.float64)
-            if column.dtype.kind in "iu" and (large := np.abs(values) > MAX_EXACT_INTEGER).any():
+            if column.dtype.kind in "iu" and (large := np.abs(values) >= EXACT_INTEGERS).any():
                 raise _rounded(column[large.argmax()], name, int(large.argmax()) + 1)
         elif column.dtype.kind in "OUS":
             values = np.array([_number(v, name, row) for row, v in enumerate(column, 1)], dtype=np.float64)
@@ -324,9 +324,10 @@ def _number(value: Any, column: str, row: int) -> float:
     with contextlib.suppress(ValueError, OverflowError):
         if isinstance(value, str | Real | Decimal | np.bool_):
             number = float(value)
-            if abs(number) > MAX_EXACT_INTEGER and _is_whole(value):
-                raise _rounded(value, column, row)
-            return number
+            if abs(number) < EXACT_INTEGERS or not _is_whole(value):
+                return number
+    if _is_whole(value):
+        raise _rounded(value, column, row)
     shown = "bytes, not text in UTF-8," if isinstance(value, bytes) else repr(str(value)[:40])
     remedy = "correct the row or select other columns"
     if isinstance(value, dt.date | dt.time) or (isinstance(value, str) and DATE.fullmatch(value.strip())):
@@ -342,7 +343,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _rounded(value: object, column: str, row: int) -> DataError:
-    reason = f"column {column!r} has {str(value)[:40]} in row {row}: floats round whole numbers beyond 2^53"
+    reason = f"column {column!r} has {str(value)[:40]} in row {row}: floats round whole numbers from 2^53 on"
     remedy = "subtract one number from the whole column, or give it as floats (9.1e15) if rounding is meant"
     return DataError(f"{reason}; {remedy}, or select other columns")
 
