@@ -50,6 +50,8 @@ def record(trace: Trace) -> Record:
         "complete": trace.is_complete,
         "uses_means": info.averages_moments,  # the statistic is a function of means, and the protocol averaged those
     }
+    if found["exact"] and isinstance(found["exact"], list) and "estimates" in data and len(runs):
+        found["errors"] = _errors_of_values(data["estimates"].values[runs, at], data["target"].values)
     if info.level is not None and info.pooled_interval is not None and len(runs):
         low, high = (_finite(end.values[runs, at].mean()) for end in trace.intervals())  # means over nodes and runs
         found["interval"] = {
@@ -72,6 +74,15 @@ def record(trace: Trace) -> Record:
             "worst_error": float(errors.max()) if len(errors) else None,
         }
     return found
+
+
+def _errors_of_values(estimates: Any, target: Any) -> list[float]:
+    """Return the error of each value, averaged over runs and nodes: relative, or absolute where the target is 0."""
+    import numpy as np
+
+    errors, size = np.abs(estimates - target), np.abs(target).reshape(-1, target.shape[-1]).mean(axis=0)
+    means: list[float] = (errors.mean(axis=(0, 1)) / np.where(size > 0, size, 1.0)).tolist()
+    return means
 
 
 def _finite(value: float) -> float | None:
@@ -112,6 +123,8 @@ def _row(record: Record) -> tuple[str, ...]:
 def _notes(records: Sequence[Record]) -> Iterator[str]:
     first = records[0]
     for record in records:
+        if "errors" in record:
+            yield f"{record['protocol']}: error of each value, by itself: {_errors(record)}"
         if "until" in record:
             yield f"{record['protocol']}: {_stopping(record, record['until'])}"
         if "interval" in record:
@@ -127,6 +140,11 @@ def _notes(records: Sequence[Record]) -> Iterator[str]:
         yield f"with --interval, {first['statistic']} is computed from pairs of rows; without, from means, far faster"
     if any(record["uses_means"] for record in records):
         yield f"{first['statistic']} is a function of plain means: tracking averages those, and no rows travel"
+
+
+def _errors(record: Record) -> str:
+    pairs = zip(record["errors"], record["exact"], strict=True)
+    return ", ".join(numbers.error(error, relative=exact != 0) for error, exact in pairs)
 
 
 def _stopping(record: Record, until: Record) -> str:

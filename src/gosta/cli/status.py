@@ -149,7 +149,7 @@ def _row(view: View) -> tuple[str, ...]:
         str(status.epoch),
         numbers.number(status.estimate, 5) + old,
         numbers.interval(status.low, status.high, 4),
-        numbers.error(status.expected_error),
+        numbers.error(status.value_errors or status.expected_error),
         numbers.error(status.max_difference),
     )
 

@@ -8,6 +8,8 @@
 ('12.3 %', '99.99 %', '-')
 >>> error(0.0123), error(421.0), error(0.0123, relative=False)
 ('1.23 %', '421 x', '0.0123')
+>>> error([0.01, None, 0.87])
+'1 %, -, 87 %'
 >>> count(1234567), count(1, "run"), count(4, "run"), count(1e13), count(float("inf"))
 ('1,234,567', '1 run', '4 runs', '1.00e+13', 'more than 9e15')
 >>> duration(1.52), duration(75), duration(3960), duration(None)
@@ -42,8 +44,13 @@ def percent(share: float | None, spec: str = ".3g") -> str:
     return NONE if share is None else f"{100 * share:{spec}} %"
 
 
-def error(value: float | None, relative: bool = True) -> str:
-    """Format an error: a relative one as a percentage, from 10 upwards as a factor; an absolute one as a number."""
+def error(value: float | Sequence[float | None] | None, relative: bool = True) -> str:
+    """Format an error: a relative one as a percentage, from 10 upwards as a factor; an absolute one as a number.
+
+    Several errors, one for each value of an estimate, are separated by commas.
+    """
+    if isinstance(value, Sequence):
+        return ", ".join(error(one, relative) for one in value)
     if value is None or math.isnan(value):
         return NONE
     if not relative:

@@ -67,7 +67,7 @@ def _estimate(status: Status) -> Iterator[tuple[str, str]]:
         yield f"{numbers.percent(status.confidence_level, 'g')} interval", numbers.interval(status.low, status.high)
     yield "over the rows of", coverage(status)
     if status.expected_error is not None:
-        yield "expected error", numbers.error(status.expected_error)
+        yield "expected error", numbers.error(status.value_errors or status.expected_error)
     if status.max_difference is not None:
         yield "largest difference from a neighbour", numbers.error(status.max_difference)
     yield "own rows", f"{status.rows:,}"

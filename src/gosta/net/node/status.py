@@ -115,6 +115,7 @@ class Status(msgspec.Struct, frozen=True):
     disk_error: str = ""  # why the journal cannot be written
     counters: dict[str, int] = {}  # events since the node started: "offers", "rejected: REASON", ...
     sums: SumStatus | None = None  # of a node of private sums
+    value_errors: tuple[float | None, ...] = ()  # `expected_error` of each value, where the statistic has several
     uptime_seconds: float | None = None  # None: read from the journal of a stopped node
 
 
@@ -143,6 +144,7 @@ def make_status(config: NodeConfig, peer: Peer, neighbours: tuple[Neighbour, ...
         high=report.high if report else None,
         confidence_level=task.confidence_level,
         expected_error=report.expected_error if report else None,
+        value_errors=report.value_errors if report else (),
         estimate_epoch=report.epoch if report else peer.epoch,
         neighbours=neighbours,
         max_difference=max((one.difference for one in neighbours if one.difference is not None), default=None),

@@ -26,6 +26,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     sites: int  # whose rows count
     rows: int  # at these sites together
     missing: tuple[str, ...]  # members whose rows do not count
+    value_errors: tuple[float | None, ...] = ()  # `expected_error` of each value, where the statistic has several
 
     def is_better_than(self, previous: Report | None) -> bool:
         """Return whether to report this instead of an earlier epoch's report."""
@@ -50,6 +51,14 @@ class Readings:
         if value is not None:
             self.times = [*self.times, estimator.exchanges][-MAX_READINGS:]
             self.values = [*self.values, value][-MAX_READINGS:]
+
+    def value_errors(self, estimator: Estimator) -> tuple[float | None, ...]:
+        """Return `expected_error` of each value, where the statistic has several."""
+        width = len(self.values[-1]) if self.values else 1
+        if width == 1:
+            return ()
+        parts = [Readings(tuple(self.times), tuple((value[c],) for value in self.values)) for c in range(width)]
+        return tuple(part.expected_error(estimator) for part in parts)
 
     def expected_error(self, estimator: Estimator) -> float | None:
         """Return the relative error that the last reading is expected to have; None: too few readings."""
@@ -94,4 +103,4 @@ def make_report(
         if np.isfinite(deviation):
             low, high = map(float, interval_bounds(function.statistic, value[0], deviation, level))
     error, counted = readings.expected_error(estimator), (len(estimator.homes), estimator.known_rows)
-    return Report(epoch, value, low, high, error, fingerprint, *counted, missing)
+    return Report(epoch, value, low, high, error, fingerprint, *counted, missing, readings.value_errors(estimator))
