@@ -8,6 +8,7 @@ from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.significance.definition import HypothesisTest, Settings, find_test
+from gosta.statistics import STATISTICS, find
 from gosta.statistics.definition import Options
 from gosta.statistics.exact import Columns
 
@@ -80,6 +81,8 @@ def run_test(data: Data, statistic: str, by: object, settings: Settings) -> Hypo
     if settings.seed < 0:
         raise InputError(f"seed = {settings.seed!r} must not be negative")
     found = find_test(statistic)
+    if statistic in STATISTICS:
+        find(statistic).options_by_part(settings.options)  # an unknown option is reported before the data are encoded
     if by is None:
         return found(data, settings, statistic)
     if statistic not in USES_GROUPS:
