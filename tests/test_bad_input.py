@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,6 +119,24 @@ def test_all_rows_or_a_class_missing(name: str) -> None:
     x[:, 0] = [1.0, np.nan, 2.0, np.nan]
     if STATISTICS[name].sample_index is not None:
         assert_rejected(f"{name}: needs two classes, the complete rows", x, name, label=label, drop_missing=True)
+
+
+def test_options_and_rows_of_statistics_that_depend_on_all_rows() -> None:
+    rows = {"a": [1.0, 2.0, 3.0, 4.0], "b": [1.0, 2.0, 2.0, 1.0], "label": [0, 1, 2, 0]}
+    assert_rejected("partial-auc: max_fpr = 2 must lie between 0 and 1", rows, "partial-auc", columns="a", max_fpr=2)
+    assert_rejected(
+        "trimmed-mean: share = 0.5 must lie between 0 and 0.5", rows, "trimmed-mean", columns="a", share=0.5
+    )
+    assert_rejected("there are 2 columns for 3 classes", rows, "multiclass-auc", columns=["a", "b"])
+    wrong = {"columns": ["a", "b"], "label": [0, 1, 1, 0], "average": "micro"}
+    assert_rejected("average = 'micro' must be 'pairs', 'macro' or 'weighted'", rows, "multiclass-auc", **wrong)
+    times = {"time": [1.0, 2.0, 2.0], "event": [1, 1, 0], "score": [3.0, 2.0, 1.0]}
+    assert_rejected("leave these out with horizon=", times, "uno-concordance")
+    assert gosta.exact(times, "uno-concordance", horizon=2) == 1.0
+    part = replace(gosta.datasets.load({**rows, "label": [0, 1, 1, 0]}), declared_classes=(0, 1), is_partial=True)
+    for name in ("partial-auc", "multiclass-auc", "trimmed-mean", "winsorised-mean", "uno-concordance"):
+        with pytest.raises(gosta.DataError, match=f"{name}: needs .*, which a site does not know; "):
+            STATISTICS[name].encode_rows(part, {})
 
 
 NESTED = {
