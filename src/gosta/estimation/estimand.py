@@ -16,8 +16,16 @@ from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
 from gosta.statistics.definition import Statistic, apply_to_rows, as_floats, as_tuple
-from gosta.statistics.exact import check_level, final_values, interval_bounds, require_finite, row_means, row_sums
-from gosta.statistics.intervals import standard_errors, with_mean_products
+from gosta.statistics.exact import check_level, final_values, require_finite, row_means, row_sums
+from gosta.statistics.intervals import (
+    Spread,
+    centre_values,
+    gradients,
+    interval_ends,
+    spread_of_means,
+    with_mean_products,
+    with_samples,
+)
 
 # Rows up to which compiling the kernel takes longer than it saves: for all pairs, and for one value a row.
 PLAIN_PAIRS_ROWS = 64
@@ -44,18 +52,28 @@ class ValueFunction:
 
     def gradients(self, means: Floats) -> Floats:
         """Return the derivative of each value with respect to each mean, at each row of means: r × p × k."""
-        largest = np.abs(means).max(axis=1, keepdims=True)
-        steps = np.maximum(np.abs(means), largest * 1e-3) * 6e-6 + 1e-300
-        changes = []
-        for c in range(means.shape[1]):
-            step = np.where(np.arange(means.shape[1]) == c, steps, 0.0)
-            with np.errstate(invalid="ignore"):  # where there is no value
-                changes.append((self.values(means + step) - self.values(means - step)) / (2 * steps[:, c : c + 1]))
-        return np.stack(changes, axis=2)
+        return gradients(self.values, means)
 
-    def standard_errors(self, means: Floats) -> Floats:
-        """Return each node's standard error of its value, from its kernel means and their products."""
-        return standard_errors(means, self.gradients(means)[:, 0, : len(self.mean_diagonal)], self.n)
+    def spread(self, means: Floats) -> tuple[Floats, Spread]:
+        """Return what each node's interval is about, and its spread, from its kernel means and their products."""
+        width = len(self.mean_diagonal)
+
+        def centres(kernel_means: Floats) -> Floats:
+            return centre_values(self.statistic, kernel_means, self.n, self.values)
+
+        slopes = gradients(centres, means[:, :width])[:, 0]
+        return centres(means[:, :width])[:, 0], spread_of_means(self.statistic, means, slopes, self.n)
+
+    def intervals(
+        self, means: Floats, level: float, gossip_error: Floats | float = 0.0
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the lower and upper ends of each node's interval, NaN where it has none, and its standard error.
+
+        `gossip_error` is the standard error that the values have besides, in their units.
+        """
+        centre, spread = self.spread(means)
+        wide = spread._replace(error=np.hypot(spread.error, gossip_error))
+        return *interval_ends(self.statistic.scale, self.statistic.bounds, centre, wide, level), spread.error
 
 
 def _column_means(rows: Floats) -> Floats:
@@ -82,6 +100,10 @@ class Estimand:
     def __post_init__(self) -> None:
         # Compiled loops take a row as a pointer and a length.
         object.__setattr__(self, "x", np.ascontiguousarray(self.x, dtype=np.float64))
+        if self.level is not None and self.statistic.sample_index is not None and self.statistic.both_first is None:
+            made = with_samples(self.statistic, self.width, isinstance(self.example, tuple | list))
+            object.__setattr__(self, "statistic", made)
+            del self.__dict__["example"]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Estimand) and self._identity == other._identity
@@ -261,9 +283,8 @@ class Estimand:
     def pooled_interval(self) -> tuple[float, float]:
         """Return the interval computed from all rows in one place."""
         assert self.level is not None
-        value, error = self.value_function.values(self.means)[0, 0], self.value_function.standard_errors(self.means)[0]
-        low, high = interval_bounds(self.tracked, value, error, self.level)
-        return float(low), float(high)
+        low, high, _ = self.value_function.intervals(self.means, self.level)
+        return float(low[0]), float(high[0])
 
     def scatter(self, slopes: Floats) -> float:
         """Return the mean over all pairs of the squared deviation of kernel values times slopes; cached."""

@@ -2,7 +2,7 @@
 
 >>> import gosta
 >>> gosta.private.release([{"age": [31, 42]}, {"age": [65]}], "variance", columns="age", ranges={"age": (0, 128)})
-Release(variance 301, bracket 300.998 to 301.002, interval 140.439 to 461.561, sites 2)
+Release(variance 301, bracket 300.998 to 301.002, interval 93.3257 to 970.804, sites 2)
 """
 
 from __future__ import annotations

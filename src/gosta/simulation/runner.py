@@ -31,11 +31,12 @@ STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the request
 
 # Dimensions of each result.
 BY_RUN = ("run", "iteration")
+INTERVAL = ("low", "high", "standard_error")
 DIMENSIONS = {
     **dict.fromkeys(("mean", "spread", "median", "time"), BY_RUN),
     "estimate": (*BY_RUN, "value"),
     "estimates": (*BY_RUN, "node", "value"),
-    "standard_error": (*BY_RUN, "node"),
+    **dict.fromkeys(INTERVAL, (*BY_RUN, "node")),
 }
 
 
@@ -61,7 +62,8 @@ class Runner:
         if info.level is not None and not keep:
             raise InputError(f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; {advice}")
         machine.require_memory(8 * runs * count * (n * p if keep else 3), purpose, advice)
-        optional = {"estimates": keep, "standard_error": info.level is not None, "time": info.clocks}
+        optional = {"estimates": keep, "time": info.clocks}
+        optional |= dict.fromkeys(INTERVAL, info.level is not None)
         names = [name for name in DIMENSIONS if optional.get(name, True)]
         sizes = {"run": runs, "iteration": count, "node": n, "value": p}
         shapes = {name: [sizes[dimension] for dimension in DIMENSIONS[name]] for name in names}
@@ -146,9 +148,11 @@ class Runner:
         results["estimate"][runs, c] = values.mean(axis=1)
         if "estimates" in results:
             results["estimates"][runs, c] = values
-        if "standard_error" in results:
+        if self.info.level is not None:
             for k, run in enumerate(runs):
-                results["standard_error"][run, c] = setting.estimand.value_function.standard_errors(means[k])
+                found = setting.estimand.value_function.intervals(means[k], self.info.level)
+                for name, numbers in zip(INTERVAL, found, strict=True):
+                    results[name][run, c] = numbers
         if "time" in results:
             draws = batch.iteration * setting.protocol.draws
             results["time"][runs, c] = [self._schedules[run].time(draws) for run in runs]

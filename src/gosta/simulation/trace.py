@@ -17,15 +17,13 @@ from gosta.estimation.estimand import norms, scale_of
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
-from gosta.statistics import find
-from gosta.statistics.exact import interval_bounds
 from gosta.views import html, numbers
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-FORMAT = "gosta trace 2"
+FORMAT = "gosta trace 3"
 SNAPSHOT = "snapshot_"  # prefix of the engine's arrays in `resume_data`
 Spacing = Literal["linear", "log"]
 
@@ -75,8 +73,8 @@ class Trace:
         ``mean``, ``spread`` and ``median``: mean, standard deviation and median over nodes of the error, by run and
         iteration; ``estimate``: mean over nodes; ``estimates`` by run, iteration and node (absent where they would not
         fit); ``units``: numbers sent; ``target``: exact value; ``stopped``: iteration at which the nodes of a run
-        stopped, or 0; where requested, ``standard_error`` by run, iteration and node, and ``time``. Checkpoints that
-        were not reached are NaN.
+        stopped, or 0; where requested, ``low``, ``high`` and ``standard_error`` by run, iteration and node, and
+        ``time``. Checkpoints that were not reached are NaN.
     info
         What was simulated.
     resume_data
@@ -102,8 +100,7 @@ class Trace:
         """Return the lower and upper bounds of the nodes' intervals, by run, iteration and node."""
         if self.info.level is None:
             raise InputError("this simulation has no intervals; request them with interval=0.95")
-        statistic, errors = find(self.info.statistic), self.data["standard_error"]
-        return interval_bounds(statistic, self.estimates, errors, self.info.level)
+        return self.data["low"], self.data["high"]
 
     @property
     def target(self) -> float | Floats:
@@ -164,7 +161,7 @@ class Trace:
         if not Path(path).is_file():
             raise InputError(f"no such file: {path}")
         always = {"mean", "spread", "median", "estimate", "stopped", "units", "target"}
-        known = always | {"estimates", "standard_error", "time"}
+        known = always | {"estimates", "low", "high", "standard_error", "time"}
         try:
             data = xr.load_dataset(io.BytesIO(Path(path).read_bytes()), engine="h5netcdf")
             fields = json.loads(data.attrs.pop("gosta"))

@@ -178,6 +178,14 @@ class Sketch(ABC):
         mean = totals @ gradient / max(totals.sum(), 1.0)
         return float(totals @ (gradient - mean) ** 2)
 
+    def centre(self, totals: Floats, value: Floats) -> Floats:
+        """Return what intervals are about: the value, or what replaces it to have less bias."""
+        return value
+
+    def degrees(self, totals: Floats, gradient: Floats) -> float:
+        """Return the degrees of freedom of the sampling variance."""
+        return max(self.count(totals) - 1, 1.0)
+
     def groups_of(self, totals: Floats) -> Floats:
         """Return the number of rows of each group (class, cluster) that is counted on its own."""
         return np.array([self.count(totals)])

@@ -237,6 +237,11 @@ class GiniIndex(PositiveValueBins):
         high = high / (n * (total - error)) if total > error else 1.0
         return one(value / (n * total), low / (n * (total + error)), high)
 
+    def centre(self, totals: Floats, value: Floats) -> Floats:
+        """Return the mean difference over pairs of different rows, over twice the mean."""
+        n = self.count(totals)
+        return np.asarray(value * n / (n - 1))
+
     def gradient(self, totals: Floats) -> Floats | None:
         """Return the derivative of D / (n · sum)."""
         n, total = self.count(totals), self.sum_of_values(totals, 0.0)[0]

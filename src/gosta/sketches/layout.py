@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,8 @@ from gosta.errors import GostaError
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.sketches.definition import Features, Result, Sketch
 from gosta.sketches.noisy import noisy_result
+from gosta.statistics.definition import STATISTICS
+from gosta.statistics.intervals import Spread, interval_ends
 
 # Binary digits of a feature after the point. Sums of 2^29 rows are exact in a float64, those of 2^39 in a uint64.
 BITS = 24
@@ -377,12 +378,13 @@ def _result(
     found, errors = noisy
     low, high = (np.clip(end, *sketch.bounds) for end in _padded(found))
     values = np.clip(found.value, low, high)
-    error = _standard_error(sketch, totals, float(errors[0])) if len(values) == 1 else None
-    interval = None
-    if error is not None and level is not None:
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * error
-        ends = np.clip([values[0] - reach, values[0] + reach], *sketch.bounds)
-        interval = float(ends[0]), float(ends[1])
+    spread = _spread(sketch, totals, float(errors[0])) if len(values) == 1 else None
+    error, interval = None if spread is None else float(spread.error[0]), None
+    if spread is not None and level is not None:
+        # Noise is symmetric on the scale of the value.
+        scale = STATISTICS[sketch.name].scale if sketch.name in STATISTICS and noise == 0 else "plain"
+        ends = interval_ends(scale, sketch.bounds, sketch.centre(totals, values), spread, level)
+        interval = (float(ends[0][0]), float(ends[1][0])) if np.isfinite(ends).all() else None
     is_certified = found.is_certified and noise == 0 and clipped <= 0  # the bracket is for clipped values
     if noise == 0 and 0 < clipped < min_cell:
         clipped = float(min_cell)  # few rows must not show
@@ -421,12 +423,18 @@ def _padded(found: Result) -> tuple[Floats, Floats]:
     return np.maximum(found.low - room, -most), np.minimum(found.high + room, most)
 
 
-def _standard_error(sketch: Sketch, totals: Floats, of_noise: float) -> float | None:
+def _spread(sketch: Sketch, totals: Floats, of_noise: float) -> Spread | None:
+    """Return how the value varies with the sample of rows and with noise, whose standard error is known."""
     gradient = sketch.gradient(totals)
     if gradient is None or not np.isfinite(gradient).all():
         return None
-    variance = max(sketch.sampling_variance(totals, gradient), 0.0) + of_noise**2
-    return float(np.sqrt(variance)) if np.isfinite(variance) else None
+    sampling = max(sketch.sampling_variance(totals, gradient), 0.0)
+    variance = sampling + of_noise**2
+    if not np.isfinite(variance):
+        return None
+    degrees = sketch.degrees(totals, gradient) * ((variance / sampling) ** 2 if sampling > 0 else np.inf)
+    trials = sketch.groups_of(totals).min() if sketch.has_classes else sketch.count(totals) / 2
+    return Spread(np.array([np.sqrt(variance)]), np.array([degrees]), np.array([max(float(trials), 1.0)]))
 
 
 def _digest(content: object) -> str:

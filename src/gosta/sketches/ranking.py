@@ -113,9 +113,19 @@ class Auc(ScoreBins):
 
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
         """Return DeLong's variance, of scores that are equal within a bin."""
+        return float(self._variances(totals, gradient)[0].sum())
+
+    def degrees(self, totals: Floats, gradient: Floats) -> float:
+        """Return Satterthwaite's degrees of freedom."""
+        variances, degrees = self._variances(totals, gradient)
+        found = variances.sum() ** 2 / (variances**2 / degrees).sum()
+        return float(max(found, degrees.min()) if np.isfinite(found) else degrees.min())
+
+    def _variances(self, totals: Floats, gradient: Floats) -> tuple[Floats, Floats]:
+        """Return what each class contributes to the variance, and its degrees of freedom."""
         counts, slopes = totals.reshape(2, -1), gradient.reshape(2, -1)
-        sizes = counts.sum(axis=1)
-        return float(((counts * slopes**2).sum(axis=1) * sizes / np.maximum(sizes - 1, 1)).sum())
+        degrees = np.maximum(counts.sum(axis=1) - 1, 1)
+        return (counts * slopes**2).sum(axis=1) * (counts.sum(axis=1) / degrees), degrees
 
 
 @sketch("mann-whitney")

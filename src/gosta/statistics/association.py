@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import nan, sqrt
 
 from gosta.errors import InputError, NumericalError
 from gosta.statistics import encode, fast
@@ -44,6 +44,7 @@ def _tau(m: Means, variant: str = "a") -> float:
     final=_tau,
     fast=fast.kendall,
     bounds=(-1.0, 1.0),
+    scale="logit",
     mean_ranges=((-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)),
 )
 def kendall_tau(x: Observation, y: Observation) -> tuple[float, float, float]:
@@ -84,6 +85,7 @@ def goodman_kruskal_gamma(x: Observation, y: Observation) -> tuple[float, float]
     final=lambda m: m[0] / sqrt(m[1] * m[2]),
     fast=fast.spearman,
     bounds=(-1.0, 1.0),
+    scale="logit",
     mean_ranges=((-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)),
 )
 def spearman_rho(x: Observation, y: Observation) -> tuple[float, float]:
@@ -101,6 +103,17 @@ def _distance_correlation(m: Means) -> float:
     return sqrt(max(covariance, 0.0) / sqrt(first) / sqrt(second))
 
 
+def _unbiased_square(m: Means, n: int) -> float:
+    """Return the squared distance correlation of U-centred distances (Székely and Rizzo 2014): no bias at 0."""
+    a, b, ab, aa, bb, mean_ab, mean_aa, mean_bb = m
+
+    def covariance(first: float, second: float, both: float, mean_both: float) -> float:
+        return both - 2 * n / (n - 2) * mean_both + n * n / ((n - 1) * (n - 2)) * first * second
+
+    first, second = covariance(a, a, aa, mean_aa), covariance(b, b, bb, mean_bb)
+    return covariance(a, b, ab, mean_ab) / sqrt(first * second) if n > 3 and min(first, second) > 0 else nan
+
+
 @statistic(
     encode=encode.two_parts,
     local=lambda h: (h[0], h[1], h[2], h[3], h[4], h[0] * h[1], h[0] * h[0], h[1] * h[1]),
@@ -108,6 +121,8 @@ def _distance_correlation(m: Means) -> float:
     fast=fast.distance_correlation,
     normalisation="V",
     bounds=(0.0, 1.0),
+    scale="root",
+    centre=_unbiased_square,
 )
 def distance_correlation(x: Observation, y: Observation, split: int = 1) -> tuple[float, float, float, float, float]:
     """Dependence of any kind between two columns (or the first `split` and the others): 0 if and only if none."""

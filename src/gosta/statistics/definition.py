@@ -78,6 +78,16 @@ class Statistic:
         ``local``, of each of its values. Nodes of a network reject numbers beyond. Empty where there are no bounds.
     is_row
         Function of an observation that returns whether `encode` can have made it. Nodes of a network reject others.
+    scale
+        Scale on which intervals are symmetric, one of `intervals.SCALES`: "plain", "log", "reciprocal", "logit"
+        (between finite bounds), "root".
+    centre
+        Function of the means over all rows and their number that intervals are about, where the value has a bias.
+    comparable
+        Which kernel value is 1 for pairs of rows that count and 0 for others, where the value is a share of the first.
+    both_first
+        Which kernel value is 1 for two rows of the first sample and 0 for others. Where a statistic of two samples has
+        none, nodes add it to compute intervals.
     """
 
     name: str
@@ -95,6 +105,10 @@ class Statistic:
     mean_ranges: tuple[tuple[float, float], ...] = ()
     is_row: Callable[[Observation], bool] | None = None
     no_interval: str = ""  # why there is none, where `encode` takes from all rows what leaving out a row would change
+    scale: str = "plain"
+    centre: Callable[[Means, int], Numbers] | None = None
+    comparable: int | None = None
+    both_first: int | None = None
 
     def __call__(self, x: Observation, y: Observation, **options: float) -> Numbers:
         """Return the kernel's value for two observations."""
@@ -183,7 +197,8 @@ def statistic(
         it runs both interpreted and compiled. Parameters after the first two are options.
     name
         Defaults to the function's name, with hyphens.
-    encode, local, moments, final, fast, normalisation, total, sample_index, bounds, mean_ranges, is_row, no_interval
+    encode, local, moments, final, fast, normalisation, total, sample_index, bounds, mean_ranges, is_row, no_interval,
+    scale, centre, comparable, both_first
         See `Statistic`. By default every column of the data is part of the observation.
 
     Examples

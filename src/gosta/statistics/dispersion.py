@@ -41,13 +41,14 @@ def _scaled_distance(x: Observation, y: Observation, start: int, stop: int) -> f
     ),
     fast=fast.variance,
     bounds=(0.0, inf),
+    scale="log",
 )
 def variance(x: Observation, y: Observation) -> float:
     """Half the mean squared difference of two rows: the sample variance."""
     return 0.5 * (x[0] - y[0]) * (x[0] - y[0])
 
 
-@statistic(encode=encode.value, fast=fast.gini, bounds=(0.0, inf))
+@statistic(encode=encode.value, fast=fast.gini, bounds=(0.0, inf), scale="log")
 def gini_mean_difference(x: Observation, y: Observation) -> float:
     """Mean absolute difference of two rows."""
     return abs(x[0] - y[0])
@@ -60,13 +61,15 @@ def gini_mean_difference(x: Observation, y: Observation) -> float:
     normalisation="V",
     bounds=(0.0, 1.0),
     is_row=encode.is_not_negative,
+    scale="reciprocal",
+    centre=lambda m, n: m[0] / m[1] * n / (n - 1),
 )
 def gini_index(x: Observation, y: Observation) -> tuple[float, float]:
     """Inequality from 0 (all the same) to 1: mean absolute difference over twice the mean."""
     return abs(x[0] - y[0]), x[0] + y[0]
 
 
-@statistic(bounds=(0.0, inf))
+@statistic(bounds=(0.0, inf), scale="log")
 def mean_pairwise_distance(x: Observation, y: Observation) -> float:
     """Mean Euclidean distance of two rows."""
     return distance(x, y, 0, len(x))

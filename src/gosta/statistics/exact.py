@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,13 +13,10 @@ from gosta.errors import DataError, GostaError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
 from gosta.statistics import assumptions, pairs
 from gosta.statistics.definition import Normalisation, Options, RowSums, Statistic, apply_to_rows, find
+from gosta.statistics.intervals import ROUNDING, Spread, centre_values, gradients, interval_ends, spread_of_rows
 from gosta.views import html, numbers
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 Columns = str | int | Sequence[str | int]
-Values = TypeVar("Values", float, Floats, "xr.DataArray")
 
 
 class Estimate(NamedTuple):
@@ -108,22 +104,40 @@ def _value(
         return value
     if not isinstance(value, float):
         raise InputError(f"{statistic.name} has several values; an interval is for one")
+    centre, spread, error = _spread(statistic, x, rows, norm, options)
+    low, high = interval_ends(statistic.scale, statistic.bounds, np.array([centre]), spread, level)
+    if np.isnan([low, high]).any():
+        reason = "every row contributes the same, which says nothing about others"
+        raise NumericalError(f"{statistic.name} has no interval here: {reason}")
+    return Estimate(value, float(low[0]), float(high[0]), error, level)
+
+
+def _spread(
+    statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: Mapping[str, Options]
+) -> tuple[float, Spread, float]:
+    """Return what an interval is about, its spread, and the standard error of the value itself."""
+    kernel_options, n = options["kernel"], len(x)
+
+    def final(means: Floats) -> Floats:
+        return final_values(statistic, means, options.get("final", {}))
+
+    def centres(means: Floats, count: int) -> Floats:
+        return centre_values(statistic, means, count, final)
+
+    means = _means(statistic, rows, norm)[None]
+    centre, sample = centres(means, n)[0, 0], None if statistic.sample_index is None else x[:, statistic.sample_index]
+    if statistic.local is None:
+        slopes = gradients(lambda m: centres(m, n), means)[0, 0]
+        spread = spread_of_rows(statistic, row_means(rows, norm), slopes, sample)
+        error = float(spread.error[0])
+        return centre, spread, error if error > ROUNDING * abs(centre) else 0.0
     left_out = _left_out_means(statistic, x, rows, norm, kernel_options)
-    values = final_values(statistic, left_out, final_options)[:, 0]
-    if np.isnan(values).any():
-        row = np.isnan(values).argmax() + 1
+    values = np.column_stack([final(left_out), centres(left_out, n - 1)])
+    if np.isnan(values).any() or np.isnan(centre):
+        row = np.isnan(values).any(axis=1).argmax() + 1
         raise NumericalError(f"{statistic.name} is not defined without row {row}, so it has no interval here")
-    error = _jackknife(values, None if statistic.sample_index is None else x[:, statistic.sample_index])
-    low, high = interval_bounds(statistic, value, error, level)
-    return Estimate(value, float(low), float(high), error, level)
-
-
-def interval_bounds(statistic: Statistic, value: Values, error: Values, level: float) -> tuple[Values, Values]:
-    """Return the lower and upper ends of intervals, from values and their standard errors."""
-    reach = NormalDist().inv_cdf(0.5 + level / 2) * error
-    low: Values = np.maximum(statistic.bounds[0], value - reach)  # type: ignore[assignment]
-    high: Values = np.minimum(statistic.bounds[1], value + reach)  # type: ignore[assignment]
-    return low, high
+    error, of_centre = (_jackknife(v, sample) for v in values.T)
+    return centre, Spread(np.array([of_centre]), np.array([n - 1.0]), np.array([n / 2])), error
 
 
 def row_sums(statistic: Statistic, x: Floats, kernel_options: Options, with_diagonal: bool = True) -> RowSums:

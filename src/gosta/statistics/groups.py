@@ -9,14 +9,14 @@ from gosta.statistics.definition import Observation, statistic
 from gosta.statistics.dispersion import distance
 
 
-@statistic(encode=encode.clustered, bounds=(0.0, inf), is_row=encode.has_cluster)
+@statistic(encode=encode.clustered, bounds=(0.0, inf), is_row=encode.has_cluster, scale="log")
 def within_cluster_scatter(x: Observation, y: Observation) -> float:
     """Mean distance of two rows, counted as 0 where they are in different clusters."""
     last = len(x) - 1
     return distance(x, y, 0, last) if x[last] == y[last] else 0.0
 
 
-@statistic(encode=encode.clustered, bounds=(0.0, inf), is_row=encode.has_cluster)
+@statistic(encode=encode.clustered, bounds=(0.0, inf), is_row=encode.has_cluster, scale="log")
 def squared_scatter(x: Observation, y: Observation) -> float:
     """Mean squared distance of two rows, counted as 0 where they are in different clusters."""
     last = len(x) - 1
@@ -46,6 +46,7 @@ def by_sample(x: Observation, y: Observation, value: float) -> tuple[float, floa
     bounds=(0.0, inf),
     mean_ranges=((-inf, inf),) * 3 + ((0.0, 1.0),) * 3,
     is_row=encode.has_sign,
+    both_first=4,
 )
 def energy_distance(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
     """Twice the mean distance across two samples less the mean distances within: 0 only for equal distributions."""
@@ -58,6 +59,7 @@ def energy_distance(x: Observation, y: Observation) -> tuple[float, float, float
     sample_index=-1,
     mean_ranges=((0.0, 1.0),) * 6,
     is_row=encode.has_sign,
+    both_first=4,
 )
 def mmd(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
     """Squared maximum mean discrepancy of two samples under a Gaussian kernel."""

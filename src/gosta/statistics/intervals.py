@@ -1,32 +1,243 @@
-"""Intervals from a network: besides row means, nodes estimate the means of their products, two at a time.
+"""Confidence intervals for the population: one formula, for rows in one place and for nodes of a network.
 
 A statistic that is a function of mean kernel values varies, from one sample of rows to another, with 4/n times the
-variance over rows of (slopes of the function) · (row means): for the AUC that is DeLong's variance, but for a share of
-1/(rows in the smaller class).
+variance over rows of ψ = (slopes of the function) · (row means). Two samples contribute two variances, which for the
+AUC is DeLong's formula. A node has no row means but its own: it estimates the means over all rows of their products,
+from which the same numbers follow.
+
+The ends are value ± t · error on a scale on which the statistic is about symmetric (the field `scale`), transformed
+back; t is Student's quantile, with Satterthwaite's degrees of freedom. docs/intervals.md says why, and what it covers.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, lru_cache
 from itertools import combinations_with_replacement
+from math import factorial, prod
+from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
-from gosta.statistics.definition import Means, Numbers, Statistic, as_tuple
+from gosta.statistics.definition import Means, Numbers, RowSums, Statistic, apply_to_rows, as_tuple
+from gosta.statistics.student import student_quantile
+
+NEGLIGIBLE = 1e-9  # share of the range of values: a smaller standard error is none
+ROUNDING = 1e-12  # the same where there is no range, relative to the value
+STEP = 1e-4  # relative, of the differences of the fourth order that slopes come from: they are right to 1e-12
+# Kernel values up to which nodes also estimate the fourth power of ψ, for heavy tails: 4 means for one, 14 for two.
+MAX_HEAVY_WIDTH = 2
+
+
+class Spread(NamedTuple):
+    """How values vary from one sample of rows to another: one number for each value."""
+
+    error: Floats  # standard error; infinite where there is no value
+    degrees: Floats  # of freedom, of its square
+    trials: Floats  # independent pairs of rows that the value rests on
+
+
+class Scale(NamedTuple):
+    """A function to a scale on which intervals are symmetric, its derivative, and the way back."""
+
+    forward: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats]
+    back: Callable[[Floats], Floats]
+
+
+SCALES: Mapping[str, Scale] = {
+    "plain": Scale(lambda v: v, np.ones_like, lambda z: z),
+    "log": Scale(np.log, lambda v: 1 / v, np.exp),
+    "reciprocal": Scale(lambda v: -1 / v, lambda v: v**-2.0, lambda z: np.where(z < 0, -1 / z, np.inf)),
+    # Of the place between two bounds; for −1 and 1 that is twice Fisher's z.
+    "logit": Scale(lambda v: np.log(v / (1 - v)), lambda v: 1 / (v * (1 - v)), lambda z: 1 / (1 + np.exp(-z))),
+    # Of the square of a value between 0 and 1: Fisher's z, and the root of the ends.
+    "root": Scale(np.arctanh, lambda v: 1 / (1 - v * v), lambda z: np.sqrt(np.tanh(z).clip(0.0))),
+}
+BOUNDED = ("logit", "root")  # scales of values between two bounds
+
+
+def interval_ends(
+    scale: str, bounds: tuple[float, float], centre: Floats, spread: Spread, level: float
+) -> tuple[Floats, Floats]:
+    """Return the lower and upper ends of intervals; NaN where there is none.
+
+    Where the standard error is zero, as of the AUC of perfectly separated rows, and the value lies between two bounds,
+    the interval is Wilson's for a share of as many independent trials as there are disjoint pairs of rows. Otherwise
+    there is none: rows that are all alike say nothing about the population.
+    """
+    if scale not in SCALES:
+        raise InputError(f"scale = {scale!r} must be one of: {', '.join(SCALES)}")
+    origin, unit = (bounds[0], bounds[1] - bounds[0]) if scale in BOUNDED else (0.0, 1.0)
+    value, error = (np.clip(centre, *bounds) - origin) / unit, spread.error / unit
+    with np.errstate(all="ignore"):
+        chosen, reach = SCALES[scale], _student_quantiles(level, spread.degrees) * error
+        middle, wide = chosen.forward(value), reach * chosen.slope(value)
+        is_known = error > ROUNDING * np.abs(value)
+        others: Sequence[Floats] = [np.full_like(value, np.nan)] * 2
+        if scale in BOUNDED:
+            least = 0.0 if scale == "root" else NEGLIGIBLE
+            is_known = (error > NEGLIGIBLE) & (value >= least) & (value <= 1 - NEGLIGIBLE)
+            others = [end ** (0.5 if scale == "root" else 1.0) for end in wilson_ends(value, spread.trials, level)]
+        ends = [
+            np.where(is_known, chosen.back(end), o)
+            for end, o in zip((middle - wide, middle + wide), others, strict=True)
+        ]
+        has_none = ~np.isfinite(error) | np.isnan(value)
+        low, high = (np.where(has_none, np.nan, np.clip(origin + unit * end, *bounds)) for end in ends)
+    return low, high
+
+
+def _student_quantiles(level: float, degrees: Floats) -> Floats:
+    found, places = np.unique(degrees, return_inverse=True)
+    if len(found) > 1:  # of many nodes: three digits are enough, and most quantiles are known already
+        found = np.array([float(f"{one:.3g}") for one in found.tolist()])
+    quantiles = np.array([_student_quantile(level, one) for one in found.tolist()])
+    return np.asarray(quantiles[places.reshape(degrees.shape)])
+
+
+_student_quantile = lru_cache(maxsize=4096)(student_quantile)
+
+
+def wilson_ends(share: Floats, trials: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return the ends of Wilson's interval for a share of independent trials."""
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    reach = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
+    # The formula gives 1 for a share of 1 but for rounding.
+    return np.where(share <= 0, 0.0, middle - reach), np.where(share >= 1, 1.0, middle + reach)
+
+
+def gradients(function: Callable[[Floats], Floats], means: Floats) -> Floats:
+    """Return the derivative of each value of a function with respect to each mean, at each row of means: r × p × k."""
+    largest = np.abs(means).max(axis=1, keepdims=True)
+    steps = np.maximum(np.abs(means), largest * 1e-3) * STEP + 1e-300
+    changes = []
+    for c in range(means.shape[1]):
+        step = np.where(np.arange(means.shape[1]) == c, steps, 0.0)
+        with np.errstate(invalid="ignore"):  # where there is no value
+            near, far = (function(means + f * step) - function(means - f * step) for f in (1, 2))
+            changes.append((8 * near - far) / (12 * steps[:, c : c + 1]))
+    return np.stack(changes, axis=2)
+
+
+def centre_values(statistic: Statistic, means: Floats, n: int, final_values: Callable[[Floats], Floats]) -> Floats:
+    """Return what intervals are about, from means over all rows: the value, or what replaces it to have no bias."""
+    if statistic.centre is None:
+        return final_values(means)
+    return apply_to_rows(lambda m: statistic.centre(m, n), means)  # type: ignore[misc]
+
+
+def spread_of_rows(statistic: Statistic, means: Floats, slopes: Floats, sample: Floats | None) -> Spread:
+    """Return the spread of a value from the means of all rows, n × k, and the slopes of the value by their means."""
+    n, psi = len(means), means @ slopes
+    trials = _trials(statistic, means.mean(axis=0)[None], n)
+    if sample is None:
+        gaps = psi - psi.mean()
+        second, fourth = (gaps**2).mean(), (gaps**4).mean() if is_heavy(statistic, means.shape[1]) else np.nan
+        return _one_sample(np.array([second]), np.array([fourth]), trials, n)
+    parts = [psi[sample > 0], psi[sample < 0]]
+    return _two_samples([(len(p), np.array([p.var()])) for p in parts], n)
+
+
+def spread_of_means(statistic: Statistic, means: Floats, slopes: Floats, n: int) -> Spread:
+    """Return the same from means that nodes estimate: a row of `means` holds one node's, products included."""
+    width = slopes.shape[1]
+    products = _products(statistic, width)
+    place = {(c,): c for c in range(width)} | {chosen: width + k for k, chosen in enumerate(products)}
+
+    def power(exponent: int, *others: int) -> Floats:
+        total = np.zeros(len(means))
+        for chosen in combinations_with_replacement(range(width), exponent):
+            repeats = prod(factorial(chosen.count(c)) for c in set(chosen))
+            at = place.get(tuple(sorted((*others, *chosen))))
+            if at is not None:
+                factor = factorial(exponent) / repeats * np.prod([slopes[:, c] for c in chosen], axis=0)
+                total += factor * means[:, at]
+        return total
+
+    with np.errstate(all="ignore"):
+        first, second = power(1), power(2)
+        both = statistic.both_first
+        if both is None:
+            m2, m4 = second - first**2, np.full(len(means), np.nan)
+            if is_heavy(statistic, width):
+                m4 = power(4) - 4 * power(3) * first + 6 * second * first**2 - 3 * first**4
+            return _one_sample(m2, m4, _trials(statistic, means[:, :width], n), n)
+        # A row's mean of the indicator is the same number for all rows of the first sample, and 0 for the others.
+        share = means[:, place[(both, both)]] / means[:, both]
+        count = share * n if statistic.normalisation == "V" else 1 + share * (n - 1)
+        count = np.clip(np.rint(np.nan_to_num(count, nan=2.0)), 2, max(2, n - 2))
+        of_first = power(1, both) / share, power(2, both) / share
+        parts = []
+        for rows, total, squares in ((count, *of_first), (n - count, first - of_first[0], second - of_first[1])):
+            parts.append((rows, squares * n / rows - (total * n / rows) ** 2))
+        return _two_samples(parts, n)
+
+
+def _one_sample(m2: Floats, m4: Floats, trials: Floats, n: int) -> Spread:
+    """Return a spread from central moments of ψ: by the formula of the jackknife.
+
+    The variance of a variance is (kurtosis − 1)/n of its square, as of χ² with 2n/(kurtosis − 1) degrees of freedom.
+    """
+    with np.errstate(all="ignore"):
+        degrees = 2 * n / np.clip(m4 / m2**2 - 1, 2.0, None)
+        degrees = np.clip(np.nan_to_num(degrees, nan=np.inf), 1.0, n - 1.0)
+        return Spread(_root(m2 * 4 * (n - 1) / (n - 2) ** 2), degrees, trials)
+
+
+def _two_samples(parts: Sequence[tuple[Floats | int, Floats]], n: int) -> Spread:
+    """Return a spread from the rows of two samples and the variances of ψ in them."""
+    with np.errstate(all="ignore"):
+        terms = [4 / n**2 * rows * np.maximum(m2, 0.0) * rows / (rows - 1) for rows, m2 in parts]
+        total = terms[0] + terms[1]
+        least = np.minimum(parts[0][0], parts[1][0])
+        degrees = total**2 / sum(t**2 / (rows - 1) for t, (rows, _) in zip(terms, parts, strict=True))
+        degrees = np.where(np.isfinite(degrees), np.maximum(degrees, least - 1.0), least - 1.0)
+        return Spread(_root(total), np.maximum(degrees, 1.0), np.broadcast_to(least, total.shape) * 1.0)
+
+
+def _root(variance: Floats) -> Floats:
+    return np.sqrt(np.where(np.isfinite(variance), np.maximum(variance, 0.0), np.inf))
+
+
+def _trials(statistic: Statistic, means: Floats, n: int) -> Floats:
+    share = statistic.comparable
+    return n / 2 * (np.ones(len(means)) if share is None else np.clip(means[:, share], 2 / n, 1.0))
+
+
+def is_heavy(statistic: Statistic, width: int) -> bool:
+    """Return whether few rows can dominate the standard error, so that its degrees of freedom are estimated too."""
+    ranges = statistic.mean_ranges[:width]
+    is_bounded = bool(ranges) and bool(np.isfinite(ranges).all())
+    return statistic.sample_index is None and width <= MAX_HEAVY_WIDTH and not is_bounded
+
+
+def _products(statistic: Statistic, width: int) -> list[tuple[int, ...]]:
+    """Return which row means are multiplied: each two, and for two samples these with the first's indicator."""
+    found = list(combinations_with_replacement(range(width), 2))
+    both = statistic.both_first
+    if both is not None:  # the value does not depend on an indicator that was added, the last of the kernel values
+        found += [tuple(sorted((both, *pair))) for pair in found if both < width - 1 or both not in pair]  # type: ignore[misc]
+    if is_heavy(statistic, width):
+        found += [chosen for degree in (3, 4) for chosen in combinations_with_replacement(range(width), degree)]  # type: ignore[misc]
+    return list(dict.fromkeys(found))
 
 
 def with_mean_products(statistic: Statistic, width: int) -> Statistic:
-    """Return a statistic for which the products of each two of a row's means are averaged too."""
+    """Return a statistic for which products of a row's means are averaged too."""
     if statistic.no_interval:
         raise InputError(f"{statistic.name} has no interval: {statistic.no_interval}")
     if statistic.local is not None:
         reason = "nodes cannot compute its interval, which depends on more than each row's own mean"
         raise InputError(f"{statistic.name}: {reason}; gosta.exact computes it over rows in one place")
-    pairs = list(combinations_with_replacement(range(width), 2))
-    parts = [f"h[{c}]" for c in range(width)] + [f"h[{a}] * h[{b}]" for a, b in pairs]
+    products = _products(statistic, width)
+    parts = [f"h[{c}]" for c in range(width)] + [" * ".join(f"h[{c}]" for c in chosen) for chosen in products]
     local = eval(f"lambda h: ({', '.join(parts)},)")  # written out, as compiled code needs it
     original = statistic.final or (lambda m: m)
 
@@ -35,28 +246,46 @@ def with_mean_products(statistic: Statistic, width: int) -> Statistic:
 
     final.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     ranges = statistic.mean_ranges
-    products = tuple(_product_range(ranges[a], ranges[b], a == b) for a, b in pairs) if ranges else ()
-    return replace(statistic, local=local, moments=None, final=final, mean_ranges=ranges + products)
+    of_products = tuple(_product_range([ranges[c] for c in chosen], chosen) for chosen in products) if ranges else ()
+    return replace(statistic, local=local, moments=None, final=final, mean_ranges=ranges + of_products)
 
 
-def _product_range(first: tuple[float, float], second: tuple[float, float], is_square: bool) -> tuple[float, float]:
-    if not np.isfinite([first, second]).all():
+def _product_range(ranges: list[tuple[float, float]], chosen: tuple[int, ...]) -> tuple[float, float]:
+    if not np.isfinite(ranges).all():
         return -np.inf, np.inf
-    corners = [a * b for a in first for b in second]
-    return max(min(corners), 0.0) if is_square else min(corners), max(corners)
+    low, high = ranges[0]
+    for first, last in ranges[1:]:
+        corners = [a * b for a in (low, high) for b in (first, last)]
+        low, high = min(corners), max(corners)
+    return max(low, 0.0) if all(chosen.count(c) % 2 == 0 for c in chosen) else low, high
 
 
-def standard_errors(means: Floats, slopes: Floats, n: int) -> Floats:
-    """Return each node's standard error by the jackknife's formula; infinite where a node has no value yet.
+@cache
+def with_samples(statistic: Statistic, width: int, returns_tuple: bool) -> Statistic:
+    """Return a statistic of two samples whose kernel also says whether both rows are in the first, as nodes need it."""
+    column, fast, original = statistic.sample_index, statistic.fast, statistic.final or (lambda m: m)
+    if column is None or statistic.both_first is not None:
+        return statistic
+    options = statistic.options_by_part({})["kernel"]
+    value = f"kernel(x, y{''.join(f', {name}' for name in options)})"
+    both = "1.0 * (x[{0}] > 0.0) * (y[{0}] > 0.0)".format("len(x) - 1" if column == -1 else column)
+    parameters = "".join(f", {name}={default!r}" for name, default in options.items())
+    # Written out and a function of `kernel`, so that both are compiled.
+    text = f"lambda kernel: lambda x, y{parameters}: {value if returns_tuple else f'({value},)'} + ({both},)"
 
-    A row of `means` holds a node's means and mean products, one of `slopes` the derivatives of its value by the means;
-    n is the number of rows in the population.
-    """
-    variance, width = np.zeros(len(means)), slopes.shape[1]
-    with np.errstate(all="ignore"):
-        for position, (a, b) in enumerate(combinations_with_replacement(range(width), 2), width):
-            covariance = means[:, position] - means[:, a] * means[:, b]
-            variance += (1 if a == b else 2) * slopes[:, a] * slopes[:, b] * covariance
-    variance = np.where(np.isfinite(variance), np.maximum(variance, 0.0), np.inf)
-    errors: Floats = np.sqrt(variance * 4 * (n - 1) / (n - 2) ** 2)
-    return errors
+    def fast_too(x: Floats) -> RowSums | None:
+        rows = None if fast is None else fast(x)
+        if rows is None or rows.diagonal is None:
+            return None
+        own = np.where(x[:, column] > 0, 1.0, 0.0)[:, None]
+        diagonal = np.broadcast_to(rows.diagonal, rows.sums.shape)
+        return RowSums(np.hstack([rows.sums, own * (own.sum() - 1)]), np.hstack([diagonal, own]))
+
+    def final(m: Means, **options: object) -> Numbers:
+        return as_tuple(original(tuple(m[:width]), **options))
+
+    final.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+    ranges = (*statistic.mean_ranges, (0.0, 1.0)) if statistic.mean_ranges else ()
+    return replace(
+        statistic, kernel=eval(text)(statistic.kernel), fast=fast_too, final=final, mean_ranges=ranges, both_first=width
+    )

@@ -20,6 +20,7 @@ def won(score: float, sign: float, other: float, other_sign: float) -> float:
     bounds=(0.0, 1.0),
     mean_ranges=((0.0, 2.0), (0.0, 2.0)),
     is_row=encode.has_sign,
+    scale="logit",
 )
 def auc(x: Observation, y: Observation) -> tuple[float, float]:
     """Probability that a positive row scores higher than a negative one: the area under the ROC curve."""
@@ -107,6 +108,8 @@ def precedes(x: Observation, y: Observation) -> bool:
     bounds=(0.0, 1.0),
     mean_ranges=((0.0, 1.0), (0.0, 1.0)),
     is_row=encode.has_event,
+    scale="logit",
+    comparable=1,
 )
 def concordance_index(x: Observation, y: Observation) -> tuple[float, float]:
     """Probability that of two rows, the one with the earlier event has the higher score: Harrell's C, censored."""

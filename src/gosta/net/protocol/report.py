@@ -11,7 +11,6 @@ from gosta.errors import GostaError
 from gosta.estimation.exchange import Estimator
 from gosta.estimation.setting import kernel_means
 from gosta.estimation.stopping import MAX_READINGS, READINGS_PER_DOUBLING, expected_errors
-from gosta.statistics.exact import interval_bounds
 
 SUFFICIENT_ERROR = 0.01  # relative; at this, a new epoch's estimate replaces the old one, however good that was
 
@@ -98,9 +97,8 @@ def make_report(
         return None
     low = high = None
     if level is not None and estimator.known_rows > 2:
-        function = estimator.value_function
-        deviation = float(function.standard_errors(np.array([estimator.estimates()]))[0])
-        if np.isfinite(deviation):
-            low, high = map(float, interval_bounds(function.statistic, value[0], deviation, level))
+        ends = estimator.value_function.intervals(np.array([estimator.estimates()]), level)[:2]
+        if np.isfinite(ends).all():
+            low, high = float(ends[0][0]), float(ends[1][0])
     error, counted = readings.expected_error(estimator), (len(estimator.homes), estimator.known_rows)
     return Report(epoch, value, low, high, error, fingerprint, *counted, missing, readings.value_errors(estimator))
