@@ -58,6 +58,8 @@ def kendall_tau(x: Observation, y: Observation) -> tuple[float, float, float]:
     final=lambda m: m[0] / m[1],
     fast=fast.somers,
     bounds=(-1.0, 1.0),
+    scale="logit",
+    comparable=1,
     mean_ranges=((-1.0, 1.0), (0.0, 1.0)),
 )
 def somers_d(x: Observation, y: Observation) -> tuple[float, float]:
@@ -71,6 +73,8 @@ def somers_d(x: Observation, y: Observation) -> tuple[float, float]:
     final=lambda m: m[0] / m[1],
     fast=fast.gamma,
     bounds=(-1.0, 1.0),
+    scale="logit",
+    comparable=1,
     mean_ranges=((-1.0, 1.0), (0.0, 1.0)),
 )
 def goodman_kruskal_gamma(x: Observation, y: Observation) -> tuple[float, float]:
