@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,10 @@ from gosta.statistics.wanted import parse
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    return command(capsys, monkeypatch)
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    handler = signal.getsignal(signal.SIGINT)
+    yield command(capsys, monkeypatch)
+    signal.signal(signal.SIGINT, handler)  # `gosta run` ignores it while it saves
 
 
 def patients(n: int = 160) -> pd.DataFrame:
@@ -172,7 +176,11 @@ def test_without_pandas_there_is_a_list_of_records(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("auc,,variance", "a comma too many"), (" ", "statistic is empty")],
+    [
+        ("auc,,variance", "a comma too many"),
+        ("auc:", "must end with a column, such as auc:age"),
+        (" ", "statistic is empty"),
+    ],
 )
 def test_names_of_several_statistics(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
@@ -229,6 +237,27 @@ def test_the_positive_class_is_said_and_doubted(run: Any, file: Path) -> None:
     assert "positive class" not in right
     assert "columns left out: age, hospital" in right
     assert "--option positive=" in run(*arguments, "--positive", "case", "-o", "positive=control")[2]
+
+
+def test_simulations_and_networks_say_it_too(run: Any, file: Path, tmp_path: Path) -> None:
+    arguments = [file, "--label", "ill", "--score", "risk", "--nodes", 4, "--graph", "complete"]
+    common = ["run", *arguments, "--runs", 1, "--iterations", 40, "--plot", tmp_path / "x.png"]
+    shown = run(*common)[1]
+    assert "positive class: control, against case" in shown
+    assert "warning: the positive class is 'control'" in shown
+    record = json.loads(run(*common, "--json")[1])
+    assert (record["assumed"]["positive"], len(record["warnings"])) == ("control", 1)
+    right = run(*common, "--positive", "case")[1]
+    assert "warning" not in right
+    made = run("network", "init", tmp_path / "net", "--data", *arguments)[1]
+    assert "positive class: control, against case" in made
+    assert "warning: the positive class is 'control'" in made
+    code, _, error = run("network", "init", tmp_path / "other", "--data", *arguments, "-s", "auc,variance")
+    assert (code, "private sums several (--private)" in error) == (2, True)
+
+
+def test_a_column_that_names_no_groups(run: Any, file: Path) -> None:
+    assert run("exact", file, "-s", "variance:risk", "--by", "age", "--n", 9)[2].endswith("that names groups\n")
 
 
 def test_an_auc_below_one_half_is_doubted(run: Any, tmp_path: Path) -> None:

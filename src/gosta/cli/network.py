@@ -123,6 +123,8 @@ def init(
     roles = plan.Roles(columns, rows.label, rows.score, classes, rows.drop_missing)
     chosen = None if data is None else rows.select(rows.load(data))
     settings = _private_settings(private, chosen)
+    if settings is None:
+        options.check_single(task.statistic)
     if settings is not None:
         for name, value in {"protocol": task.protocol, "until": task.until}.items():
             if value is not None:
@@ -141,6 +143,8 @@ def init(
     rate, ca, secret = addresses.exchanges_per_second, addresses.authority, addresses.secret()
     network = folders.create(folder, made, hosts, addresses.port, rate, ca, secret)
     print("\n".join(_made(folder, made, network, _remarks(private, made))))
+    if chosen is not None and settings is None:
+        print("\n".join(_assumed(chosen, task, rows)))
 
 
 def _private_settings(private: options.Private, data: Data | None) -> PrivateSettings | None:
@@ -176,6 +180,16 @@ def _remarks(private: options.Private, plan: Plan) -> list[tuple[str, str]]:
         exact = "so the exact minimum and maximum are in the settings of all sites; --range declares others"
         found.append(("ranges from", f"the data, {exact}"))
     return found
+
+
+def _assumed(data: Data, task: Task, rows: options.Rows) -> list[str]:
+    """Return what was assumed about the data, and doubts, in words."""
+    from gosta.statistics import assumptions
+
+    given = rows.statistic_options(task.option)
+    assumed, doubts = options.find_assumptions(data, options.find_statistic(task.statistic), given)
+    lines = [*assumptions.text(assumed), *(f"warning: {doubt}" for doubt in doubts)]
+    return [terminal.printable(line) for line in lines]
 
 
 def _invite(folder: Path, made: Plan, addresses: Addresses, remarks: list[tuple[str, str]]) -> None:

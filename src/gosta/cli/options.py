@@ -279,9 +279,27 @@ def find_statistic(text: str) -> Statistic:
     """Find a statistic by name; FILE.py:NAME executes the file first."""
     from gosta.statistics.user_file import load_statistic
 
-    if "," in text:
-        raise InputError(f"statistic = {text!r}: rows that are exchanged give one; private sums several (--private)")
+    check_single(text)
     return load_statistic(text)
+
+
+def check_single(statistic: str) -> None:
+    """Reject several statistics where rows are exchanged."""
+    if "," in statistic:
+        raise InputError(
+            f"statistic = {statistic!r}: rows that are exchanged give one; private sums several (--private)"
+        )
+
+
+def find_assumptions(
+    data: Data, statistic: Statistic, given: dict[str, Any], value: float | None = None
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return what is assumed about data for a statistic that rows are exchanged for, and doubts about it."""
+    from gosta.statistics import assumptions
+
+    data = data.select()  # a copy, which notes the columns that are read
+    assumed = assumptions.collect(data, statistic, given, len(statistic.encode_rows(data, given)))
+    return assumed, assumptions.doubts(data, statistic, assumed, 1.0 if value is None else value)
 
 
 def statistic_options(texts: Sequence[str] | None) -> dict[str, Any]:

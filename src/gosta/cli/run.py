@@ -7,7 +7,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -15,8 +15,10 @@ from gosta.cli import options, run_summary
 from gosta.cli.private import run_private
 from gosta.errors import InputError
 from gosta.runtime.extras import require_extra
+from gosta.views import terminal
 
 if TYPE_CHECKING:
+    from gosta.datasets import Data
     from gosta.simulation.trace import Trace
 
 
@@ -66,10 +68,19 @@ def run(
     if private.settings() is not None:
         run_private(context, simulation, placement, rows, private, data, output.plot, output.as_json)
         return
-    traces = _resume(simulation, output.resume) if output.resume else _simulate(data, simulation, placement, rows)
+    chosen = None if output.resume else rows.select(rows.load(data))
+    if chosen is None:
+        assert output.resume is not None
+        traces = _resume(simulation, output.resume)
+    else:
+        traces = _simulate(chosen, simulation, placement, rows)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
     records = [run_summary.record(trace) for trace in traces]
-    print("\n".join(map(json.dumps, records)) if output.as_json else run_summary.text(records), flush=True)
+    assumed: list[str] = []
+    if chosen is not None:
+        assumed = _add_assumptions(records, chosen, simulation, rows)
+    shown = map(json.dumps, records) if output.as_json else [run_summary.text(records), *assumed]
+    print("\n".join(shown), flush=True)
     files = _save(traces, output.out or output.resume)
     if output.bound:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # the simulation is saved
@@ -80,6 +91,21 @@ def run(
         hint = f"; continue with: gosta run --resume {files[-1]}" if files and traces[-1].can_resume else ""
         print(f"gosta: interrupted; the numbers are those of the checkpoints reached{hint}", file=sys.stderr)
         raise typer.Exit(130)
+
+
+def _add_assumptions(
+    records: list[dict[str, Any]], data: Data, simulation: Simulation, rows: options.Rows
+) -> list[str]:
+    """Add to records what was assumed about the data, and doubts; return them in words."""
+    from gosta.statistics import assumptions
+
+    given, exact = rows.statistic_options(simulation.option), records[0]["exact"]
+    number = exact if isinstance(exact, float) else None
+    assumed, doubts = options.find_assumptions(data, options.find_statistic(simulation.statistic), given, number)
+    for record in records:
+        record |= {"assumed": assumed, "warnings": list(doubts)}
+    lines = [*assumptions.text(assumed), *(f"warning: {doubt}" for doubt in doubts)]
+    return [terminal.printable(f"  {line}" if not line.startswith("warning") else line) for line in lines]
 
 
 def _check(context: typer.Context, output: Output) -> None:
@@ -105,7 +131,7 @@ def _resume(simulation: Simulation, file: Path) -> list[Trace]:
         return [interrupted.trace]
 
 
-def _simulate(data: str, simulation: Simulation, placement: options.Placement, rows: options.Rows) -> list[Trace]:
+def _simulate(chosen: Data, simulation: Simulation, placement: options.Placement, rows: options.Rows) -> list[Trace]:
     """Simulate one protocol after the other, up to one that is interrupted."""
     import gosta
     from gosta.protocols import find
@@ -123,7 +149,6 @@ def _simulate(data: str, simulation: Simulation, placement: options.Placement, r
         "until": options.fraction("until", simulation.until, options.ERROR),
         "interval": options.fraction("interval", simulation.interval, options.LEVEL),
     }
-    chosen = rows.select(rows.load(data))
     traces: list[Trace] = []
     try:
         for protocol in protocols:

@@ -240,7 +240,7 @@ class Data:
         if len(names) < 2:
             raise DataError(f"needs two classes, {where} has {shorten(names) or 'none'} only")
         if positive is None and len(names) > 2:
-            remedy = "name the one to set against the rest with positive=... (--option positive=...)"
+            remedy = "name the one to set against the rest with positive=... (--positive ...)"
             raise DataError(f"needs two classes, {where} has {len(names)} ({shorten(names)}); {remedy}")
         position = len(names) - 1 if positive is None else _position(positive, classes, names, where)
         self.assumed["positive"] = names[position]

@@ -146,7 +146,7 @@ def _wish(
     }
     if has_label and len(classes) > 2 and encode_options.get("positive", "") is None:
         shown = ", ".join(map(str, classes))
-        remedy = "name the one to set against the rest with positive=... (--option positive=...)"
+        remedy = "name the one to set against the rest with positive=... (--positive ...)"
         raise InputError(f"needs two classes, {len(classes)} are declared ({shown}); {remedy}")
     number = made.class_count(encode_options, classes)
     return _Wish(title, made, names, axis_names, encode_options, given, number, has_label, ranges)

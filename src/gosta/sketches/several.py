@@ -111,6 +111,10 @@ def compute(
         raise InputError("statistic is empty: name at least one, such as auc")
     if by is not None:
         data, interval = data.with_sites(by, exclude=True), interval or LEVEL
+        count = len(dataclasses.replace(data, drop_missing=True).site_codes()[1])
+        if 2 * count > len(data):
+            what = f"by = {data.by!r} has {count} different values in {len(data)} rows"
+            raise InputError(f"{what}; choose a column that names groups")
     found = [(one, _find(one)) for one in wanted]
     given, known = dict(options or {}), {name for _, one in found for name in _options(one)}
     for name in given:

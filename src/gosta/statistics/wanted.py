@@ -40,4 +40,6 @@ def _wanted(title: str) -> Wanted:
     if name.endswith(".py"):
         own, _, columns = columns.partition(":")
         name = f"{name}:{own}" if own else name
+    if title.endswith((":", "+")):
+        raise InputError(f"statistic = {title!r} must end with a column, such as {name}:age")
     return Wanted(title, name, tuple(columns.split("+")) if columns else ())
