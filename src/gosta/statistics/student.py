@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import erfc, exp, inf, lgamma, log, log1p, sqrt
+from math import erfc, exp, inf, lgamma, log, log1p, pi, sqrt
+from statistics import NormalDist
 
 
 def student_p(t: float, freedom: float) -> float:
@@ -22,12 +23,15 @@ def student_quantile(level: float, freedom: float) -> float:
     >>> round(student_quantile(0.95, 10), 12)
     2.228138851986
     """
-    low, high = 0.0, 1.0
-    while student_p(high, freedom) > 1 - level:
-        low, high = high, 2 * high
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if student_p(middle, freedom) > 1 - level else (low, middle)
-    return high
+    t, step = -NormalDist().inv_cdf((1 - level) / 2), inf
+    if freedom == inf:
+        return t
+    log_peak = _log_gamma_step(freedom / 2) - 0.5 * log(pi * freedom)
+    while step > 1e-14 * t:  # the tail is convex, so that Newton's method comes from below
+        density = exp(log_peak - (freedom + 1) / 2 * log1p(t * t / freedom))
+        step = (student_p(t, freedom) - (1 - level)) / (2 * density)
+        t += step
+    return t
 
 
 def _beta_share(x: float, rest: float, a: float, b: float) -> float:
