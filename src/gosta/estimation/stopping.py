@@ -40,10 +40,15 @@ def safety_factor(nodes: int) -> float:
 
 
 def reading_times(first: int, last: int) -> Integers:
-    """Return iterations in equal ratios from the first to the last."""
-    steps = int(np.ceil(np.log2(last / first) * READINGS_PER_DOUBLING))
-    times = first * 2 ** (np.arange(steps + 1) / READINGS_PER_DOUBLING)
-    return np.unique(np.minimum(np.round(times), last)).astype(np.int64)
+    """Return iterations in equal ratios from the first to the last, and the last one."""
+    return np.union1d(reading_grid(first, last), [last]).astype(np.int64)
+
+
+def reading_grid(first: int, last: int) -> Integers:
+    """Return iterations in equal ratios from the first on, none after the last: the same ones for any last."""
+    steps = int(np.ceil(max(0.0, np.log2(last / first)) * READINGS_PER_DOUBLING))
+    times = np.round(first * 2 ** (np.arange(steps + 1) / READINGS_PER_DOUBLING))
+    return np.unique(times[times <= last]).astype(np.int64)
 
 
 def expected_errors(
@@ -65,3 +70,12 @@ def expected_errors(
         found = (SAFETY_FACTOR if nodes is None else safety_factor(nodes)) * changes.max(axis=0) / sizes
     least = 0.0 if nodes is None or exchanges >= FEW_EXCHANGES else 1.0 / exchanges
     return np.where(sizes > 0, np.maximum(found, least), np.inf)
+
+
+def gossip_errors(values: Floats, expected: Floats) -> Floats:
+    """Return the standard error of gossip in nodes' values, from the relative errors that they expect.
+
+    Nodes keep what they expect in 95 % of cases, so it counts for two standard errors. NaN: not known yet.
+    """
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(expected), np.abs(values) * expected / 2.0, np.nan)

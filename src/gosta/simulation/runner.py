@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import Setting
-from gosta.estimation.stopping import MAX_READINGS, expected_errors
+from gosta.estimation.stopping import MAX_READINGS, expected_errors, gossip_errors, reading_grid
 from gosta.protocols import CollectingProtocol
 from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats, Integers
@@ -28,6 +28,7 @@ from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo, node_errors
 MAX_ESTIMATES = 1 << 26  # estimates kept in memory, half a GiB; beyond that only their summaries are kept
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
 STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
+READINGS, READING_TIMES = "readings", "reading_times"  # names of arrays that a trace with intervals is continued from
 
 # Dimensions of each result.
 BY_RUN = ("run", "iteration")
@@ -75,12 +76,22 @@ class Runner:
                 array[:, :done] = previous.data[name].values.reshape(array[:, :done].shape)
             self.reached[:], self.stopped[:] = previous.resume_data["reached"], previous.data["stopped"]
         self._schedules = [Schedule(setting.graph, info.seed, run) for run in range(runs)] if info.clocks else []
+        # Where nodes stop by themselves, checkpoints are the readings; for intervals alone they are taken in between.
+        has_own_readings = info.level is not None and info.until is None
+        self._reading_times = reading_grid(n, int(checkpoints[-1])) if has_own_readings else checkpoints[:0]
         self._readings = [self._kept_readings(run) for run in range(runs)]
         self._snapshot: dict[str, NDArray[Any]] | None = None  # of the engine; None: the runs take several batches
 
-    def _kept_readings(self, run: int) -> deque[Floats]:
+    def _kept_readings(self, run: int) -> deque[tuple[int, Floats]]:
+        """Return the last readings of a run that is continued: iterations, and nodes × values."""
         kept, done = self.results.get("estimates"), np.isfinite(self.results["mean"][run])
-        return deque([] if kept is None or self.info.until is None else kept[run, done], maxlen=MAX_READINGS)
+        readings: list[tuple[int, Floats]] = []
+        if kept is not None and self.info.until is not None:
+            readings = list(zip(self.checkpoints[done].tolist(), kept[run, done], strict=True))
+        elif self.previous is not None and READINGS in self.previous.resume_data:
+            times = self.previous.resume_data[READING_TIMES].tolist()
+            readings = list(zip(times, self.previous.resume_data[READINGS][run], strict=True))
+        return deque(readings, maxlen=MAX_READINGS)
 
     def run(self, patience: float) -> Trace:
         """Advance all runs to the last checkpoint, or until their nodes stop; raise `Interrupted` on Ctrl-C."""
@@ -125,19 +136,38 @@ class Runner:
 
     def _advance(self, engine: Engine[Any], batch: Batch[Any], report: Callable[[float], None]) -> None:
         """Advance a batch to the last checkpoint, reading all estimates at each."""
-        runs = np.array(batch.runs)
-        for c, checkpoint in enumerate(self.checkpoints.tolist()):
-            while batch.iteration < checkpoint:
+        runs, readings = np.array(batch.runs), set(self._reading_times.tolist())
+        numbers = {iteration: c for c, iteration in enumerate(self.checkpoints.tolist())}
+        for stop in np.union1d(self.checkpoints, self._reading_times).tolist():
+            while batch.iteration < stop:
                 if not batch.active.any():
                     return
                 before = batch.iteration
                 try:
-                    engine.advance(batch, min(checkpoint, before + engine.max_advance))
+                    engine.advance(batch, min(stop, before + engine.max_advance))
                 finally:
                     self.reached[runs[batch.active]] = batch.iteration
                 report((batch.iteration - before) * int(batch.active.sum()))
-            if np.isnan(self.results["mean"][runs[batch.active], c]).any():
-                self._read(engine, batch, c)
+            if stop in readings and batch.iteration == stop:
+                self._take_readings(batch, self.setting.values(engine.estimates(batch)))
+            if stop in numbers and np.isnan(self.results["mean"][runs[batch.active], numbers[stop]]).any():
+                self._read(engine, batch, numbers[stop])
+
+    def _take_readings(self, batch: Batch[Any], values: Floats) -> None:
+        """Add values, runs × nodes × values, to the readings of the active runs of a batch."""
+        for k in np.flatnonzero(batch.active).tolist():
+            readings = self._readings[batch.runs[k]]
+            if not readings or readings[-1][0] < batch.iteration:
+                readings.append((batch.iteration, values[k]))
+
+    def _expected_errors(self, run: int, iteration: int) -> Floats:
+        """Return the relative error that each node of a run expects, from its readings."""
+        protocol, nodes = self.setting.protocol, self.setting.placement.nodes
+        if not self._readings[run]:
+            return np.full(nodes, np.inf)
+        times, readings = zip(*self._readings[run], strict=True)
+        exchanges = 2 * protocol.draws * iteration / nodes  # of a node, on average
+        return expected_errors(readings, times, None if protocol.averages_moments else nodes, exchanges)
 
     def _read(self, engine: Engine[Any], batch: Batch[Any], c: int) -> None:
         """Store estimates and errors of the active runs at a checkpoint, and stop runs whose nodes are content."""
@@ -148,9 +178,13 @@ class Runner:
         results["estimate"][runs, c] = values.mean(axis=1)
         if "estimates" in results:
             results["estimates"][runs, c] = values
+        if self.info.until is not None:
+            for k, run in enumerate(runs):
+                self._readings[run].append((batch.iteration, values[k]))
         if self.info.level is not None:
             for k, run in enumerate(runs):
-                found = setting.estimand.value_function.intervals(means[k], self.info.level)
+                gossip = gossip_errors(values[k, :, 0], self._expected_errors(run, batch.iteration))
+                found = setting.estimand.value_function.intervals(means[k], self.info.level, gossip)
                 for name, numbers in zip(INTERVAL, found, strict=True):
                     results[name][run, c] = numbers
         if "time" in results:
@@ -159,12 +193,7 @@ class Runner:
         mean, results["spread"][runs, c], results["median"][runs, c] = node_errors(values, setting.target)
         if self.info.until is not None:
             for k, run in enumerate(runs):
-                self._readings[run].append(values[k])
-                times, nodes = self.checkpoints[: c + 1].tolist(), setting.placement.nodes
-                sampled = None if setting.protocol.averages_moments else nodes
-                exchanges = 2 * setting.protocol.draws * batch.iteration / nodes  # of a node, on average
-                expected = expected_errors(list(self._readings[run]), times, sampled, exchanges)
-                if (expected <= self.info.until).mean() >= STOPPING_SHARE:
+                if (self._expected_errors(run, batch.iteration) <= self.info.until).mean() >= STOPPING_SHARE:
                     self.stopped[run], batch.active[active[k]] = batch.iteration, False
         results["mean"][runs, c] = mean
 
@@ -199,4 +228,7 @@ class Runner:
         arrays = {"x": x, "edges": graph.edges, "weights": graph.weights, "reached": self.reached}
         if placement.has_tables:
             arrays["counts"] = placement.rows
+        if len(self._reading_times) and self._readings[0]:
+            arrays[READING_TIMES] = np.array([iteration for iteration, _ in self._readings[0]])
+            arrays[READINGS] = np.array([[values for _, values in readings] for readings in self._readings])
         return {name: array for name, array in arrays.items() if array is not None} | self._snapshot

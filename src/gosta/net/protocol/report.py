@@ -10,7 +10,7 @@ import numpy as np
 from gosta.errors import GostaError
 from gosta.estimation.exchange import Estimator
 from gosta.estimation.setting import kernel_means
-from gosta.estimation.stopping import MAX_READINGS, READINGS_PER_DOUBLING, expected_errors
+from gosta.estimation.stopping import MAX_READINGS, READINGS_PER_DOUBLING, expected_errors, gossip_errors
 
 SUFFICIENT_ERROR = 0.01  # relative; at this, a new epoch's estimate replaces the old one, however good that was
 
@@ -96,9 +96,10 @@ def make_report(
     if value is None:
         return None
     low = high = None
+    error, counted = readings.expected_error(estimator), (len(estimator.homes), estimator.known_rows)
     if level is not None and estimator.known_rows > 2:
-        ends = estimator.value_function.intervals(np.array([estimator.estimates()]), level)[:2]
+        gossip = gossip_errors(np.array(value), np.array([np.inf if error is None else error]))
+        ends = estimator.value_function.intervals(np.array([estimator.estimates()]), level, gossip)[:2]
         if np.isfinite(ends).all():
             low, high = float(ends[0][0]), float(ends[1][0])
-    error, counted = readings.expected_error(estimator), (len(estimator.homes), estimator.known_rows)
     return Report(epoch, value, low, high, error, fingerprint, *counted, missing, readings.value_errors(estimator))
