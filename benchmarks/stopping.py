@@ -140,6 +140,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="the table of small networks only")
     arguments = parser.parse_args()
     smoke = arguments.smoke
+    common.print_machine("numba")
     if smoke or arguments.small:
         print_small(smoke)
     if arguments.small:
@@ -147,7 +148,6 @@ def main() -> None:
     graphs = {"complete": (100, 1000)} if smoke else GRAPHS
     statistics = ["auc"] if smoke else list(STATISTICS)
     runs, until = (4, 0.05) if smoke else (20, 0.01)
-    common.print_machine("numba")
     print("| network | statistic | promise kept | exchanges when stopped | needed | ratio |")
     print("| --- | --- | --- | --- | --- | --- |")
     ended = kept = 0
