@@ -55,7 +55,9 @@ def test_sites_encode_rows_as_if_they_were_pooled(
     chosen = gosta.datasets.load(pooled_file).select(fields.get("columns"), fields.get("label"), fields.get("score"))
     pooled = find(statistic).encode_rows(chosen, fields.get("options", {}))
     own = np.concatenate([read_rows(task(statistic, **fields), site) for site in sites])
-    np.testing.assert_array_equal(own, pooled)
+    if statistic == "mmd":  # rows in one place are centred, which leaves their differences as they are
+        own[:, :-1] -= own[:, :-1].mean(axis=0)
+    np.testing.assert_allclose(own, pooled, rtol=0, atol=1e-12 if statistic == "mmd" else 0)
 
 
 @pytest.mark.parametrize("file", ["all", "0", "1", "2"])
