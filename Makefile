@@ -30,7 +30,7 @@ benchmark-smoke: .venv/installed  ## every benchmark on tiny sizes: answers chec
 	$(BIN)/python -m pytest tests/test_benchmarks.py
 
 chaos: .venv/installed  ## more faults than the tests have time for: half an hour
-	GOSTA_SCHEDULES=30000 $(BIN)/python -m pytest tests/test_faults.py
+	GOSTA_SCHEDULES=30000 $(BIN)/python -m pytest tests/test_faults.py tests/test_private_sums.py
 	$(BIN)/python tests/chaos.py --nodes 16 --seconds 90
 
 gallery: .venv/installed  ## the paper in full, into docs/gallery.md

@@ -46,7 +46,8 @@ WAIT_SECONDS = 60.0
 
 
 def make_network(folder: Path, nodes: int, statistics: str, bins: int, *more: str) -> list[Path]:
-    ranges = [part for one in RANGES for part in ("--range", one)]
+    columns = {name for one in statistics.split(",") for name in one.partition(":")[2].split("+")}
+    ranges = [part for one in RANGES if one.partition("=")[0] in columns for part in ("--range", one)]
     subprocess.run(
         [*common.GOSTA, "network", "init", str(folder), "--private", "--statistic", statistics, "--label", "died",
          "--classes", "0,1", "--bins", str(bins), *ranges, "--nodes", str(nodes), "--port", str(ports.free(2 * nodes)),

@@ -14,7 +14,7 @@ from gosta.errors import GostaError
 from gosta.net.audit.replay import replay
 from gosta.net.audit.verify import Journals
 
-SCHEDULES = int(os.environ.get("GOSTA_SCHEDULES", "500"))
+SCHEDULES = int(os.environ.get("GOSTA_SCHEDULES", "200"))
 FAULT_SECONDS, QUIET_SECONDS = 6.0, 6.0  # of virtual time with faults, and then without
 RNG = np.random.default_rng(5)
 PARTS = [RNG.gamma(2.0, 1.0, (rows, 1)) for rows in (2, 9, 1, 12)]

@@ -19,7 +19,7 @@ from gosta.net.protocol.statements import Part, Slot
 from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
 
-SCHEDULES = int(os.environ.get("GOSTA_SCHEDULES", "500")) // 5
+SCHEDULES = int(os.environ.get("GOSTA_SCHEDULES", "200")) // 2
 RNG = np.random.default_rng(15)
 PARTS = [RNG.random((rows, 1)) for rows in (12, 9, 31, 14)]
 COMPLETE = GRAPHS["complete"][1]
