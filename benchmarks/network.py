@@ -57,7 +57,7 @@ class Sizes(NamedTuple):
 
 FULL = Sizes(6.0, 3, 3000, 64, "watts-strogatz", "2")
 SMOKE = Sizes(0.3, 1, 20, 3, "complete", "50")
-REQUIRED = 0.28  # of the echo's round trips
+REQUIRED = 0.25  # of the echo's round trips
 MOST_ERROR = 0.05
 
 
