@@ -621,24 +621,20 @@ class SumPeer(EpochPeer):
 
         All nodes find the same reason; they wait one after the other, so that one of them starts the epoch.
         """
-        if self.epoch == 0 or self.refusals or self.is_implausible:
-            return ""
-        deadline, names = self._deadline, self.participants
-        if self.is_complete or (self.missing() == [] and self.roster is not None):
+        if self.epoch == 0 or self.refusals or self.is_implausible or self.is_complete:
             return ""
         if self.roster is None:
-            late = now - self._entered_at - deadline - ABSENT_SECONDS
+            late = now - self._entered_at - self._deadline - ABSENT_SECONDS
             others = [name for name in self.members if name != self.announcement.origin]
             if self.is_origin or self._rank(others) * RANK_SECONDS > late or late < 0:
                 return ""
-            self._absent = set(self.members) - set(self.joins) | {
-                self.announcement.origin
-            }  # the next roster waits less
+            # The roster of the next epoch does not wait long for these.
+            self._absent = set(self.members) - set(self.joins) | {self.announcement.origin}
             return f"{self.announcement.origin}, which started the epoch, is silent"
         missing = self.missing()
-        late = now - self._roster_at - deadline
-        present = [name for name in names if name not in missing]
-        if late < 0 or self._rank(present) * RANK_SECONDS > late:
+        late = now - self._roster_at - self._deadline
+        present = [name for name in self.participants if name not in missing]
+        if not missing or late < 0 or self._rank(present) * RANK_SECONDS > late:
             return ""
         return f"no contribution of {', '.join(missing)[:150]}"
 
