@@ -26,6 +26,7 @@ TIGHT = 1e-8
 seeds = st.integers(0, 2**32 - 1)
 few = st.integers(4, 40)
 rounding = st.sampled_from([0, 1, 8])  # digits: with many ties, some, none
+alternatives = st.sampled_from(["two-sided", "less", "greater"])
 
 
 def placements(positive: Floats, negative: Floats) -> tuple[float, Floats, Floats]:
@@ -44,8 +45,14 @@ def two_scores(n: int, seed: int, digits: int) -> tuple[Floats, Any]:
     return np.round(rng.normal(size=(n, 1)) + rng.normal(size=(n, 2)) + label[:, None], digits), label
 
 
-@given(few, seeds, rounding)
-def test_delong_of_two_scores(n: int, seed: int, digits: int) -> None:
+def p_of(statistic: float, distribution: Any, alternative: str) -> float:
+    """Return scipy's p-value of a statistic that is symmetric about 0."""
+    sides = {"two-sided": 2 * distribution.sf(abs(statistic)), "less": distribution.cdf(statistic)}
+    return float((sides | {"greater": distribution.sf(statistic)})[alternative])
+
+
+@given(few, seeds, rounding, alternatives)
+def test_delong_of_two_scores(n: int, seed: int, digits: int, alternative: str) -> None:
     x, label = two_scores(n, seed, digits)
     parts = [placements(score[label == 1], score[label == 0]) for score in x.T]
     covariance = np.cov(np.array([part[1] for part in parts])) / label.sum()
@@ -53,20 +60,22 @@ def test_delong_of_two_scores(n: int, seed: int, digits: int) -> None:
     error = float(np.sqrt(max(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1], 0.0)))
     gap = parts[0][0] - parts[1][0]
     assume(error > 1e-6)
-    result = gosta.test(x, "auc", columns=[0, 1], label=label, level=0.9)
+    result = gosta.test(x, "auc", columns=[0, 1], label=label, level=0.9, alternative=alternative)
     assert list(result.values.values()) == pytest.approx([part[0] for part in parts], rel=1e-10)
     assert result.statistic == pytest.approx(gap / error, rel=TIGHT, abs=1e-9)
-    assert result.p_value == pytest.approx(2 * scipy.stats.norm.sf(abs(gap / error)), rel=TIGHT)
+    assert result.p_value == pytest.approx(p_of(gap / error, scipy.stats.norm, alternative), rel=TIGHT)
     assert result.effect is not None
-    low, high = np.clip(gap + np.array([-1, 1]) * scipy.stats.norm.ppf(0.95) * error, -1, 1)
+    reach = scipy.stats.norm.ppf(0.95 if alternative == "two-sided" else 0.9) * error
+    low = -1 if alternative == "less" else max(-1, gap - reach)
+    high = 1 if alternative == "greater" else min(1, gap + reach)
     assert result.effect[:2] == pytest.approx((gap, low), abs=1e-9)
     assert result.effect.high == pytest.approx(high, abs=1e-9)
     estimate = gosta.exact(x, "auc-difference", columns=[0, 1], label=label, interval=0.9)
     assert estimate.standard_error == pytest.approx(error, rel=TIGHT)  # so nodes, which compute it, have the test
 
 
-@given(few, seeds, rounding)
-def test_delong_of_two_groups(n: int, seed: int, digits: int) -> None:
+@given(few, seeds, rounding, alternatives)
+def test_delong_of_two_groups(n: int, seed: int, digits: int, alternative: str) -> None:
     x, label = two_scores(n, seed, digits)
     group = np.random.default_rng(seed + 1).integers(0, 2, n)
     assume(min(np.bincount(2 * group + label, minlength=4)) >= 2)
@@ -80,45 +89,45 @@ def test_delong_of_two_groups(n: int, seed: int, digits: int) -> None:
     assume(sum(variances) > 1e-12)
     t = (means[0] - means[1]) / np.sqrt(sum(variances))
     freedom = sum(variances) ** 2 / sum(v**2 / (size - 1) for v, size in zip(variances, sizes, strict=True))
-    result = gosta.test(x[:, 0], "auc", label=label, by=group)
+    result = gosta.test(x[:, 0], "auc", label=label, by=group, alternative=alternative)
     assert result.statistic == pytest.approx(t, rel=TIGHT, abs=1e-9)
-    assert result.p_value == pytest.approx(2 * scipy.stats.t.sf(abs(t), freedom), rel=TIGHT)
+    assert result.p_value == pytest.approx(p_of(t, scipy.stats.t(freedom), alternative), rel=TIGHT)
+    result = gosta.test(x[:, 0], "auc", label=label, by=group)
     assert result.effect is not None
     reach = scipy.stats.t.ppf(0.975, freedom) * np.sqrt(sum(variances))
     assert result.effect.low == pytest.approx(max(-1, means[0] - means[1] - reach), abs=1e-9)
 
 
-@given(st.integers(2, 60) | st.just(2000), seeds, rounding)
-def test_mann_whitney(n: int, seed: int, digits: int) -> None:
+@given(st.integers(2, 60) | st.just(2000), seeds, rounding, alternatives)
+def test_mann_whitney(n: int, seed: int, digits: int, alternative: str) -> None:
     rng = np.random.default_rng(seed)
     label = rng.random(n) < rng.choice([0.1, 0.5])
     assume(0 < label.sum() < n)
     score = np.round(rng.normal(size=n) + label * rng.integers(0, 3), digits)
-    theirs = scipy.stats.mannwhitneyu(score[label], score[~label])
-    ours = gosta.test(score, "mann-whitney", label=label)
+    theirs = scipy.stats.mannwhitneyu(score[label], score[~label], alternative=alternative)
+    ours = gosta.test(score, "mann-whitney", label=label, alternative=alternative)
     assert (ours.statistic, ours.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), rel=TIGHT, abs=1e-300)
     gaps = np.sort((score[label][:, None] - score[~label]).ravel())
     assert ours.effect is not None
     assert ours.effect.value == pytest.approx(np.median(gaps), rel=1e-10, abs=1e-12)
-    if np.isfinite(ours.effect.low):  # the ends are differences, as many from each end of all
-        low, high = (np.abs(gaps - end).argmin() for end in (ours.effect.low, ours.effect.high))
-        assert gaps[[low, high]] == pytest.approx([ours.effect.low, ours.effect.high], rel=1e-10, abs=1e-12)
+    ends = [end for end in ours.effect[1:3] if np.isfinite(end)]  # these are differences
+    assert gaps[[np.abs(gaps - end).argmin() for end in ends]] == pytest.approx(ends, rel=1e-10, abs=1e-12)
 
 
 @settings(max_examples=40)
-@given(st.integers(2, 60) | st.just(300), seeds, rounding)
-def test_kendall(n: int, seed: int, digits: int) -> None:
+@given(st.integers(2, 60) | st.just(300), seeds, rounding, alternatives)
+def test_kendall(n: int, seed: int, digits: int, alternative: str) -> None:
     rng = np.random.default_rng(seed)
     first = rng.normal(size=n)
     x = np.round(np.column_stack([first, rng.normal(size=n) + first * rng.choice([0, 1, -50])]), digits)
     assume(np.ptp(x, axis=0).min() > 0)
-    theirs = scipy.stats.kendalltau(x[:, 0], x[:, 1])
-    ours = gosta.test(x, "kendall-tau")
+    theirs = scipy.stats.kendalltau(x[:, 0], x[:, 1], alternative=alternative)
+    ours = gosta.test(x, "kendall-tau", alternative=alternative)
     assert (ours.statistic, ours.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), rel=TIGHT, abs=1e-14)
     slopes = scipy.stats.theilslopes(x[:, 1], x[:, 0])
     assert ours.effect is not None
     assert ours.effect.value == pytest.approx(slopes.slope, rel=1e-9, abs=1e-9)
-    if np.isfinite(ours.effect.low):
+    if alternative == "two-sided" and np.isfinite(ours.effect.low):
         assert ours.effect[1:3] == pytest.approx((slopes.low_slope, slopes.high_slope), rel=1e-9, abs=1e-9)
 
 
@@ -134,6 +143,13 @@ def test_log_rank(n: int, seed: int, digits: int) -> None:
     assume(np.isfinite(theirs.test_statistic) and theirs.test_statistic > 1e-12)
     ours = gosta.test({"time": time, "event": event, "arm": arm}, "log-rank", label="arm")
     assert (ours.statistic, ours.p_value) == pytest.approx((theirs.test_statistic, theirs.p_value), rel=TIGHT)
+    groups = [scipy.stats.CensoredData.right_censored(time[arm == k], ~event[arm == k]) for k in (1, 0)]
+    for alternative in ("less", "greater"):
+        signed = scipy.stats.logrank(*groups, alternative=alternative)
+        one_sided = gosta.test(
+            {"time": time, "event": event, "arm": arm}, "log-rank", label="arm", alternative=alternative
+        )
+        assert (one_sided.statistic, one_sided.p_value) == pytest.approx((signed.statistic, signed.pvalue), rel=TIGHT)
 
 
 def dcor_correlation(x: Floats) -> float:
@@ -215,6 +231,12 @@ def test_interval_of_a_shift_is_exact_for_few_rows() -> None:
     result = gosta.test(np.concatenate([first, second]), "mann-whitney", label=[1] * 5 + [0] * 4)
     assert result.effect is not None
     assert result.effect[:3] == pytest.approx([np.median(gaps), gaps[1], gaps[18]], rel=1e-12)
+    for alternative, ends in (("greater", (gaps[2], np.inf)), ("less", (-np.inf, gaps[17]))):
+        one_sided = gosta.test(
+            np.concatenate([first, second]), "mann-whitney", label=[1] * 5 + [0] * 4, alternative=alternative
+        )
+        assert one_sided.effect is not None
+        assert one_sided.effect[1:3] == pytest.approx(ends)  # U is below 3 in 4 of 126 orders, below 4 in 7
     few = gosta.test([1.0, 2.0, 3.0, 4.0], "mann-whitney", label=[0, 0, 1, 1]).effect
     assert few is not None
     assert few[1:3] == (-np.inf, np.inf)
@@ -257,6 +279,13 @@ ROWS = {"a": [1.0, 2.0, 3.0, 4.0], "b": [4.0, 3.0, 2.0, 1.0], "label": [0, 0, 1,
         ("auc", {"columns": ["a", "b"], "posit": 1}, "^auc has no option 'posit'"),
         ("mann-whitney", {"columns": "a", "by": "g"}, "groups of rows are compared by auc only"),
         ("mmd", {"columns": "a", "permutations": 0}, "permutations = 0 must be at least 1"),
+        (
+            "mmd",
+            {"columns": "a", "alternative": "less"},
+            "alternative = 'less': mmd is the larger the more the rows differ",
+        ),
+        ("mann-whitney", {"columns": "a", "alternative": "more"}, "must be one of: two-sided, less, greater"),
+        ("mann-whitney", {"columns": "a", "alternative": "less", "level": 0.4}, "level = 0.4 must exceed 0.5"),
     ],
 )
 def test_errors(name: str, given: dict[str, Any], message: str) -> None:
@@ -283,4 +312,9 @@ def test_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     record = json.loads(run(*arguments, "--json")[1])
     assert record["p_value"] == wanted.p_value
     assert record["effect"]["level"] == 0.95
+    assert record["alternative"] == "two-sided"
+    one_sided = json.loads(run(*arguments, "--alternative", "greater", "--json")[1])
+    assert one_sided["p_value"] == pytest.approx(record["p_value"] / 2)
+    assert one_sided["effect"]["high"] == 1.0
+    assert "alternative" in run(*arguments, "--alternative", "less")[1]
     assert run("test", "breast-cancer", "-s", "auk")[0] == 2

@@ -24,6 +24,9 @@ def test(
     level: Annotated[str, "Confidence level of the interval."] = "95%",
     permutations: Annotated[int, "Shuffles of a permutation test."] = 999,
     seed: Annotated[int, "Seed of the shuffles."] = 0,
+    alternative: Annotated[
+        str, "two-sided, greater (the first AUC; scores of positive rows; a rising column; the rate of events) or less."
+    ] = "two-sided",
     *,
     as_json: options.Json = False,
 ) -> None:
@@ -35,7 +38,7 @@ def test(
     confidence = options.fraction("level", level, options.LEVEL)
     assert confidence is not None
     selected = rows.select(rows.load(data))
-    settings = Settings(rows.statistic_options(option), confidence, permutations, seed)
+    settings = Settings(rows.statistic_options(option), confidence, permutations, seed, alternative)
     result = run_test(selected, statistic, by, settings)
     if not as_json:
         print(f"test of {statistic} in {data}", terminal.definitions(describe(result).items()), sep="\n")

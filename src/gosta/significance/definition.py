@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import NamedTuple
 
 from gosta.datasets.data import Data
-from gosta.errors import unknown
+from gosta.errors import InputError, unknown
 from gosta.statistics.definition import Options
 from gosta.statistics.exact import Estimate
 from gosta.views import html, numbers
@@ -17,12 +18,13 @@ class HypothesisTest(NamedTuple):
 
     test: str  # its name: that of the statistic
     statistic: float  # what the p-value is computed from, as `method` says
-    p_value: float  # two-sided
+    p_value: float
     n: int  # number of complete rows
     method: str  # in words
     values: Mapping[str, float]  # what was compared, such as the AUC of each score; empty if nothing was
     effect: Estimate | None = None  # how large it is, with an interval
     effect_name: str = ""  # what that is: the difference of two AUCs, a shift or a slope
+    alternative: str = "two-sided"  # what the p-value is against: "two-sided", "less" or "greater"
 
     def _repr_html_(self) -> str:
         return html.table(describe(self).items(), caption=f"Test: {self.test}")
@@ -36,6 +38,8 @@ def describe(result: HypothesisTest) -> dict[str, str]:
         lines[result.effect_name] = numbers.number(found.value)
         lines[f"{numbers.percent(found.level, 'g')} interval"] = numbers.interval(found.low, found.high)
     lines |= {"statistic": numbers.number(result.statistic), "p-value": numbers.number(result.p_value)}
+    if result.alternative != "two-sided":
+        lines["alternative"] = result.alternative
     return lines | {"rows": numbers.count(result.n), "method": result.method}
 
 
@@ -46,6 +50,27 @@ class Settings(NamedTuple):
     level: float  # of the interval
     permutations: int
     seed: int  # of the permutations
+    alternative: str = "two-sided"
+
+    @property
+    def two_sided_level(self) -> float:
+        """Level of the two-sided interval of which one end is that of the interval asked for."""
+        return self.level if self.alternative == "two-sided" else 2 * self.level - 1
+
+    def p_value(self, lower: float, upper: float) -> float:
+        """Return the p-value from the probabilities of a statistic as low or lower, and as high or higher."""
+        return {"two-sided": min(1.0, 2 * min(lower, upper)), "less": lower, "greater": upper}[self.alternative]
+
+    def one_ended(self, effect: Estimate, bounds: tuple[float, float] = (-inf, inf)) -> Estimate:
+        """Return an effect whose interval reaches a bound where the alternative is one-sided."""
+        low = bounds[0] if self.alternative == "less" else effect.low
+        return effect._replace(low=low, high=bounds[1] if self.alternative == "greater" else effect.high)
+
+    def require_two_sided(self, name: str) -> None:
+        """Raise an error for a one-sided alternative of a test that knows no direction."""
+        if self.alternative != "two-sided":
+            reason = f"{name} is the larger the more the rows differ, in whichever direction"
+            raise InputError(f"alternative = {self.alternative!r}: {reason}; leave it out")
 
 
 Test = Callable[[Data, Settings, str], HypothesisTest]  # its last argument is the name of the statistic

@@ -52,6 +52,7 @@ def distance_correlation(data: Data, settings: Settings, name: str) -> Hypothesi
 def _test(
     statistic: Statistic, x: Floats, settings: Settings, values_of: Callable[[list[Integers]], Floats]
 ) -> HypothesisTest:
+    settings.require_two_sided(statistic.name)
     n, wanted = len(x), settings.permutations
     rng = np.random.default_rng(settings.seed)
     observed = float(values_of([np.arange(n)])[0])

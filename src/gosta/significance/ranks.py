@@ -11,7 +11,7 @@ from gosta.datasets.data import Data
 from gosta.errors import NumericalError
 from gosta.runtime.arrays import Floats, Integers
 from gosta.significance.definition import HypothesisTest, Settings, hypothesis_test
-from gosta.significance.orders import kendall_p, mann_whitney_p
+from gosta.significance.orders import kendall_tail, mann_whitney_tail
 from gosta.significance.pair_quantiles import shift, slope
 from gosta.statistics import find
 from gosta.statistics.exact import row_sums, value_of_rows
@@ -31,18 +31,26 @@ def mann_whitney(data: Data, settings: Settings, name: str) -> HypothesisTest:
     assert isinstance(u, float)
     n, pairs = len(x), plus * (len(x) - plus)
     ties = _tie_sizes(x[:, 0])
-    tail, variance = min(u, pairs - u), None
-    if min(plus, n - plus) <= FEW_OF_A_CLASS and ties.max() == 1 and tail <= LARGEST_COUNT:
-        p, how = mann_whitney_p(round(u), plus, n - plus), "exact"
+    variance = None
+    if min(plus, n - plus) <= FEW_OF_A_CLASS and ties.max() == 1 and min(u, pairs - u) <= LARGEST_COUNT:
+        tails, how = [mann_whitney_tail(round(end), plus, n - plus) for end in (u, pairs - u)], "exact"
     else:
         t = ties.astype(np.float64)
         variance = pairs / 12 * (n + 1 - float((t**3 - t).sum()) / (n * (n - 1)))
-        gap = pairs / 2 - tail - 0.5  # continuity correction
-        p = min(1.0, erfc(gap / sqrt(2 * variance))) if variance > 0 else 1.0
+        gaps = u - pairs / 2 + 0.5, pairs / 2 - u + 0.5  # continuity correction
+        tails = [_normal_share(gap / sqrt(variance)) if variance > 0 else 1.0 for gap in gaps]
         how = "normal approximation, corrected for ties and continuity"
-    rank = _rank(plus, n - plus, settings.level, variance)
-    effect = shift(x[x[:, 1] > 0, 0], x[x[:, 1] < 0, 0], rank, settings.level)
-    return HypothesisTest(name, u, p, n, f"Mann–Whitney U, {how}", {"auc": u / pairs}, effect, "Hodges–Lehmann shift")
+    rank = _rank(plus, n - plus, settings.two_sided_level, variance)
+    effect = settings.one_ended(shift(x[x[:, 1] > 0, 0], x[x[:, 1] < 0, 0], rank, settings.level))
+    method, values = f"Mann–Whitney U, {how}", {"auc": u / pairs}
+    return HypothesisTest(
+        name, u, settings.p_value(*tails), n, method, values, effect, "Hodges–Lehmann shift", settings.alternative
+    )
+
+
+def _normal_share(z: float) -> float:
+    """Return the probability that a standard normal number is below z."""
+    return erfc(-z / sqrt(2)) / 2
 
 
 def _rank(first: int, second: int, level: float, variance: float | None) -> int:
@@ -55,7 +63,7 @@ def _rank(first: int, second: int, level: float, variance: float | None) -> int:
     low, high = 0, first * second // 2 + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if mann_whitney_p(middle - 1, first, second) <= 1 - level else (low, middle)
+        low, high = (middle, high) if 2 * mann_whitney_tail(middle - 1, first, second) <= 1 - level else (low, middle)
     return low
 
 
@@ -74,16 +82,19 @@ def kendall(data: Data, settings: Settings, name: str) -> HypothesisTest:
     discordant = (all_pairs - score) // 2
     has_ties = max(first.max(), second.max()) > 1
     if not has_ties and (n <= FEW_ROWS or min(discordant, all_pairs - discordant) <= 1):
-        p, how = kendall_p(discordant, n), "exact"
+        tails, how = [kendall_tail(end, n) for end in (all_pairs - discordant, discordant)], "exact"
     else:
-        p, how = erfc(abs(score) / sqrt(2 * _variance(n, first, second))), "normal approximation, corrected for ties"
-    reach = NormalDist().inv_cdf(0.5 + settings.level / 2) * _sen_deviation(n, first, second)
+        z = score / sqrt(_variance(n, first, second))
+        tails, how = [_normal_share(z), _normal_share(-z)], "normal approximation, corrected for ties"
+    reach = NormalDist().inv_cdf(0.5 + settings.two_sided_level / 2) * _sen_deviation(n, first, second)
 
     def ranks(pairs: int) -> tuple[int, int]:
         return round((pairs - reach) / 2), round((pairs + reach) / 2) + 1
 
-    effect = slope(x, ranks, settings.level)
-    return HypothesisTest(name, tau, p, n, f"Kendall's tau-{options['variant']}, {how}", {}, effect, "Theil–Sen slope")
+    effect, method = settings.one_ended(slope(x, ranks, settings.level)), f"Kendall's tau-{options['variant']}, {how}"
+    return HypothesisTest(
+        name, tau, settings.p_value(*tails), n, method, {}, effect, "Theil–Sen slope", settings.alternative
+    )
 
 
 def _sen_deviation(n: int, first: Floats, second: Floats) -> float:

@@ -18,7 +18,7 @@ from gosta.runtime.arrays import Booleans, Floats
 from gosta.significance.definition import HypothesisTest, Settings, hypothesis_test
 from gosta.statistics import fast, find
 from gosta.statistics.exact import Estimate
-from gosta.statistics.student import student_p, student_quantile
+from gosta.statistics.student import student_quantile, student_tails
 
 
 @hypothesis_test("auc")
@@ -41,7 +41,7 @@ def _paired(data: Data, settings: Settings, name: str) -> HypothesisTest:
     variance = _variance(both[:, 0] - both[:, 1], plus)
     values = {f"auc of {column}": float(one) for column, one in zip(data.features, aucs, strict=True)}
     method = "DeLong's test of two scores of the same rows: z"
-    return _result(name, values, variance, inf, len(x), settings.level, method)
+    return _result(name, values, variance, inf, len(x), settings, method)
 
 
 def _unpaired(data: Data, settings: Settings, name: str) -> HypothesisTest:
@@ -66,19 +66,21 @@ def _unpaired(data: Data, settings: Settings, name: str) -> HypothesisTest:
     freedom = total**2 / sum(v**2 / (n - 1) for v, n in zip(variances, sizes, strict=True)) if total > 0 else inf
     values = {f"auc where {data.by} is {group}": one for group, one in zip(groups, aucs, strict=True)}
     method = f"DeLong's test of two groups of rows: t with {freedom:.5g} degrees of freedom"
-    return _result(name, values, total, freedom, sum(sizes), settings.level, method)
+    return _result(name, values, total, freedom, sum(sizes), settings, method)
 
 
 def _result(
-    name: str, values: dict[str, float], variance: float, freedom: float, n: int, level: float, method: str
+    name: str, values: dict[str, float], variance: float, freedom: float, n: int, settings: Settings, method: str
 ) -> HypothesisTest:
     first, second = values.values()
     gap, error = first - second, sqrt(variance)
     if error == 0 and gap != 0:
         raise NumericalError("auc: the difference has no test, since no row is ordered differently by chance")
-    t, reach = gap / error if error else 0.0, student_quantile(level, freedom) * error
-    effect = Estimate(gap, max(-1.0, gap - reach), min(1.0, gap + reach), error, level)
-    return HypothesisTest(name, t, student_p(t, freedom), n, method, values, effect, "difference")
+    t, reach = gap / error if error else 0.0, student_quantile(settings.two_sided_level, freedom) * error
+    effect = Estimate(gap, max(-1.0, gap - reach), min(1.0, gap + reach), error, settings.level)
+    effect = settings.one_ended(effect, (-1.0, 1.0))
+    p = settings.p_value(*student_tails(t, freedom))
+    return HypothesisTest(name, t, p, n, method, values, effect, "difference", settings.alternative)
 
 
 def _components(x: Floats) -> Floats:

@@ -12,6 +12,7 @@ from gosta.statistics import STATISTICS, find
 from gosta.statistics.definition import Options
 from gosta.statistics.exact import Columns
 
+ALTERNATIVES = ("two-sided", "less", "greater")
 USES_GROUPS = {"auc"}  # tests that compare groups of rows
 
 
@@ -26,6 +27,7 @@ def test(
     level: float = 0.95,
     permutations: int = 999,
     seed: int = 0,
+    alternative: str = "two-sided",
     drop_missing: bool = False,
     options: Options | None = None,
     **statistic_options: Any,
@@ -34,7 +36,7 @@ def test(
 
     ``auc`` compares the AUCs of two score columns, or of one score in two groups of rows (DeLong). ``mann-whitney``,
     ``kendall-tau`` and ``log-rank`` test that statistic; ``energy-distance``, ``mmd`` and ``distance-correlation`` do
-    by permutations. All are two-sided. See docs/tests.md.
+    by permutations. See docs/tests.md.
 
     Parameters
     ----------
@@ -50,6 +52,10 @@ def test(
         Confidence level of the interval.
     permutations, seed
         How many shuffles a permutation test takes, and their seed.
+    alternative
+        "two-sided"; or "greater", that the first AUC is, that scores of positive rows are, that columns rise together,
+        that events of positive rows come at a greater rate; or "less". The interval then has one end. Tests by
+        permutations have no direction.
     options, **statistic_options
         The statistic's options, such as ``positive="ill"``.
 
@@ -68,7 +74,7 @@ def test(
     for name in given.keys() & statistic_options.keys():
         raise InputError(f"{statistic}: option {name!r} is given twice, in options and as {name}=...")
     table = datasets.load(data).select(columns, label, score, drop_missing)
-    settings = Settings({**given, **statistic_options}, level, permutations, seed)
+    settings = Settings({**given, **statistic_options}, level, permutations, seed, alternative)
     return run_test(table, statistic, by, settings)
 
 
@@ -76,6 +82,10 @@ def run_test(data: Data, statistic: str, by: object, settings: Settings) -> Hypo
     """Compute the test of a statistic over data whose columns are selected."""
     if not 0 < settings.level < 1 - 1e-9:
         raise InputError(f"level = {settings.level!r} must lie between 0 and 1, such as 0.95")
+    if settings.alternative not in ALTERNATIVES:
+        raise InputError(f"alternative = {settings.alternative!r} must be one of: {', '.join(ALTERNATIVES)}")
+    if settings.alternative != "two-sided" and settings.level <= 0.5:
+        raise InputError(f"level = {settings.level!r} must exceed 0.5 for a one-sided interval, such as 0.95")
     if settings.permutations < 1:
         raise InputError(f"permutations = {settings.permutations!r} must be at least 1, such as 999")
     if settings.seed < 0:

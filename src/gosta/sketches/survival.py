@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from math import erfc, inf, sqrt
+from math import erfc, inf, nan, sqrt
 
 import numpy as np
 
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Booleans, Floats
 from gosta.sketches.definition import (
     CLEAR,
     Axis,
@@ -284,15 +284,25 @@ class LogRank(TimeBins):
         return Result(np.array(value), np.array([low[0], high[1]]), np.array([high[0], low[1]]), labels=self.labels)
 
     def exact(self, x: Floats) -> Floats:
-        """Add up observed less expected events over the times of events."""
-        gap = variance = 0.0
-        for t in np.unique(x[x[:, 1] > 0, 0]):
-            at_risk, died = x[:, 0] >= t, (x[:, 0] == t) & (x[:, 1] > 0)
-            n, d, first = at_risk.sum(), died.sum(), (at_risk & (x[:, 2] > 0)).sum() / at_risk.sum()
-            gap += (died & (x[:, 2] > 0)).sum() - d * first
-            variance += d * first * (1 - first) * ((n - d) / (n - 1) if n > 1 else 0.0)
-        chi = gap**2 / variance if variance > 0 else np.nan
-        return np.array([chi, erfc(sqrt(chi / 2))])
+        """Return the square of z, and its p-value."""
+        z = log_rank_z(x)
+        return np.array([z * z, erfc(abs(z) / sqrt(2))])
+
+
+def log_rank_z(x: Floats) -> float:
+    """Return observed less expected events of the first class, in standard deviations; NaN without a comparison."""
+    times, place = np.unique(x[:, 0], return_inverse=True)
+    place, died, first = place.reshape(-1), x[:, 1] > 0, x[:, 2] > 0
+
+    def count(rows: Booleans) -> Floats:
+        return np.bincount(place[rows], minlength=len(times)).astype(np.float64)
+
+    at_risk, of_first = (np.cumsum(count(rows)[::-1])[::-1] for rows in (np.ones(len(x), dtype=np.bool_), first))
+    events, share = count(died), of_first / at_risk
+    gap = (count(died & first) - events * share).sum()
+    ties = (at_risk - events) / np.maximum(at_risk - 1, 1.0)
+    variance = (events * share * (1 - share) * ties).sum()
+    return float(gap / sqrt(variance)) if variance > 0 else nan
 
 
 def _least_expected(start: Floats, stop: Floats, events: Floats) -> float:

@@ -17,6 +17,16 @@ def student_p(t: float, freedom: float) -> float:
     return _beta_share(freedom / (freedom + t * t), t * t / (freedom + t * t), freedom / 2, 0.5)
 
 
+def student_tails(t: float, freedom: float) -> tuple[float, float]:
+    """Return the probabilities that a number with Student's distribution is below t, and above.
+
+    >>> student_tails(0.0, 10)
+    (0.5, 0.5)
+    """
+    near = student_p(t, freedom) / 2
+    return (near, 1 - near) if t < 0 else (1 - near, near)
+
+
 def student_quantile(level: float, freedom: float) -> float:
     """Return the t within ± which a number with Student's distribution lies with a probability.
 
