@@ -29,13 +29,11 @@ class Result:
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
     def call(*arguments: object) -> Result:
         monkeypatch.setattr(sys, "argv", ["gosta", *map(str, arguments)])
-        code, handler = 0, signal.getsignal(signal.SIGINT)
+        code = 0
         try:
             main()
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
-        finally:
-            signal.signal(signal.SIGINT, handler)  # `gosta run` ignores it while it saves
         out, err = capsys.readouterr()
         return Result(out, err, code)
 
@@ -234,6 +232,13 @@ def test_closed_pipe_prints_no_traceback() -> None:
     assert b"Traceback" not in process.stderr.read()
     process.stderr.close()
     process.wait(timeout=60)
+
+
+def test_ctrl_c_works_after_a_command_that_ignores_it_while_it_saves(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    before = signal.getsignal(signal.SIGINT)
+    arguments = ["iris", "-s", "variance", "--runs", 1, "--iterations", 9]
+    assert run("run", *arguments, "--plot", tmp_path / "plot.png").code == 0
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_theory_beside_a_simulation(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +21,8 @@ from gosta.statistics.wanted import parse
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    handler = signal.getsignal(signal.SIGINT)
-    yield command(capsys, monkeypatch)
-    signal.signal(signal.SIGINT, handler)  # `gosta run` ignores it while it saves
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    return command(capsys, monkeypatch)
 
 
 def patients(n: int = 160) -> pd.DataFrame:

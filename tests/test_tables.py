@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from engine_runs import advance
 
@@ -138,6 +139,20 @@ def test_two_nodes_are_enough(name: str) -> None:
         interval=interval,
     )
     assert float(trace.error()["mean"][-1]) < 0.01
+
+
+@pytest.mark.parametrize("name", ["auc", "gini-mean-difference", "gini-index", "within-cluster-scatter"])
+def test_incomplete_rows_are_left_out_of_the_right_sites(name: str) -> None:
+    frame = pd.DataFrame(PATIENTS).astype({"hospital": object, "label": object}).drop(columns="score")
+    frame.loc[[3, 50], "second"], frame.loc[[10, 60], "hospital"], frame.loc[[20, 70], "label"] = np.nan, None, None
+    used = ["second"] if name.startswith("gini") else ["second", "label"]
+    trace = gosta.simulate(
+        frame, name, columns="second", by="hospital", drop_missing=True, graph="complete", iterations=9, runs=1
+    )
+    whole = frame.dropna(subset=[*used, "hospital"])
+    wanted = [gosta.exact(own[used], name, columns="second") for _, own in whole.groupby("hospital")]
+    assert trace.info.local_values == pytest.approx(tuple(wanted))
+    assert trace.target == pytest.approx(gosta.exact(whole[used], name, columns="second"))
 
 
 def test_columns_that_were_chosen_stay_chosen() -> None:

@@ -11,6 +11,7 @@ import copy
 import dataclasses
 import functools
 import inspect
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, get_args, get_type_hints
@@ -29,11 +30,14 @@ def make_command(function: Callable[..., None]) -> Callable[..., None]:
     def command(**values: Any) -> None:
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in dataclasses.fields(group)})
+        handler = signal.getsignal(signal.SIGINT)
         try:
             function(**values)
         except KeyboardInterrupt:
             print("gosta: interrupted before there was a result", file=sys.stderr)
             raise typer.Exit(130) from None
+        finally:
+            signal.signal(signal.SIGINT, handler)  # commands ignore it while they save what an interruption left
 
     plain: list[inspect.Parameter] = []
     for name, one in parameters.items():

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import DataError, InputError, shorten, unknown
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Booleans, Floats
 from gosta.runtime.extras import require
 from gosta.views import html
 
@@ -195,6 +195,14 @@ class Data:
         if rows < (1 if self.is_partial else 2):
             least = "one complete row" if self.is_partial else "two complete rows"
             raise DataError(f"needs at least {least}, {self.name} has {rows}")
+
+    def complete_rows(self) -> Booleans:
+        """Return which rows have a value in all columns that were read so far, and a site where rows have one."""
+        kept = np.ones(len(self), dtype=np.bool_) if self.by is None else ~np.isnan(self.site_codes()[0])
+        for name in list(self.used_columns):
+            values = self.class_codes()[0] if name == self.label else self._floats(name)
+            kept &= ~np.isnan(values)
+        return kept
 
     def class_codes(self) -> tuple[Floats, list[Any]]:
         """Return the class of each row as a position (NaN where it is missing) in the classes, and these in order."""

@@ -216,7 +216,7 @@ def _pairwise(
     total, names = len(data), _names(data)
     if data.by is not None:  # rows without a group are left out everywhere
         statistic.encode_rows(data, options)
-        data = dataclasses.replace(data.take(_complete(data, list(data.used_columns))), drop_missing=False)
+        data = dataclasses.replace(data.take(data.complete_rows()), drop_missing=False)
     reason = ""
     try:
         found = rows.measure(data, statistic, norm, interval, options)
@@ -295,15 +295,6 @@ def _not_pairwise(title: str, name: str, data: Data, interval: float | None, opt
 
 def _names(data: Data) -> list[Any]:
     return data.site_codes()[1] if data.by is not None else []
-
-
-def _complete(data: Data, columns: Sequence[str]) -> Booleans:
-    """Return which rows have all values of some columns, and a group."""
-    kept = ~np.isnan(data.site_codes()[0]) if data.by is not None else np.ones(len(data), dtype=np.bool_)
-    for name in columns:
-        codes = data.class_codes()[0] if name == data.label else data.to_floats([name])[:, 0]
-        kept &= ~np.isnan(codes)
-    return np.asarray(kept)
 
 
 def _finding(

@@ -161,15 +161,20 @@ class Statistic:
     def encode_complete_rows(self, data: Data, options: Options) -> tuple[Floats, Booleans]:
         """Return the observations of all complete rows, and which rows of the data these are."""
         try:
-            x = np.ascontiguousarray(self.encode(data, **self.options_by_part(options)["encode"]), dtype=np.float64)
-            if x.ndim != 2:
-                raise InputError(f"encode returns an array of shape {x.shape}; rows x numbers are needed")
-            kept: Booleans = np.ones(len(x), dtype=np.bool_)
+            x, kept = self._encode(data, options), np.ones(len(data), dtype=np.bool_)
             if data.drop_missing:
-                kept = np.asarray(~np.isnan(x).any(axis=1))
-                if data.by is not None and len(kept) == len(data):
-                    kept &= ~np.isnan(data.site_codes()[0])
-                x = x[kept]
+                kept = data.complete_rows()
+                if not kept.all():
+                    complete = data.take(kept)
+                    x = self._encode(complete, options)
+                    data.assumed.update(complete.assumed)
+                # A user's function may read columns in its own way.
+                has_all = ~np.isnan(x).any(axis=1)
+                if not has_all.all() and len(x) == kept.sum():
+                    kept[kept] = has_all
+                x = x[has_all]
+            if data.by is not None and len(x) != kept.sum():
+                raise InputError(f"encode returns {len(x)} rows of {kept.sum()}, so that their sites are not known")
             data.check_row_count(len(x))
             if self.sample_index is not None and not data.is_partial and np.ptp(x[:, self.sample_index]) == 0:
                 raise DataError(f"needs two classes, the complete rows of {data.name} have one only")
@@ -178,6 +183,12 @@ class Statistic:
         except Exception as error:  # a user's function can raise anything
             raise InputError(f"{self.name}: encode fails with {type(error).__name__}: {error}") from error
         return x, kept
+
+    def _encode(self, data: Data, options: Options) -> Floats:
+        x = np.ascontiguousarray(self.encode(data, **self.options_by_part(options)["encode"]), dtype=np.float64)
+        if x.ndim != 2:
+            raise InputError(f"encode returns an array of shape {x.shape}; rows x numbers are needed")
+        return x
 
 
 @overload
