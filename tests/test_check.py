@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
 import ports
 import pytest
-from commands import command
 from transports import RecordingHandler
+from virtual_clock import shifted
 
 from gosta.net import addresses
 from gosta.net.config import NodeConfig, read_node, write
@@ -28,11 +27,6 @@ from gosta.private.settings import PrivateSettings
 ROLES = plan.Roles(label="died", score="risk", classes=("0", "1"))
 SETTINGS = PrivateSettings(bins=8, ranges={"risk": (0.0, 1.0)})
 ROWS = [(k / 40, k % 2) for k in range(40)]
-
-
-@pytest.fixture
-def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    return command(capsys, monkeypatch)
 
 
 def write_rows(folder: Path, rows: list[tuple[Any, Any]]) -> None:
@@ -103,13 +97,7 @@ def test_damaged_files_are_findings(net: Path) -> None:
     [(-400, "error", "is the clock right?"), (800, "warning", "expires on"), (900, "error", "expired on")],
 )
 def test_dates_of_the_certificate(net: Path, monkeypatch: pytest.MonkeyPatch, days: int, level: str, text: str) -> None:
-    class Later(datetime):
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> Later:
-            moment = datetime.now(tz) + timedelta(days=days)
-            return cls.fromtimestamp(moment.timestamp(), tz)
-
-    monkeypatch.setattr(check, "datetime", Later)
+    monkeypatch.setattr(check, "datetime", shifted(days))
     found = find(check.check(net / "node-0"), "certificate")
     assert found.level == level
     assert text in found.text

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 import ports
 import pytest
-from commands import command
 from msgspec.structs import replace
+from processes import gosta
 from prometheus_client import CollectorRegistry, generate_latest
 
 from gosta.cli import status as shown
@@ -37,11 +37,6 @@ NAMES = ("node-0", "node-1", "node-2")
 ROLES = plan.Roles(label="died", score="risk", classes=("0", "1"))
 
 
-@pytest.fixture
-def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    return command(capsys, monkeypatch)
-
-
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network of three processes that released an AUC, and a node that is not in it, since it has too few rows."""
@@ -52,8 +47,8 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = 60 if name in NAMES else 4
         lines = [f"{rng.random():.3f},{k % 2},{'fm'[k % 3 % 2]}" for k in range(rows)]
         (net / name / "data.csv").write_text("\n".join(["risk,died,sex", *lines, ""]))
-    up = [sys.executable, "-m", "gosta", "network", "up", str(net), "--until", "1%", "--for", "20", "--json"]
-    subprocess.run(up, check=True, capture_output=True, timeout=60)
+    up = gosta("network", "up", net, "--until", "1%", "--json")
+    assert up.returncode == 0, up.stderr
     return net
 
 

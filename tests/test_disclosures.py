@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
-from commands import command
 from ports import free
+from processes import Processes
 
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
-from gosta.net.deploy.query import query_status
 from gosta.net.node.source import read_source
 from gosta.net.storage.journal import Journal
 from gosta.net.storage.ledger import Shown
 
 Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    return command(capsys, monkeypatch)
 
 
 @pytest.fixture
@@ -48,13 +38,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_audit_shows_rows_neighbours_and_who_can_see_them(folder: Path, call: Call) -> None:
-    code, out, _ = call("audit", folder)
+def test_an_audit_shows_rows_neighbours_and_who_can_see_them(folder: Path, gosta_: Call) -> None:
+    code, out, _ = gosta_("audit", folder)
     assert code == 0
     assert "earlier (an earlier file)" in out
     assert "4 of 10" in out
     assert "they can be seen by all nodes" in out
-    found = [json.loads(line) for line in call("audit", folder, "--json")[1].splitlines()]
+    found = [json.loads(line) for line in gosta_("audit", folder, "--json")[1].splitlines()]
     assert [(one["neighbour"], one["samples"], one["rows"], one["of"], one["is_current"]) for one in found] == [
         ("node-1", 2, 4, 10, True),
         ("node-2", 1, 4, 10, True),
@@ -62,43 +52,38 @@ def test_an_audit_shows_rows_neighbours_and_who_can_see_them(folder: Path, call:
     ]
 
 
-def test_an_audit_of_every_row(folder: Path, call: Call) -> None:
-    rows = [json.loads(line) for line in call("audit", folder, "--rows", "--json")[1].splitlines()]
+def test_an_audit_of_every_row(folder: Path, gosta_: Call) -> None:
+    rows = [json.loads(line) for line in gosta_("audit", folder, "--rows", "--json")[1].splitlines()]
     current = {row["row"]: row["neighbours"] for row in rows if row["is_current"]}
     both = {"node-1": 2, "node-2": 1}
     assert current == {0: both, 1: both, 2: {"node-2": 1}, 3: {"node-2": 1}, 8: {"node-1": 2}, 9: {"node-1": 2}}
-    assert "node-1 2 x, node-2 1 x" in call("audit", folder, "--rows")[1]
+    assert "node-1 2 x, node-2 1 x" in gosta_("audit", folder, "--rows")[1]
 
 
-def test_an_audit_without_a_journal_or_without_rows(folder: Path, call: Call) -> None:
+def test_an_audit_without_a_journal_or_without_rows(folder: Path, gosta_: Call) -> None:
     (folder / "journal.sqlite").unlink()
-    code, _, error = call("audit", folder)
+    code, _, error = gosta_("audit", folder)
     assert (code, error.count("\n")) == (2, 1)
     assert "no row left this site" in error
     Journal(folder / "journal.sqlite").close()
-    assert call("audit", folder)[1] == "node-0: no row of this site was sent to a neighbour\n"
+    assert gosta_("audit", folder)[1] == "node-0: no row of this site was sent to a neighbour\n"
 
 
-def run_node(folder: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "gosta", "node", "run", str(folder)], stderr=subprocess.DEVNULL)
-
-
-def test_an_audit_of_a_running_node(folder: Path, call: Call) -> None:
-    stopped = call("audit", folder, "--rows", "--json")
+def test_an_audit_of_a_running_node(folder: Path, gosta_: Call) -> None:
+    stopped = gosta_("audit", folder, "--rows", "--json")
     journal = Journal(folder / "journal.sqlite")
     journal._db.execute("DELETE FROM snapshot")  # the test's snapshot is not that of a peer
     journal._db.execute("DELETE FROM records")
     journal.close()
     config = read_node(folder / "node.toml")
-    with run_node(folder) as node:
-        while query_status(config) is None:
-            assert node.poll() is None
-            time.sleep(0.05)
-        code, out, _ = call("audit", folder, "--rows", "--json")
+    with Processes(folder) as node:
+        node.start(folder.name)
+        node.wait(lambda _: True)
+        code, out, _ = gosta_("audit", folder, "--rows", "--json")
         settings = msgspec.structs.replace(config.node, status_page="")
         write(folder / "node.toml", msgspec.structs.replace(config, node=settings))
-        refused = call("audit", folder)
-        node.send_signal(signal.SIGTERM)
+        refused = gosta_("audit", folder)
+        node.stop()
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert len(rows) < len(stopped[1].splitlines())  # those after the snapshot are gone

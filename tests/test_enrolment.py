@@ -7,20 +7,16 @@ import os
 import pty
 import re
 import shutil
-import signal
 import stat
-import subprocess
 import sys
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import ports
 import pytest
-from commands import command
 from cryptography import x509
+from processes import Processes, wait_until
 from terminal import read_rest, read_until
 
 from gosta.errors import GostaError, InputError
@@ -35,11 +31,6 @@ from gosta.net.transport.tls import load_certificate
 
 SITES = ("site-a", "site-b", "site-c")
 INIT = ("-s", "auc", "--score", "risk", "--label", "died", "--classes", "0,1", "--enrol")
-
-
-@pytest.fixture
-def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    return command(capsys, monkeypatch)
 
 
 def write_rows(path: Path, count: int) -> Path:
@@ -528,74 +519,35 @@ def test_a_network_of_an_earlier_version_gets_keys_and_a_list(enrol: Enrolment) 
     assert check_site(net / "node-2").serial == 2
 
 
-class Running:
-    """Three sites as processes."""
-
-    def __init__(self, enrol: Enrolment) -> None:
-        self.enrol, self.processes = enrol, {name: start(enrol.root / name) for name in SITES}
-
-    def __enter__(self) -> Running:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in self.processes.values():
-            process.send_signal(signal.SIGTERM)
-        assert [process.wait(30) for process in self.processes.values()] == [0, 0, 0]
-
-    def wait(self, condition: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-        deadline = time.monotonic() + 60
-        while True:
-            shown = [self.enrol.gosta("status", self.enrol.root / name, "--json") for name in SITES]
-            found = [json.loads(out) for code, out, _ in shown if code == 0]
-            if len(found) == len(SITES) and condition(found):
-                return found
-            assert time.monotonic() < deadline, shown
-            time.sleep(0.2)
-
-    def wait_for_exchanges(self) -> None:
-        """Wait until every site has exchanged more, and knows of all rows."""
-        before = {one["node"]: (one["epoch"], one["exchanges"]) for one in self.wait(lambda _: True)}
-
-        def has_more(one: dict[str, Any]) -> bool:
-            epoch, exchanges = before[one["node"]]
-            more = one["exchanges"] - (exchanges if one["epoch"] == epoch else 0)
-            return bool(more > 20 and one["rows_seen"] == 63)
-
-        self.wait(lambda found: all(map(has_more, found)))
-
-    def wait_for_log(self, text: str, count: int = 1) -> None:
-        deadline = time.monotonic() + 60
-        while not all(self.log(name).count(text) >= count for name in SITES):
-            assert time.monotonic() < deadline, [self.log(name)[-500:] for name in SITES]
-            time.sleep(0.1)
-
-    def log(self, name: str) -> str:
-        return (self.enrol.root / name / "log.jsonl").read_text()
-
-
-def start(folder: Path) -> subprocess.Popen[bytes]:
-    with (folder / "log.jsonl").open("ab") as out:
-        return subprocess.Popen([sys.executable, "-m", "gosta", "node", str(folder)], stderr=out)
-
-
 def test_three_sites_exchange_and_replace_everything_while_they_run(enrol: Enrolment) -> None:
     """The commands of docs/enrolment.md: three processes with TLS; new certificates, a new authority, a new key."""
     enrol.whole()
-    with Running(enrol) as running:
-        running.wait_for_exchanges()
+    with Processes(*(enrol.root / name for name in SITES)) as running:
+
+        def wait_for_exchanges() -> None:
+            """Wait until every site has exchanged more, and knows of all rows."""
+            running.wait_for_exchanges(20)
+            running.wait(lambda found: all(one.rows_seen == 63 for one in found))
+
+        def wait_for_log(text: str, count: int) -> None:
+            wait_until(lambda: all(running.log(name).count(text) >= count for name in SITES))
+
+        running.start(*SITES)
+        wait_for_exchanges()
         enrol.sign()
         enrol.join(*SITES)
-        running.wait_for_log("credentials reloaded")
+        wait_for_log("credentials reloaded", 1)
         for step in range(3):
             enrol.run("network", "rotate-authority", enrol.net)
             enrol.join(*SITES)
-            running.wait_for_log("credentials reloaded", 2 + step)
-        running.wait_for_exchanges()
+            wait_for_log("credentials reloaded", 2 + step)
+        wait_for_exchanges()
         enrol.run("node", "request", enrol.net / "invitation.json", enrol.root / "site-a", "--new-key")
         enrol.sign("site-a")
         enrol.join(*SITES)
-        running.wait_for_log("credentials reloaded", 5)
-        running.wait_for_exchanges()
+        wait_for_log("credentials reloaded", 5)
+        wait_for_exchanges()
+        running.stop()
         assert "reload failed" not in "".join(map(running.log, SITES))
     for name in SITES:  # what sites send to have their journals checked, without their keys
         shutil.copytree(enrol.root / name, enrol.net / name, ignore=shutil.ignore_patterns("key.pem"))

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import uvloop
 from transports import NETWORK, RecordingHandler, named, until, write
+from virtual_clock import shifted
 
 from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
 from gosta.net.members import Member, MemberList, key_of
+from gosta.net.transport import tls
 from gosta.net.transport.tcp import TcpTransport
 from gosta.net.transport.tls import TlsFiles, load_certificate
 
@@ -118,15 +120,13 @@ def test_the_dialling_end_checks_the_key_too(run: Any) -> None:
     run(body, PAIRS, members(other), members(PAIRS))
 
 
-def test_expired_certificates_end_links(run: Any) -> None:
-    soon = datetime.now(UTC) + timedelta(seconds=2)
-    pair = certificates.issue(AUTHORITY, NETWORK, "a", not_after=soon)
-    pairs = PAIRS | {"a": pair}
+def test_expired_certificates_end_links(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    pairs = PAIRS | {"a": certificates.issue(AUTHORITY, NETWORK, "a", not_after=tomorrow)}
 
     async def body(two: Two) -> None:
         await two.connect()
-        while datetime.now(UTC) < soon:
-            await asyncio.sleep(0.1)
+        monkeypatch.setattr(tls, "datetime", shifted(days=2))
         two.nodes["a"].check_links()
         assert len(two.a.links) == 1
         two.nodes["b"].check_links()

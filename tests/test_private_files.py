@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 import ports
 import pytest
-from commands import command
 from msgspec.structs import replace
 
 import gosta
@@ -108,11 +107,6 @@ def test_sites_that_would_sum_other_numbers_have_other_fingerprints(tmp_path: Pa
 
 INIT = ("network", "init", "--private", "--score", "risk", "--label", "died")
 SITES = (*INIT, "--classes", "0,1", "--range", "risk=0:1", "--nodes", 3)
-
-
-@pytest.fixture
-def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    return command(capsys, monkeypatch)
 
 
 @pytest.fixture

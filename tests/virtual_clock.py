@@ -1,10 +1,11 @@
-"""A clock without waiting: time jumps to the next timer."""
+"""Clocks without waiting: one whose time jumps to the next timer, and a calendar that is ahead."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
 from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 
@@ -53,3 +54,14 @@ class VirtualClock:
         """Run until no timer is left."""
         while self.step():
             pass
+
+
+def shifted(days: float) -> type[datetime]:
+    """Return a `datetime` whose `now` is so many days later."""
+
+    class Shifted(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Shifted:
+            return cls.fromtimestamp((datetime.now(tz) + timedelta(days=days)).timestamp(), tz)
+
+    return Shifted
