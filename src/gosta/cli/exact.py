@@ -31,6 +31,9 @@ def exact(
     ] = None,
     interval: options.Interval = None,
     by: Annotated[str | None, "A column: the statistics of each group of rows too, and how much they differ."] = None,
+    weights: Annotated[
+        str | None, "Column of row weights: a pair of rows counts by the product of its weights."
+    ] = None,
     *,
     binning: options.Binning,
     seed: Annotated[int | None, "Seed of synthetic data."] = None,
@@ -54,10 +57,12 @@ def exact(
             raise InputError(f"normalisation = {normalisation!r}: sums have that of textbooks; leave it out")
         if by is not None:
             raise InputError(f"by = {by!r}: with bins, groups are strata (--strata {by})")
+        if bins is not None and weights is not None:
+            raise InputError(f"weights = {weights!r}: sums in bins have none; leave out bins")
         titles = ",".join(one.title for one in wanted)
-        sketches.show(rows.select(table), titles, bins, level, given, as_json)
+        sketches.show(_select(rows, table, weights), titles, bins, level, given, as_json)
         return
-    selected = rows.select(table)
+    selected = _select(rows, table, weights)
     if by is not None and level is None:
         level = several.LEVEL
     settings: dict[str, Any] = {"by": by, "normalisation": normalisation, "interval": level}
@@ -74,6 +79,11 @@ def exact(
         print(_text(results[0], table.name, level))
     else:
         print(_table(selected, results, reasons, level))
+
+
+def _select(rows: options.Rows, table: Data, weights: str | None) -> Data:
+    selected = rows.select(table)
+    return selected if weights is None else selected.with_weights(weights)
 
 
 def _all_that_fit(
@@ -109,7 +119,7 @@ def _text(result: Result, data: str, level: float | None) -> str:
         ends = f"{numbers.interval(found.low, found.high)} ({numbers.percent(level, 'g')} interval)"
         lines.append(f"  {ends}, standard error {numbers.number(found.standard_error, 3)}")
     lines.append(f"  {n:,} rows, {n * (n - 1) // 2:,} pairs, {result.seconds:.2g} s")
-    lines.append(f"  from {_columns(result.columns)}")
+    lines.append(f"  from {_columns(result.columns)}{f', weighted by {result.weights}' * bool(result.weights)}")
     lines += [f"  {terminal.printable(line)}" for line in assumptions.text(result.assumed)]
     return "\n".join([*lines, *_warnings([result])])
 
@@ -128,8 +138,9 @@ def _table(data: Data, results: Sequence[Result], reasons: Sequence[tuple[str, s
     width = len(heading)
     cells += [[title, *[numbers.NONE] * (width - 1), reason] for title, reason in reasons]
     right = [heading.index("rows"), heading.index("value")]
+    by_weights = "" if data.weights is None else f", weighted by {data.weights}"
     lines = [
-        f"{terminal.printable(data.name)}, {numbers.count(len(data), 'row')}",
+        terminal.printable(f"{data.name}, {numbers.count(len(data), 'row')}{by_weights}"),
         terminal.columns(cells, right=right),
     ]
     grouped = [(result.pooled.statistic, result.grouped) for result in results if result.grouped is not None]

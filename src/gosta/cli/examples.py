@@ -15,12 +15,14 @@ gosta exact incomes.parquet --statistic gini-index --columns income --json
 gosta exact table.csv --statistic kendall-tau --columns a,b --option variant=b
 gosta exact patients.csv --statistic auc:risk,kendall-tau:age+risk --label died --positive yes --interval 95%
 gosta exact patients.csv --statistic auc --score risk --label died --by hospital
+gosta exact survey.csv --statistic gini-index --columns income --weights weight --interval 95%
 gosta exact hospitals/ --statistic auc --score risk --label died --by file
 gosta exact marks.csv --statistic variance --columns mark --sep ';' --decimal , --encoding latin-1 --header yes
 gosta exact points.npy --statistic mine.py:huber-scatter
 gosta exact patients.csv --statistic auc --score risk --label died --bins 256 --strata sex,ward
 gosta test patients.csv --statistic auc --columns old-risk,new-risk --label died
 gosta test patients.csv --statistic auc --score risk --label died --by sex
+gosta test patients.csv --statistic mann-whitney --score risk --label died --alternative greater
 gosta test patients.csv --statistic log-rank --columns time,event --label treatment
 gosta test table.csv --statistic distance-correlation --columns a,b --permutations 9999 --seed 1
 gosta statistics --for patients.csv

@@ -31,7 +31,8 @@ def show(
         for result, exact in zip(found.results, found.exact, strict=True):
             print(json.dumps({**_record(result, exact, bins is not None), **assumed}))
         return
-    print(f"{data.name}, {numbers.count(found.rows, 'row')}")
+    by_weights = "" if data.weights is None else f", weighted by {data.weights}"
+    print(f"{data.name}, {numbers.count(found.rows, 'row')}{by_weights}")
     if bins is None:
         print(terminal.columns(_exact_lines(found), right=[1]))
         if said := _assumed_lines(assumed):

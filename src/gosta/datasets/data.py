@@ -39,7 +39,8 @@ class Data:
     label: str | None = None  # the column of classes
     score: str | None = None  # the column of scores
     by: str | None = None  # the column of the sites that hold the rows
-    features: tuple[str, ...] = ()  # a row's coordinates; by default all columns but label, score, by, files
+    weights: str | None = None  # the column of the rows' weights
+    features: tuple[str, ...] = ()  # a row's coordinates; by default all columns but label, score, by, weights, files
     default_columns: tuple[str, ...] = ()  # for statistics that need fewer columns than there are, in this order
     has_selected_columns: bool = False  # by the user: then `features` are used, never `default_columns`
     drop_missing: bool = False  # whether rows with missing or infinite values are left out; otherwise they are an error
@@ -55,7 +56,8 @@ class Data:
 
     def __post_init__(self) -> None:
         if not self.features:
-            rest = tuple(c for c in self.columns if c not in (self.label, self.score, self.by, self.files))
+            roles = self.label, self.score, self.by, self.weights, self.files
+            rest = tuple(c for c in self.columns if c not in roles)
             object.__setattr__(self, "features", rest)
 
     def __len__(self) -> int:
@@ -65,7 +67,9 @@ class Data:
         return f"Data({self.name!r}, {len(self)} rows, columns: {shorten(list(self.columns))})"
 
     def _repr_html_(self) -> str:
-        roles = {role: getattr(self, role) for role in ("label", "score", "by") if getattr(self, role) is not None}
+        roles = {
+            role: getattr(self, role) for role in ("label", "score", "by", "weights") if getattr(self, role) is not None
+        }
         rows = {"rows": f"{len(self):,}", "features": shorten(list(self.features), 12), **roles}
         return html.table(rows.items(), caption=f"Data: {self.name}")
 
@@ -115,8 +119,28 @@ class Data:
         data = self._with("by", by)
         return data if exclude and not self.has_selected_columns else dataclasses.replace(data, features=self.features)
 
+    def with_weights(self, weights: object) -> Data:
+        """Return the rows with a weight for each, given by a column, which is no feature then, or by values."""
+        data = self._with("weights", weights)
+        rest = tuple(name for name in self.features if name != data.weights or self.has_selected_columns)
+        return dataclasses.replace(data, features=rest)
+
+    def row_weights(self) -> Floats | None:
+        """Return the weight of each row, NaN where it is missing; None if rows have no weights."""
+        if self.weights is None:
+            return None
+        weights = self.to_floats([self.weights])[:, 0]
+        if (weights < 0).any():
+            low = np.nanargmin(weights)
+            raise DataError(
+                f"weights column {self.weights!r} holds {weights[low]:g} in row {low + 1}; weights are not negative"
+            )
+        if not self.is_partial and not (weights > 0).any():
+            raise DataError(f"weights column {self.weights!r} holds no weight above 0")
+        return weights
+
     def _with(self, role: str, given: object) -> Data:
-        """Return the rows with a column in the role of label, score or by: one of the columns, or new values."""
+        """Return the rows with a column in a role (label, score, by, weights): one of the columns, or new values."""
         if isinstance(given, str | int | np.integer):
             name = self._column(given)
             if name == getattr(self, role):

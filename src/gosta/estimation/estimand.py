@@ -16,7 +16,7 @@ from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
 from gosta.statistics.definition import Statistic, apply_to_rows, as_floats, as_tuple
-from gosta.statistics.exact import check_level, final_values, require_finite, row_means, row_sums
+from gosta.statistics.exact import check_level, final_values, require_finite, row_means, row_sums, without_weights
 from gosta.statistics.intervals import (
     Spread,
     centre_values,
@@ -100,6 +100,9 @@ class Estimand:
     def __post_init__(self) -> None:
         # Compiled loops take a row as a pointer and a length.
         object.__setattr__(self, "x", np.ascontiguousarray(self.x, dtype=np.float64))
+        if self.statistic.weights:
+            kernel_options = self.statistic.options_by_part(self.options)["kernel"]
+            object.__setattr__(self, "statistic", without_weights(self.statistic, self.x, kernel_options))
         if self.level is not None and self.statistic.sample_index is not None and self.statistic.both_first is None:
             made = with_samples(self.statistic, self.width, isinstance(self.example, tuple | list))
             object.__setattr__(self, "statistic", made)
@@ -148,13 +151,7 @@ class Estimand:
     @cached_property
     def example(self) -> Any:
         """Result of the kernel for one pair of rows."""
-        if self.n > 1:
-            return pairs.check_kernel(self.statistic, self.x, self.kernel_options)
-        row = self.x[0].tolist()
-        try:
-            return self.statistic.kernel(row, row, **self.kernel_options)
-        except Exception as error:  # a user's function can raise anything
-            raise InputError(f"{self.statistic.name}: the kernel fails with {type(error).__name__}: {error}") from error
+        return pairs.example(self.statistic, self.x, self.kernel_options)
 
     @property
     def width(self) -> int:

@@ -109,9 +109,28 @@ def _size(context: Any, row: Any) -> Any:  # noqa: ARG001
     return types.intp(row), generate
 
 
+@intrinsic
+def _cut(context: Any, row: Any, start: Any, size: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        made = cgutils.create_struct_proxy(ROW)(context, builder, value=args[0])
+        made.data, made.size = builder.gep(made.data, [args[1]]), args[2]
+        return made._getvalue()
+
+    return ROW(row, types.intp, types.intp), generate
+
+
 @overload(operator.getitem)
 def _getitem(row, c):  # numba compares signatures, annotations and all
-    return _checked if isinstance(row, RowType) and isinstance(c, types.Integer) else None
+    if not isinstance(row, RowType):
+        return None
+    return _checked if isinstance(c, types.Integer) else _slice if isinstance(c, types.SliceType) else None
+
+
+def _slice(row, c):
+    start, stop, step = c.indices(_size(row))
+    if step != 1:
+        raise IndexError("a slice of an observation has steps of 1")
+    return _cut(row, start, max(stop - start, 0))
 
 
 def _checked(row, c):

@@ -96,6 +96,7 @@ class Sketch(ABC):
     finds_edges: ClassVar[bool] = True  # whether edges can be found by a first sum
     defaults: ClassVar[dict[str, Any]] = {}  # of its options, beside those of `encode`
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)  # of the value in a population
+    no_weights: ClassVar[str] = ""  # why rows cannot have weights, of a statistic that is not pairwise
     trend: ClassVar[int] = 0  # of the values of a curve: 1 if they increase, -1 if they decrease
 
     size: int  # numbers in the vector of sums
@@ -200,8 +201,8 @@ class Sketch(ABC):
             return False
         return bool(np.isfinite(totals).all() and totals.min() >= -tolerance and totals.max() <= MOST_ROWS + tolerance)
 
-    def exact(self, x: Floats) -> Floats | None:
-        """Return the value over encoded rows; None: `gosta.exact` computes it."""
+    def exact(self, x: Floats, weights: Floats | None = None) -> Floats | None:
+        """Return the value over encoded rows, which can have weights; None: `gosta.exact` computes it."""
         return None
 
 
@@ -238,6 +239,8 @@ def find_sketch(name: str) -> type[Sketch]:
     """Return the sketch of a statistic; an error that says what to do if there is none."""
     if name in SKETCHES:
         return SKETCHES[name]
+    if "@" in name:
+        raise InputError(f"statistic = {name!r}: private sums have no row weights; leave out @{name.partition('@')[2]}")
     there = shorten(list(SKETCHES), 30)
     if name not in WITHOUT_SKETCH and name not in STATISTICS and not name.endswith(".py") and ".py:" not in name:
         raise InputError(f"unknown statistic {name!r}; those with sums are: {there}")

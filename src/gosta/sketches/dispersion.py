@@ -283,9 +283,9 @@ class LorenzCurve(PositiveValueBins):
         room = 4 * errors.sum() / total
         return Result(value, np.minimum(value, low - room), np.maximum(value, high + room), labels=labels)
 
-    def exact(self, x: Floats) -> Floats:
+    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Interpolate the shares of sorted rows."""
-        shares = np.concatenate([[0.0], np.cumsum(np.sort(x[:, 0]))])
-        parts = int(self.options["parts"])
-        wanted = np.arange(1, parts) / parts * len(x)
-        return np.asarray(np.interp(wanted, np.arange(len(x) + 1), shares) / shares[-1])
+        order, parts = np.argsort(x[:, 0]), int(self.options["parts"])
+        counts = np.ones(len(x)) if weights is None else weights[order]
+        rows, shares = (np.concatenate([[0.0], np.cumsum(part)]) for part in (counts, counts * x[order, 0]))
+        return np.asarray(np.interp(np.arange(1, parts) / parts * rows[-1], rows, shares) / shares[-1])

@@ -16,7 +16,7 @@ from gosta.sketches.layout import BITS, Layout, Part, StratumResult
 from gosta.sketches.making import Bins, BinSettings, check_columns, make_layout
 from gosta.statistics import STATISTICS
 from gosta.statistics import exact as rows
-from gosta.statistics.definition import Normalisation, Options, Statistic, collect_options, find
+from gosta.statistics.definition import Normalisation, Options, Statistic, collect_options, find, with_weights
 from gosta.statistics.exact import Columns, Estimate
 
 LEVEL = 0.95  # of intervals beside a bracket, unless another is asked for
@@ -41,6 +41,7 @@ def exact(
     ranges: None = None,
     edges: None = None,
     find_edges: bool = False,
+    weights: object = None,
     options: Options | None = None,
     **statistic_options: Any,
 ) -> float | Floats: ...
@@ -65,6 +66,7 @@ def exact(
     edges: Mapping[str, Sequence[float]] | None = None,
     find_edges: bool = False,
     by: object = None,
+    weights: object = None,
     options: Options | None = None,
     **statistic_options: Any,
 ) -> Any:
@@ -95,6 +97,10 @@ def exact(
     by
         A column, such as "hospital", or its values: the statistic of each group too, with intervals (95 % unless
         `interval` says otherwise), the mean of the groups' own values, and how much they differ beyond chance.
+    weights
+        The column of row weights, or the weights themselves: a pair of rows counts by the product of its weights. An
+        interval takes rows for a sample of n with weights of their own, not for as many rows as their weights add up
+        to. ``"auc@w"`` is the AUC with the weights in column w.
     options, **statistic_options
         The statistic's options, such as ``variant="b"`` for ``kendall-tau``. An option that has the name of a
         parameter of this function is given in ``options={...}``.
@@ -122,6 +128,8 @@ def exact(
     >>> table = gosta.exact("iris", ["variance:sepal length", "kendall-tau:sepal length+petal length"], variant="b")
     >>> table["value"].round(4).tolist()
     [0.6857, 0.7185]
+    >>> gosta.exact([1.0, 2.0, 4.0], "gini-mean-difference", weights=[1, 1, 0])
+    1.0
     """
     if "strata" in statistic_options:
         where = "gosta.private.release(..., strata={...}), or the command 'gosta exact DATA --bins 64 --strata ...'"
@@ -132,7 +140,7 @@ def exact(
         if bins is not None or edges is not None or find_edges:
             raise InputError("bins are for one statistic; give its name alone, without by")
         chosen = statistic if isinstance(statistic, list | tuple) else [statistic]
-        table = datasets.load(data).select(columns, label, score, drop_missing)
+        table = _select(data, columns, label, score, drop_missing, weights)
         own = {**(options or {}), **statistic_options}
         return several.as_table(
             several.compute(table, chosen, by=by, normalisation=normalisation, interval=interval, options=own)
@@ -143,10 +151,11 @@ def exact(
     else:
         found = find(statistic)
         given = collect_options(found, options, statistic_options, exact, locals())
-    table = datasets.load(data).select(columns, label, score, drop_missing)
+    table = _select(data, columns, label, score, drop_missing, weights)
     if bins is None and edges is None:
         if not is_sketch_only:
-            return rows.measure(table, found, normalisation, interval, given).value
+            chosen_one = found if table.weights is None else with_weights(found, table.weights)
+            return rows.measure(table, chosen_one, normalisation, interval, given).value
         if interval is not None:
             raise InputError(f"interval = {interval!r}: {statistic} has none; leave it out")
         return measure_rows(table, str(statistic), given)
@@ -156,8 +165,17 @@ def exact(
     settings = Bins(
         64 if bins is None else bins, ranges or {}, {k: tuple(v) for k, v in (edges or {}).items()}, find_edges
     )
+    if table.weights is not None:
+        raise InputError(f"weights = {table.weights!r}: sums in bins have none; leave out bins")
     (result,) = compare(table, name, settings, interval or LEVEL, given).results
     return as_estimate(result, interval or LEVEL)
+
+
+def _select(
+    data: object, columns: Columns | None, label: object, score: object, drop_missing: bool, weights: object
+) -> Data:
+    table = datasets.load(data).select(columns, label, score, drop_missing)
+    return table if weights is None else table.with_weights(weights)
 
 
 class Comparison(NamedTuple):
@@ -172,7 +190,14 @@ class Comparison(NamedTuple):
 def compare(
     data: Data, statistics: str, settings: BinSettings, level: float | None = None, options: Options | None = None
 ) -> Comparison:
-    """Compute statistics of selected data from sums, in two rounds if edges are to be found."""
+    """Compute statistics of selected data from sums, in two rounds if edges are to be found.
+
+    Rows that have weights count by them in the values over rows, not in the sums.
+    """
+    weights = data.row_weights()
+    if weights is not None:
+        complete = ~np.isnan(weights)
+        data, weights = data.take(complete), weights[complete]
     layout = make_layout(
         statistics, settings, columns=data.features if data.has_selected_columns else (), options=options, data=data
     )
@@ -180,7 +205,13 @@ def compare(
     x = layout.encode(data)
     second = layout.following(layout.sums(x) / 2.0**BITS)
     layout = second or layout
-    return Comparison(layout, layout.results(layout.sums(x) / 2.0**BITS, level=level), exact_values(layout, x), len(x))
+    if weights is not None:
+        weights = weights[layout.complete_rows(data)]
+        for part in layout.parts:
+            if part.sketch.no_weights:
+                raise InputError(f"weights = {data.weights!r}: {part.sketch.name} has none: {part.sketch.no_weights}")
+    results = layout.results(layout.sums(x) / 2.0**BITS, level=level)
+    return Comparison(layout, results, exact_values(layout, x, weights), len(x))
 
 
 def measure_rows(data: Data, statistic: str, options: Options) -> float | Floats:
@@ -202,19 +233,19 @@ def as_estimate(result: StratumResult, level: float) -> Estimate:
     return Estimate(value, low, high, error, level, bracket, result.labels)
 
 
-def exact_values(layout: Layout, x: Floats) -> list[tuple[float, ...] | None]:
+def exact_values(layout: Layout, x: Floats, weights: Floats | None = None) -> list[tuple[float, ...] | None]:
     """Return the values over encoded rows, in the order of the layout's results; None where there is none."""
     strata = [x, *(x[x[:, -1] == k] for k in range(len(layout.strata)))]
-    return [_exact_value(part, layout.rows_of(part, of)) for part in layout.parts for of in strata]
+    return [_exact_value(part, layout.rows_of(part, of), weights) for part in layout.parts for of in strata]
 
 
-def _exact_value(part: Part, x: Floats) -> tuple[float, ...] | None:
+def _exact_value(part: Part, x: Floats, weights: Floats | None) -> tuple[float, ...] | None:
     sketch = part.sketch
     if not len(x):
         return None
     try:
         with np.errstate(all="ignore"):
-            value = sketch.exact(x)
+            value = sketch.exact(x, weights)
         if value is None:
             statistic = STATISTICS[sketch.name]
             options = {k: v for k, v in sketch.options.items() if k in statistic.options}

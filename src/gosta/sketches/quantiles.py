@@ -8,6 +8,8 @@ from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import Features, Result, Sketch, before, merge_starts, sketch, undefined, without_noise
 from gosta.statistics import encode
 
+ROUNDING = 1e-12  # relative, of sums of weights
+
 
 @sketch("quantiles")
 class Quantiles(Sketch):
@@ -66,11 +68,16 @@ class Quantiles(Sketch):
         share = np.clip((rank - 0.5 - before(counts)[cell]) / np.maximum(counts[cell], 0.5), 0.0, 1.0)
         return Result(low + share * (high - low), low, high, labels=labels)
 
-    def exact(self, x: Floats) -> Floats:
+    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Return the values themselves."""
         parts = int(self.options["parts"])
-        ordered = np.sort(x[:, 0])
-        return np.array([ordered[_rank(k, parts, len(x)) - 1] for k in range(1, parts)])
+        order = np.argsort(x[:, 0], kind="stable")
+        if weights is None:
+            places = np.array([_rank(k, parts, len(x)) - 1 for k in range(1, parts)])
+        else:
+            below = np.cumsum(weights[order])
+            places = np.searchsorted(below, below[-1] * np.arange(1, parts) / parts * (1 - ROUNDING))
+        return np.asarray(x[order[places], 0])
 
 
 def _rank(k: int, parts: int, n: int) -> int:

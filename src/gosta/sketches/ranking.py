@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from gosta.runtime.arrays import Floats
@@ -162,11 +164,10 @@ class RocCurve(ScoreBins):
         share = np.clip((rates - false[left]) / (false[right] - false[left]), 0, 1)
         return Result(true[left] + share * (true[right] - true[left]), true[left], true[right], labels=self.labels)
 
-    def exact(self, x: Floats) -> Floats:
+    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Return the highest true positive rate of any threshold whose false positive rate is low enough."""
         thresholds = np.concatenate([[np.inf], np.unique(x[:, 0])[::-1]])
-        positive, negative = np.sort(x[x[:, 1] > 0, 0]), np.sort(x[x[:, 1] < 0, 0])
-        true, false = (1 - np.searchsorted(s, thresholds) / len(s) for s in (positive, negative))
+        true, false = (1 - share for share in _shares_below(x, weights, thresholds, "left"))
         return np.array([true[false <= rate * (1 + 1e-12)].max() for rate in RATES])
 
 
@@ -184,8 +185,19 @@ class KolmogorovSmirnov(ScoreBins):
         high = max((ends[k] - before(shares[1 - k])).max() for k in (0, 1))
         return one(min(low, 1.0), min(low, 1.0), min(max(low, high), 1.0))
 
-    def exact(self, x: Floats) -> Floats:
+    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Return the largest difference at any value."""
-        positive, negative = np.sort(x[x[:, 1] > 0, 0]), np.sort(x[x[:, 1] < 0, 0])
-        below = [np.searchsorted(s, x[:, 0], side="right") / len(s) for s in (positive, negative)]
-        return np.array([np.abs(below[0] - below[1]).max()])
+        positive, negative = _shares_below(x, weights, x[:, 0], "right")
+        return np.array([np.abs(positive - negative).max()])
+
+
+def _shares_below(x: Floats, weights: Floats | None, at: Floats, side: Literal["left", "right"]) -> list[Floats]:
+    """Return the share of positive and of negative rows whose score is below some values, or not above ("right")."""
+    shares = []
+    for chosen in (x[:, 1] > 0, x[:, 1] < 0):
+        order = np.argsort(x[chosen, 0])
+        counts = np.arange(len(order) + 1.0)
+        if weights is not None:
+            counts = np.concatenate([[0.0], np.cumsum(weights[chosen][order])])
+        shares.append(counts[np.searchsorted(x[chosen, 0][order], at, side=side)] / counts[-1])
+    return shares

@@ -24,7 +24,7 @@ from gosta.sketches.exact import compare
 from gosta.sketches.making import Bins, option_names
 from gosta.statistics import STATISTICS
 from gosta.statistics import exact as rows
-from gosta.statistics.definition import Normalisation, Options, Statistic, find
+from gosta.statistics.definition import Normalisation, Options, Statistic, find, with_weights
 from gosta.statistics.exact import Estimate, measure_encoded
 from gosta.statistics.heterogeneity import Heterogeneity, heterogeneity
 from gosta.statistics.user_file import load_statistic
@@ -69,6 +69,7 @@ class Result(NamedTuple):
     labels: tuple[str, ...] = ()  # of the numbers of a curve
     by: str | None = None
     grouped: Group | None = None
+    weights: str | None = None  # the column of weights
     seconds: float = 0.0  # that the computation took
 
     def record(self, level: float | None) -> dict[str, Any]:
@@ -77,6 +78,8 @@ class Result(NamedTuple):
         del record["group"]
         record |= {"columns": self.columns, "options": self.options, "normalisation": self.normalisation}
         record |= {"assumed": dict(self.assumed), "warnings": list(self.warnings), "seconds": round(self.seconds, 6)}
+        if self.weights is not None:
+            record["weights"] = self.weights
         if self.labels:
             record["labels"] = list(self.labels)
         if self.grouped is not None:
@@ -195,11 +198,14 @@ def _compute(
     data = data.select(wanted.columns or None if isinstance(wanted, Wanted) else None)
     start = time.perf_counter()
     try:
+        if isinstance(statistic, Statistic) and data.weights is not None:
+            statistic = with_weights(statistic, data.weights)
         if isinstance(statistic, str):
             found = _not_pairwise(title, statistic, data, interval, own)
         else:
             found = _pairwise(title, statistic, data, normalisation or statistic.normalisation, interval, own)
-        return found._replace(seconds=time.perf_counter() - start)
+        weights, columns = data.weights, [name for name in found.columns if name != data.weights]
+        return found._replace(columns=columns, weights=weights, seconds=time.perf_counter() - start)
     except GostaError as error:
         name = statistic if isinstance(statistic, str) else statistic.name
         raise type(error)(f"{title}: {str(error).removeprefix(name + ': ')}") from None
@@ -267,7 +273,9 @@ def _not_pairwise(title: str, name: str, data: Data, interval: float | None, opt
     names, total, label = _names(data), len(data), data.label
     made = compare(data, name, Bins(), None, options).layout
     (part,) = made.parts
-    data = dataclasses.replace(data.take(made.complete_rows(data)), drop_missing=False)
+    weights, kept = data.row_weights(), made.complete_rows(data)
+    kept = kept if weights is None else kept & ~np.isnan(weights)
+    data = dataclasses.replace(data.take(kept), drop_missing=False)
     if part.has_label:
         data = dataclasses.replace(data, declared_classes=made.classes)
     columns = [*part.columns, *([label] if part.has_label and label is not None else [])]
@@ -281,7 +289,7 @@ def _not_pairwise(title: str, name: str, data: Data, interval: float | None, opt
 
     value, labels = value_of(data)
     reason = "it is no pairwise statistic and has no interval here" if interval is not None else ""
-    left_out = [column for column in data.columns if column not in columns and column != data.by]
+    left_out = [column for column in data.columns if column not in (*columns, data.by, data.weights)]
     assumed: dict[str, Any] = {"columns_left_out": left_out, "rows_dropped": total - len(data)}
     if data.has_header is not None:
         assumed["header"] = data.has_header

@@ -208,13 +208,14 @@ class KaplanMeier(TimeBins):
         share = np.where(right > left, (self.times - ends[left]) / (ends[np.maximum(right, left + 1)] - ends[left]), 0)
         return Result(value[left] + share * (value[right] - value[left]), low[right], high[left], labels=labels)
 
-    def exact(self, x: Floats) -> Floats:
+    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Multiply over the times of events."""
-        times, events = x[:, 0], x[:, 1] > 0
-        at = np.unique(times[events])
-        risk = np.array([(times >= t).sum() for t in at])
-        died = np.array([(events & (times == t)).sum() for t in at])
-        return np.array([np.prod((1 - died / risk)[at < t]) for t in self.times])
+        at, place = np.unique(x[:, 0], return_inverse=True)
+        counts = np.ones(len(x)) if weights is None else weights
+        leaving, died = (np.bincount(place.reshape(-1), part) for part in (counts, counts * (x[:, 1] > 0)))
+        risk = np.cumsum(leaving[::-1])[::-1]
+        factors = 1 - np.divide(died, risk, out=np.zeros(len(at)), where=died > 0)
+        return np.array([np.prod(factors[at < t]) for t in self.times])
 
 
 @sketch("log-rank")
@@ -227,6 +228,7 @@ class LogRank(TimeBins):
     groups = 4
     bounds = (0.0, inf)
     labels = ("chi-squared", "p-value")
+    no_weights = "a test depends on the number of rows, which weights are not"
 
     def groups_of(self, totals: Floats) -> Floats:
         """Return the rows of both classes."""
@@ -283,7 +285,7 @@ class LogRank(TimeBins):
         value, low, high = ((c, erfc(sqrt(c / 2))) for c in (chi, bottom, top))
         return Result(np.array(value), np.array([low[0], high[1]]), np.array([high[0], low[1]]), labels=self.labels)
 
-    def exact(self, x: Floats) -> Floats:
+    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Return the square of z, and its p-value."""
         z = log_rank_z(x)
         return np.array([z * z, erfc(abs(z) / sqrt(2))])

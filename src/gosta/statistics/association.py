@@ -88,6 +88,7 @@ def goodman_kruskal_gamma(x: Observation, y: Observation) -> tuple[float, float]
     local=lambda h: (h[0] * h[1], h[0] * h[0], h[1] * h[1]),
     final=lambda m: m[0] / sqrt(m[1] * m[2]),
     fast=fast.spearman,
+    normalisation="V",
     bounds=(-1.0, 1.0),
     scale="logit",
     mean_ranges=((-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)),

@@ -68,15 +68,15 @@ def opposite(assumed: Mapping[str, Any]) -> str:
 
 def _doubts(data: Data, statistic: Statistic, assumed: Mapping[str, Any], value: float | Floats) -> Iterator[str]:
     name, negative, likely = assumed.get("positive"), assumed.get("negative", []), likely_positive(assumed)
-    if likely is not None and statistic.name in ORDERED_BY_POSITIVE:
+    if likely is not None and statistic.unweighted_name in ORDERED_BY_POSITIVE:
         yield opposite(assumed)
     is_low = float(np.ravel(value)[0]) < 0.5
-    if is_low and statistic.name in OF_CLASSES and likely is None:
+    if is_low and statistic.unweighted_name in OF_CLASSES and likely is None:
         yield (
             f"{statistic.name} is below 0.5: rows of {name!r} score lower than those of {shorten(negative)}; "
             f"if these are the positive ones, name the class: --positive"
         )
-    if is_low and statistic.name in OF_EVENTS:
+    if is_low and statistic.unweighted_name in OF_EVENTS:
         yield f"{statistic.name} is below 0.5: a higher score goes with a later event; the score is to be a risk"
     left_out = assumed["columns_left_out"]
     if data.score is not None and data.score in left_out and not data.has_selected_columns:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, Literal, NamedTuple, overload
 
@@ -109,6 +109,9 @@ class Statistic:
     centre: Callable[[Means, int], Numbers] | None = None
     comparable: int | None = None
     both_first: int | None = None
+    # The column of the rows' weights, if they have any; the weight is the last number of an observation, and the kernel
+    # takes the others. See `with_weights` and `weighting`.
+    weights: str = ""
 
     def __call__(self, x: Observation, y: Observation, **options: float) -> Numbers:
         """Return the kernel's value for two observations."""
@@ -127,6 +130,11 @@ class Statistic:
             "bounds": numbers.interval(*self.bounds),
         }
         return html.table(rows.items(), caption=f"Statistic: {self.name}")
+
+    @property
+    def unweighted_name(self) -> str:
+        """Name of the statistic without the column of weights."""
+        return self.name.removesuffix(f"@{self.weights}") if self.weights else self.name
 
     @property
     def options(self) -> dict[str, object]:
@@ -165,7 +173,7 @@ class Statistic:
             if data.drop_missing:
                 kept = data.complete_rows()
                 if not kept.all():
-                    complete = data.take(kept)
+                    complete = replace(data.take(kept), drop_missing=False)
                     x = self._encode(complete, options)
                     data.assumed.update(complete.assumed)
                 # A user's function may read columns in its own way.
@@ -185,10 +193,20 @@ class Statistic:
         return x, kept
 
     def _encode(self, data: Data, options: Options) -> Floats:
-        x = np.ascontiguousarray(self.encode(data, **self.options_by_part(options)["encode"]), dtype=np.float64)
+        weighted = data.with_weights(self.weights) if self.weights else data
+        weights = weighted.row_weights()
+        x = np.ascontiguousarray(self.encode(weighted, **self.options_by_part(options)["encode"]), dtype=np.float64)
+        data.used_columns.update(weighted.used_columns)
+        data.assumed.update(weighted.assumed)
         if x.ndim != 2:
             raise InputError(f"encode returns an array of shape {x.shape}; rows x numbers are needed")
-        return x
+        if weights is None:
+            return x
+        if len(x) == len(weights):
+            return np.column_stack([x, weights])
+        if not data.drop_missing:
+            raise InputError(f"encode returns {len(x)} rows of {len(weights)}, so that their weights are not known")
+        return x  # some rows are not complete, and the others will be encoded again
 
 
 @overload
@@ -259,14 +277,39 @@ STATISTICS: dict[str, Statistic] = {}
 
 
 def find(statistic: str | Statistic) -> Statistic:
-    """Return the statistic of a name; a statistic itself is returned as it is."""
+    """Return the statistic of a name, or with row weights of NAME@COLUMN; a statistic itself is returned as it is."""
     if isinstance(statistic, Statistic):
         return statistic
     if not isinstance(statistic, str):
         raise InputError(f"statistic = {statistic!r} is neither a name nor a statistic; make one with @gosta.statistic")
-    if statistic not in STATISTICS:
-        raise unknown("statistic", statistic, STATISTICS)
-    return STATISTICS[statistic]
+    name, at, weights = statistic.partition("@")
+    if name not in STATISTICS:
+        raise unknown("statistic", name, STATISTICS)
+    return with_weights(STATISTICS[name], weights) if at else STATISTICS[name]
+
+
+def with_weights(statistic: Statistic, column: str) -> Statistic:
+    """Return a statistic of rows with weights, called NAME@COLUMN: a pair of rows counts by the product of theirs.
+
+    >>> with_weights(find("auc"), "weight").name
+    'auc@weight'
+    """
+    if not column:
+        raise InputError(f"statistic = '{statistic.name}@' must end with the column of weights")
+    if statistic.weights:
+        raise InputError(f"{statistic.name} has weights already; leave out those in {column!r}")
+    index, is_row = statistic.sample_index, statistic.is_row
+    return replace(
+        statistic,
+        name=f"{statistic.name}@{column}",
+        weights=column,
+        moments=None,
+        sample_index=index - 1 if index is not None and index < 0 else index,
+        mean_ranges=(),
+        is_row=lambda row: row[-1] >= 0.0 and (is_row is None or is_row(row[:-1])),
+        comparable=None,
+        both_first=None,
+    )
 
 
 def collect_options(

@@ -10,7 +10,7 @@ import numpy as np
 from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Booleans, Floats
 
 MAX_BANDWIDTHS = 1e10  # of values that are divided by the bandwidth: six digits of their differences are left
 
@@ -65,7 +65,7 @@ def scored(data: Data, positive: Any = None) -> Floats:
         )
         raise DataError(f"{reason}; name one score column with score (--score)")
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = x @ (x[signs > 0].mean(axis=0) - x[signs < 0].mean(axis=0))
+        scores = x @ (_mean(data, x, signs > 0) - _mean(data, x, signs < 0))
     data.assumed["score"] = "class means"
     if not np.isfinite(scores).all():
         raise DataError("the columns are too large for a score: it is not finite; scale them or name a score column")
@@ -89,12 +89,14 @@ def highest_negatives(data: Data, positive: Any = None, max_fpr: float = 0.1) ->
     _check_share("max_fpr", max_fpr, 1.0)
     _require_all_rows(data, "the score at max_fpr", "roc-curve of private sums has the rates")
     x = scored(data, positive)
-    scores, classes = x[:, 0], x[:, 1]
-    _, groups, sizes = np.unique(scores[classes < 0], return_inverse=True, return_counts=True)
-    above = len(groups) - np.cumsum(sizes)
-    weights = np.ones(len(x))
-    weights[classes < 0] = np.clip((max_fpr * len(groups) - above) / sizes, 0.0, 1.0)[groups.reshape(-1)]
-    return np.column_stack([x, weights])
+    scores, negative = x[:, 0], x[:, 1] < 0
+    groups = np.unique(scores[negative], return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(groups, _weights(data, x)[negative])
+    above = sizes.sum() - np.cumsum(sizes)
+    shares = np.ones(len(x))
+    with np.errstate(all="ignore"):  # rows of weight 0
+        shares[negative] = np.nan_to_num(np.clip((max_fpr * sizes.sum() - above) / sizes, 0.0, 1.0)[groups])
+    return np.column_stack([x, shares])
 
 
 def class_scores(data: Data, average: str = "pairs") -> Floats:
@@ -111,10 +113,10 @@ def class_scores(data: Data, average: str = "pairs") -> Floats:
         raise DataError(f"needs a column of scores for each class, in the order of classes; there are {given}")
     x = _complete(data, features(data), codes)
     labels = x[:, -1].astype(np.int64)
-    sizes = np.bincount(labels, minlength=len(classes)).astype(np.float64)
-    if sizes.min() < 1 or len(classes) < 2:
+    sizes = np.bincount(labels, _weights(data, x), len(classes))
+    if sizes.min() <= 0 or len(classes) < 2:
         raise DataError(f"needs rows of two classes or more, and of each; {data.name} lacks some")
-    n, one = len(x), np.ones(len(classes))
+    n, one = sizes.sum(), np.ones(len(classes))
     choices = {
         "pairs": (n / sizes, n / sizes),
         "macro": (n / sizes * (n / (n - sizes)), one),
@@ -127,26 +129,41 @@ def class_scores(data: Data, average: str = "pairs") -> Floats:
 
 def trimmed(data: Data, share: float = 0.1) -> Floats:
     """Encode a row as a number and 1, or 0 if it is among the share of lowest or of highest rows."""
-    x, cut = _ordered(data, share)
-    weights = np.ones(len(x))
-    order = np.argsort(x[:, 0], kind="stable")
-    weights[order[:cut]] = weights[order[len(x) - cut :]] = 0.0
-    return np.column_stack([x, weights])
+    x, kept = _trimmed_rows(data, share)
+    return np.column_stack([x, kept])
 
 
 def winsorised(data: Data, share: float = 0.1) -> Floats:
     """Encode a row as a number, not below the lowest nor above the highest of the rows that trimming leaves."""
-    x, cut = _ordered(data, share)
-    ordered = np.sort(x[:, 0])
-    return np.clip(x, ordered[cut], ordered[len(x) - 1 - cut])
+    x, kept = _trimmed_rows(data, share)
+    return np.clip(x, x[kept].min(), x[kept].max())
 
 
-def _ordered(data: Data, share: float) -> tuple[Floats, int]:
-    """Return one number for each row, and how many of them the share is."""
+def _trimmed_rows(data: Data, share: float) -> tuple[Floats, Booleans]:
+    """Return one number for each row, and whether it is neither among the share of lowest rows nor of highest."""
     _check_share("share", share, 0.5)
     _require_all_rows(data, "the order of all rows", "quantiles of private sums say where to cut")
     x = _complete(data, value(data))
-    return x, int(share * len(x))
+    weights, order = _weights(data, x), np.argsort(x[:, 0], kind="stable")
+    cut, kept = share * weights.sum(), np.empty(len(x), dtype=np.bool_)
+    below, above = np.cumsum(weights[order]), np.cumsum(weights[order][::-1])[::-1]
+    kept[order] = np.minimum(below, above) > cut
+    return x, kept
+
+
+def _weights(data: Data, x: Floats) -> Floats:
+    """Return the weight of each row, 1 by default."""
+    weights = data.row_weights()
+    # Where rows are left out, they are encoded again: see `Statistic.encode_complete_rows`.
+    return np.ones(len(x)) if weights is None or len(weights) != len(x) else np.nan_to_num(weights)
+
+
+def _mean(data: Data, x: Floats, chosen: Booleans) -> Floats:
+    """Return the mean of each column over some rows, which count by their weights."""
+    if data.weights is None:
+        return np.asarray(x[chosen].mean(axis=0))
+    weights = _weights(data, x)[chosen]
+    return np.asarray((weights[:, None] * x[chosen]).sum(axis=0) / weights.sum())
 
 
 def _check_share(name: str, share: float, most: float) -> None:
@@ -173,8 +190,10 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
     """
     x = two_samples(data, positive)
     with np.errstate(over="ignore", invalid="ignore"):
-        features = x[:, :-1] if data.is_partial else x[:, :-1] - x[:, :-1].mean(axis=0)
-        width = float(np.sqrt(features.var(axis=0).sum())) if bandwidth is None else bandwidth
+        everywhere = np.ones(len(x), dtype=np.bool_)
+        features = x[:, :-1] if data.is_partial else x[:, :-1] - _mean(data, x[:, :-1], everywhere)
+        spread = _mean(data, (features - _mean(data, features, everywhere)) ** 2, everywhere)
+        width = float(np.sqrt(spread.sum())) if bandwidth is None else bandwidth
     if isinstance(width, bool) or not isinstance(width, int | float | np.number) or not 0 < width < np.inf:
         raise InputError(f"bandwidth = {width!r} must be a positive number")
     data.assumed["bandwidth"] = float(width)
@@ -196,7 +215,7 @@ def clustered(data: Data, centroids: Any = None) -> Floats:
         if centroids is None:
             return x
         x, classes = x[:, :-1], x[:, -1]
-        centres = np.array([x[classes == c].mean(axis=0) for c in np.unique(classes)])
+        centres = np.array([_mean(data, x, classes == c) for c in np.unique(classes)])
     else:
         x = _complete(data, features(data))
         rows = datasets.load(centroids)
@@ -235,10 +254,11 @@ def weighted_survival(data: Data, horizon: float = np.inf) -> Floats:
     times, events = x[:, 0], x[:, 1] > 0
     ends, place = np.unique(times, return_inverse=True)
     place = place.reshape(-1)
-    observed, censored = (np.bincount(place[of], minlength=len(ends)) for of in (events, ~events))
+    counts = _weights(data, x)
+    observed, censored = (np.bincount(place[of], counts[of], len(ends)) for of in (events, ~events))
     at_risk = np.cumsum((observed + censored)[::-1])[::-1] - observed
-    uncensored = np.cumprod(1 - censored / np.maximum(at_risk, 1))[place]
-    counted = events & (times < horizon)
+    uncensored = np.cumprod(1 - np.divide(censored, at_risk, out=np.zeros(len(ends)), where=censored > 0))[place]
+    counted = events & (times < horizon) & (counts > 0)
     if (uncensored[counted] <= 0).any():
         raise DataError("no row is seen after the last events; leave these out with horizon=... (--option horizon=...)")
     weights = np.zeros(len(x))

@@ -12,8 +12,17 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
 from gosta.statistics import assumptions, pairs
-from gosta.statistics.definition import Normalisation, Options, RowSums, Statistic, apply_to_rows, find
+from gosta.statistics.definition import (
+    Normalisation,
+    Options,
+    RowSums,
+    Statistic,
+    apply_to_rows,
+    as_tuple,
+    find,
+)
 from gosta.statistics.intervals import ROUNDING, Spread, centre_values, gradients, interval_ends, spread_of_rows
+from gosta.statistics.weighting import weighted
 from gosta.views import html, numbers
 
 Columns = str | int | Sequence[str | int]
@@ -95,6 +104,7 @@ def _value(
     statistic: Statistic, x: Floats, norm: Normalisation, level: float | None, options: Mapping[str, Options]
 ) -> float | Floats | Estimate:
     kernel_options, final_options = options["kernel"], options.get("final", {})
+    statistic = without_weights(statistic, x, kernel_options)
     rows = row_sums(statistic, x, kernel_options, with_diagonal=norm == "V")
     if statistic.total:
         return float(_total(rows, norm)[0] / 2)
@@ -110,6 +120,14 @@ def _value(
         reason = "every row contributes the same, which says nothing about others"
         raise NumericalError(f"{statistic.name} has no interval here: {reason}")
     return Estimate(value, float(low[0]), float(high[0]), error, level)
+
+
+def without_weights(statistic: Statistic, x: Floats, kernel_options: Options) -> Statistic:
+    """Return a statistic over rows with weights as one whose kernel takes these as the last number of each row."""
+    if not statistic.weights:
+        return statistic
+    example = pairs.example(statistic, x[:, :-1], kernel_options)
+    return weighted(statistic, len(as_tuple(example)), isinstance(example, tuple | list))
 
 
 def _spread(

@@ -10,6 +10,7 @@ from gosta.statistics.definition import Observation, statistic
     encode=encode.trimmed,
     final=lambda m: m[0] / m[1],
     fast=fast.trimmed_mean,
+    normalisation="V",
     no_interval="which rows are left out depends on all of them",
 )
 def trimmed_mean(x: Observation, y: Observation) -> tuple[float, float]:
@@ -18,7 +19,10 @@ def trimmed_mean(x: Observation, y: Observation) -> tuple[float, float]:
 
 
 @statistic(
-    encode=encode.winsorised, fast=fast.winsorised_mean, no_interval="the rows that limit others depend on all of them"
+    encode=encode.winsorised,
+    fast=fast.winsorised_mean,
+    normalisation="V",
+    no_interval="the rows that limit others depend on all of them",
 )
 def winsorised_mean(x: Observation, y: Observation) -> float:
     """Mean with the `share` of lowest rows raised to the next, and the highest lowered to the next."""

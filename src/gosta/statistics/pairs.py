@@ -106,6 +106,17 @@ def sum_of_squares(statistic: Statistic, x: Floats, options: Options, slopes: Fl
     return float(_fill(np.zeros(len(x)), statistic, x, options, "add_squares", slopes, centre).sum())
 
 
+def example(statistic: Statistic, x: Floats, options: Options) -> Numbers:
+    """Return the kernel's value for one pair of rows: of different ones, if there are two."""
+    if len(x) > 1:
+        return check_kernel(statistic, x, options)
+    row = x[0].tolist()
+    try:
+        return statistic.kernel(row, row, **options)
+    except Exception as error:  # a user's function can raise anything
+        raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)}; {ALLOWED}") from error
+
+
 def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     """Call the kernel on some pairs of different rows, in both orders, and return one result as an example."""
     pairs = _sample_pairs(len(x))

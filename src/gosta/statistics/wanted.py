@@ -1,4 +1,4 @@
-"""The text that names statistics and their columns: "auc:risk,kendall-tau:age+risk,mine.py:gap"."""
+"""The text that names statistics and their columns: "auc:risk,kendall-tau@weight:age+risk,mine.py:gap"."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ class Wanted(NamedTuple):
     """A statistic that was asked for."""
 
     title: str  # as it was written
-    name: str  # of the statistic; FILE.py:NAME for one's own
+    name: str  # of the statistic; FILE.py:NAME for one's own; with row weights NAME@COLUMN
     columns: tuple[str, ...]  # empty: those selected for all statistics
+
+    @property
+    def weights(self) -> str:
+        """The column of weights; empty: rows have none."""
+        return self.name.partition("@")[2]
 
 
 def parse(texts: str | Sequence[str]) -> list[Wanted]:
-    """Parse NAME or NAME:COLUMN+COLUMN, separated by commas; NAME can be FILE.py:NAME.
+    """Parse NAME or NAME:COLUMN+COLUMN, separated by commas; NAME can be FILE.py:NAME, or NAME@COLUMN with weights.
 
     >>> [(one.name, one.columns) for one in parse("auc,kendall-tau:age+risk")]
     [('auc', ()), ('kendall-tau', ('age', 'risk'))]
