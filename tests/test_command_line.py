@@ -213,12 +213,15 @@ LONG = [sys.executable, "-m", "gosta", "exact", "two-gaussians", "--n", "2000000
 def test_progress_bar_appears_and_ctrl_c_ends_the_computation() -> None:
     """Start a computation of hours on a terminal, wait for the progress bar, and interrupt it."""
     terminal, other = pty.openpty()
-    process = subprocess.Popen(LONG, stdout=subprocess.PIPE, stderr=other, env={**os.environ, "TERM": "xterm"})
-    os.close(other)
-    shown = read_until(terminal, b"pairs")
+    with subprocess.Popen(LONG, stdout=subprocess.PIPE, stderr=other, env={**os.environ, "TERM": "xterm"}) as process:
+        os.close(other)
+        shown = read_until(terminal, b"pairs")
+        process.send_signal(signal.SIGINT)
+        try:
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert b"mean-pairwise-distance, 1,999,999,000,000 pairs" in shown
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == b""
     assert b"interrupted before there was a result" in read_rest(terminal)

@@ -76,9 +76,7 @@ class Setup:
 
 
 @pytest.fixture
-def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Setup], Awaitable[None]]], None]:
-    monkeypatch.setattr(tcp, "HANDSHAKE_TIMEOUT_SECONDS", 0.5)
-
+def setup(tmp_path: Path) -> Callable[[Callable[[Setup], Awaitable[None]]], None]:
     async def run(body: Callable[[Setup], Awaitable[None]]) -> None:
         network = TcpTestNetwork(tmp_path)
         setup = Setup(network, tmp_path)
@@ -194,11 +192,16 @@ CLIENTS: dict[str, tuple[Callable[[Setup], ssl.SSLContext | None], bytes, str]] 
 }
 
 
+SILENT = ("silence", "a certificate, then silence", "half a greeting")
+
+
 @pytest.mark.parametrize("client", CLIENTS)
-def test_clients_that_are_rejected(setup: WithSetup, client: str) -> None:
+def test_clients_that_are_rejected(setup: WithSetup, client: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make_context, data, reason = CLIENTS[client]
 
     async def body(setup: Setup) -> None:
+        if client in SILENT:
+            monkeypatch.setattr(tcp, "HANDSHAKE_TIMEOUT_SECONDS", 1.0)
         assert await send(setup.address, make_context(setup), data) == b"", "nothing is sent to them"
         await until(lambda: bool(setup.b.rejections))
         assert setup.b.rejections == [reason], setup.b.details
@@ -218,7 +221,7 @@ def test_a_client_that_closes_before_the_handshake_is_counted(setup: WithSetup) 
 
 
 def test_many_silent_clients_do_not_keep_a_neighbour_out(setup: WithSetup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, "HANDSHAKE_TIMEOUT_SECONDS", 10.0)
+    monkeypatch.setattr(tcp, "HANDSHAKE_TIMEOUT_SECONDS", 20.0)
 
     async def body(setup: Setup) -> None:
         clients = [asyncio.create_task(send(setup.address, None, b"")) for _ in range(MAX_HANDSHAKES + 20)]
@@ -280,8 +283,12 @@ def test_a_dialling_node_learns_that_it_was_rejected(
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", None])
-def test_another_program_at_the_address(setup: WithSetup, answer: bytes | None) -> None:
+def test_another_program_at_the_address(
+    setup: WithSetup, answer: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def body(setup: Setup) -> None:
+        monkeypatch.setattr(tcp, "HANDSHAKE_TIMEOUT_SECONDS", 0.5)
+
         async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             if answer is None:
                 await reader.read()
@@ -333,6 +340,7 @@ def test_a_neighbour_that_aborts_the_connection(setup: WithSetup) -> None:
         reader, writer = await asyncio.open_connection(*address, ssl=setup.context(issue(setup.authority, "a")))
         writer.write(GREETING)
         await reader.readexactly(4)
+        await until(lambda: len(setup.b.links) == 2)
         link = setup.b.links[1]
         writer.transport.abort()
         await until(lambda: len(setup.b.disconnections) == 1)
