@@ -6,21 +6,21 @@ import os
 import random
 import socket
 
-BLOCK = 64  # ports that are given together; the last is kept, so that no other process of tests is given any of them
+# Ports are given in blocks. A port of its own, kept bound, says that a process of tests has a block.
+FIRST, BLOCK, BLOCKS, FIRST_KEPT = 10_000, 40, 500, 30_000
 _kept: list[socket.socket] = []
 
 
-def free(count: int = BLOCK - 1) -> int:
-    """Return the first of so many free ports in a row, which are for this process of tests alone."""
-    assert count < BLOCK
-    rng = random.Random(os.urandom(8))
+def free(count: int = BLOCK) -> int:
+    """Return the first of so many free ports in a row, which no other process of tests is given."""
+    rng, wanted = random.Random(os.urandom(8)), -(-count // BLOCK)
     while True:
-        first = rng.randrange(10_000, 32_000, BLOCK)
-        last = _bind(first + BLOCK - 1)
-        if last is not None:
-            _kept.append(last)
-            if all(map(_is_free, range(first, first + count))):
-                return first
+        block = rng.randrange(BLOCKS - wanted + 1)
+        kept = [_bind(FIRST_KEPT + k) for k in range(block, block + wanted)]
+        _kept.extend(one for one in kept if one is not None)
+        first = FIRST + BLOCK * block
+        if None not in kept and all(map(_is_free, range(first, first + count))):
+            return first
 
 
 def _bind(port: int) -> socket.socket | None:
