@@ -19,7 +19,7 @@ from lifelines.statistics import logrank_test
 import gosta
 from gosta.errors import DataError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
-from gosta.significance import pair_quantiles
+from gosta.statistics import pair_medians
 from gosta.statistics.student import student_p, student_quantile
 
 TIGHT = 1e-8
@@ -249,7 +249,7 @@ def test_quantiles_of_many_pairs_are_those_of_few(monkeypatch: pytest.MonkeyPatc
         x = np.round(rng.normal(size=(60, 2)) + label[:, None], digits)
         few = gosta.test(x, "kendall-tau").effect, gosta.test(x[:, 0], "mann-whitney", label=label).effect
         with monkeypatch.context() as patch:
-            patch.setattr(pair_quantiles, "MOST_SORTED", 0)
+            patch.setattr(pair_medians, "MOST_SORTED", 0)
             many = gosta.test(x, "kendall-tau").effect, gosta.test(x[:, 0], "mann-whitney", label=label).effect
         for one, other in zip(few, many, strict=True):
             assert one is not None

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gosta.sketches.several import Finding, Group, Result
     from gosta.statistics.heterogeneity import Heterogeneity
 
+MOST_SHOWN = 20  # values of one statistic in a line
+
 
 def exact(
     rows: options.Rows,
@@ -99,6 +101,9 @@ def _all_that_fit(
             raise unknown("option", name, sorted(known))
     results, reasons = [], []
     for chosen in STATISTICS.values():
+        if chosen.is_per_row:
+            reasons.append((chosen.name, f"has a value for each row: --statistic {chosen.name}"))
+            continue
         own = {name: value for name, value in given.items() if name in chosen.options}
         try:
             results += several.compute(data, [chosen], options=own, **settings)
@@ -114,13 +119,17 @@ def _text(result: Result, data: str, level: float | None) -> str:
     from gosta.statistics import assumptions
 
     found, n = result.pooled, result.pooled.n
-    lines = [f"{found.statistic} of {data}: {found.value}"]
+    values = found.value if isinstance(found.value, list) and len(found.value) == n > MOST_SHOWN else None
+    shown = found.value if values is None else "one value for each row, below"
+    lines = [f"{found.statistic} of {data}: {shown}"]
     if found.low is not None:
         ends = f"{numbers.interval(found.low, found.high)} ({numbers.percent(level, 'g')} interval)"
-        lines.append(f"  {ends}, standard error {numbers.number(found.standard_error, 3)}")
+        error = "" if found.standard_error is None else f", standard error {numbers.number(found.standard_error, 3)}"
+        lines.append(f"  {ends}{error}")
     lines.append(f"  {n:,} rows, {n * (n - 1) // 2:,} pairs, {result.seconds:.2g} s")
     lines.append(f"  from {_columns(result.columns)}{f', weighted by {result.weights}' * bool(result.weights)}")
     lines += [f"  {terminal.printable(line)}" for line in assumptions.text(result.assumed)]
+    lines += [f"  row {k}: {numbers.number(value)}" for k, value in enumerate(values or [], 1)]
     return "\n".join([*lines, *_warnings([result])])
 
 
@@ -155,8 +164,10 @@ def _table(data: Data, results: Sequence[Result], reasons: Sequence[tuple[str, s
 
 def _cells(finding: Finding, level: float | None, last: str) -> list[str]:
     ends = [] if level is None else [numbers.interval(finding.low, finding.high)]
-    reason = finding.reason.partition(";")[0]
-    return [finding.statistic, f"{finding.n:,}", numbers.number(finding.value), *ends, reason or last]
+    reason, value = finding.reason.partition(";")[0], numbers.number(finding.value)
+    if isinstance(finding.value, list) and len(finding.value) > MOST_SHOWN:
+        value = f"{len(finding.value):,} values (--json)"
+    return [finding.statistic, f"{finding.n:,}", value, *ends, reason or last]
 
 
 def _grouped_cells(result: Result) -> list[list[str]]:

@@ -98,6 +98,7 @@ class Estimand:
     _scatters: dict[bytes, float] = field(default_factory=dict, init=False, repr=False)  # see `scatter`
 
     def __post_init__(self) -> None:
+        self.statistic.require_mean()
         # Compiled loops take a row as a pointer and a length.
         object.__setattr__(self, "x", np.ascontiguousarray(self.x, dtype=np.float64))
         if self.statistic.weights:

@@ -218,7 +218,11 @@ WITHOUT_SKETCH: Mapping[str, str] = {
     "uno-concordance": "use concordance-index",
     "somers-d": "use kendall-tau",
     "goodman-kruskal-gamma": "use kendall-tau",
+    "theil-sen": "use kendall-tau",
     "trimmed-mean": "use quantiles",
+    "hodges-lehmann": "use quantiles",
+    "hodges-lehmann-shift": "use auc",
+    "ranks": "use quantiles, among which a site finds its own rows",
     "winsorised-mean": "use quantiles",
 }
 

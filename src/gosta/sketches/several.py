@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,8 +95,10 @@ class Result(NamedTuple):
 def _record(finding: Finding, level: float | None) -> dict[str, Any]:
     record = {name: getattr(finding, name) for name in ("statistic", "group", "n", "value", "reason")}
     if finding.low is not None:
-        record["interval"] = {"low": finding.low, "high": finding.high, "standard_error": finding.standard_error}
-        record["interval"]["level"] = level
+        ends = {"low": finding.low, "high": finding.high, "standard_error": finding.standard_error}
+        record["interval"] = {k: v if v is not None and isfinite(v) else None for k, v in ends.items()} | {
+            "level": level
+        }
     return record
 
 
@@ -309,7 +312,8 @@ def _finding(
     title: str, group: str | None, n: int, value: float | Floats | Estimate | None, reason: str = ""
 ) -> Finding:
     if isinstance(value, Estimate):
-        return Finding(title, group, n, value.value, value.low, value.high, value.standard_error, reason)
+        error = None if np.isnan(value.standard_error) else value.standard_error
+        return Finding(title, group, n, value.value, value.low, value.high, error, reason)
     plain = value.tolist() if isinstance(value, np.ndarray) else value
     return Finding(title, group, n, plain, None, None, None, reason)
 
@@ -332,7 +336,7 @@ def _group(title: str, data: Data, names: Sequence[Any], measure: Measure, level
         findings.append(found)
     values = [one.value for one in findings if one.value is not None]
     mean: float | list[float] | None = None
-    if values:
+    if values and len({np.size(value) for value in values}) == 1:
         means = np.mean(np.array(values, dtype=np.float64), axis=0)
         mean = means.tolist() if isinstance(means, np.ndarray) else float(means)
     usable = [one for one in findings if one.standard_error]

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from math import erfc, inf, nan, sqrt
+from typing import Any
 
 import numpy as np
 
+from gosta.errors import InputError
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.sketches.definition import (
     CLEAR,
@@ -180,7 +182,7 @@ class TimeBins(Sketch):
 
 @sketch("kaplan-meier")
 class KaplanMeier(TimeBins):
-    """Kaplan-Meier curve, the share without an event before a time, at up to ten edges of time bins."""
+    """Kaplan-Meier curve, the share without an event before a time: at `times`, or up to ten edges of time bins."""
 
     encode = staticmethod(encode.event_times)
     roles = ("time", "event")
@@ -188,6 +190,12 @@ class KaplanMeier(TimeBins):
     bounds = (0.0, 1.0)
     shows_bins = True
     trend = -1
+    defaults = {"times": None}  # noqa: RUF012
+
+    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+        super().__init__(axes, classes, options)
+        if self.options["times"] is not None:
+            self.times = _times(self.options["times"])
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Multiply the shares that survive bins: the most if events come first in a bin, the least if last."""
@@ -216,6 +224,18 @@ class KaplanMeier(TimeBins):
         risk = np.cumsum(leaving[::-1])[::-1]
         factors = 1 - np.divide(died, risk, out=np.zeros(len(at)), where=died > 0)
         return np.array([np.prod(factors[at < t]) for t in self.times])
+
+
+def _times(given: Any) -> Floats:
+    """Return times given as a number, as several, or as text separated by commas."""
+    try:
+        texts = given.split(",") if isinstance(given, str) else np.ravel(given).tolist()
+        times = np.array([float(one) for one in texts])
+    except (TypeError, ValueError):
+        times = np.zeros(0)
+    if not len(times) or not np.isfinite(times).all():
+        raise InputError(f"times = {given!r} must be numbers, such as 365,730")
+    return times
 
 
 @sketch("log-rank")

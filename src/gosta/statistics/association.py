@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nan, sqrt
 
 from gosta.errors import InputError, NumericalError
-from gosta.statistics import encode, fast
+from gosta.statistics import encode, fast, pair_medians
 from gosta.statistics.definition import Means, Observation, statistic
 from gosta.statistics.dispersion import LEAST_SQUARE, distance
 
@@ -96,6 +96,12 @@ def goodman_kruskal_gamma(x: Observation, y: Observation) -> tuple[float, float]
 def spearman_rho(x: Observation, y: Observation) -> tuple[float, float]:
     """Correlation of the ranks of two columns."""
     return sign(x[0] - y[0]), sign(x[1] - y[1])
+
+
+@statistic(encode=encode.pair, median=pair_medians.slopes)
+def theil_sen(x: Observation, y: Observation) -> float:
+    """Median slope of two rows, of the second column over the first: a line that few rows do not move (Theil–Sen)."""
+    return (x[1] - y[1]) / (x[0] - y[0]) if x[0] != y[0] else nan
 
 
 def _distance_correlation(m: Means) -> float:

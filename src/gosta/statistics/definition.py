@@ -25,6 +25,7 @@ Means = tuple[float, ...]
 Numbers = float | tuple[float, ...]
 Normalisation = Literal["U", "V"]
 Options = Mapping[str, Any]  # values of a statistic's options by name
+PRECISION = 1e-12  # of quantiles over pairs, and of sums of weights, relative
 # Parameters after the first two of a kernel, and after the first of the others, are options.
 Kernel = Callable[..., Numbers]
 Encoder = Callable[..., Floats]
@@ -46,6 +47,24 @@ class RowSums(NamedTuple):
 
     sums: Floats  # over the other rows j of kernel(x_i, x_j): n × k
     diagonal: Floats | None  # kernel(x_i, x_i): n × k, or one row of zeros; None where it has not been needed
+
+
+class PairValues(NamedTuple):
+    """A number of each pair of rows, by its rank among all."""
+
+    quantile: Callable[[float], float]  # the least number that so many pairs, or pairs of such weight, do not exceed
+    total: float  # number of pairs, or their weight
+    ranks: Callable[[float], tuple[int, int]]  # those of the ends of an interval, by its level
+
+    @property
+    def median(self) -> float:
+        """The number in the middle, or the mean of two."""
+        return sum(self.quantile(self.total / 2 * (1 + end)) for end in (-PRECISION, PRECISION)) / 2
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Return the ends of an interval for the median, which are infinite beyond the first and the last pair."""
+        low, high = self.ranks(level)
+        return self.quantile(low) if low >= 1 else -np.inf, self.quantile(high) if high <= self.total else np.inf
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,6 +104,12 @@ class Statistic:
         Function of the means over all rows and their number that intervals are about, where the value has a bias.
     comparable
         Which kernel value is 1 for pairs of rows that count and 0 for others, where the value is a share of the first.
+    median
+        Function of encoded rows, their weights or None, and whether pairs of a row with itself count, that returns the
+        kernel's values by rank. Then the value is their median, not their mean. The kernel is NaN for pairs that do not
+        count. Nodes cannot average medians.
+    is_per_row
+        Whether the value is each row's own mean, not the mean over all rows.
     both_first
         Which kernel value is 1 for two rows of the first sample and 0 for others. Where a statistic of two samples has
         none, nodes add it to compute intervals.
@@ -109,6 +134,8 @@ class Statistic:
     centre: Callable[[Means, int], Numbers] | None = None
     comparable: int | None = None
     both_first: int | None = None
+    median: Callable[[Floats, Floats | None, bool], PairValues] | None = None
+    is_per_row: bool = False
     # The column of the rows' weights, if they have any; the weight is the last number of an observation, and the kernel
     # takes the others. See `with_weights` and `weighting`.
     weights: str = ""
@@ -161,6 +188,12 @@ class Statistic:
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise InputError(f"{self.name}: option {name} = {value!r} must be a number")
         return parts
+
+    def require_mean(self) -> None:
+        """Raise `InputError` for a statistic that is no function of means, so that nodes cannot estimate it."""
+        if self.median is not None:
+            why = "is a median over pairs of rows, which nodes cannot average"
+            raise InputError(f"{self.name} {why}; gosta.exact computes it over rows in one place")
 
     def encode_rows(self, data: Data, options: Options) -> Floats:
         """Return the observations of all complete rows: n × d."""
@@ -227,7 +260,7 @@ def statistic(
     name
         Defaults to the function's name, with hyphens.
     encode, local, moments, final, fast, normalisation, total, sample_index, bounds, mean_ranges, is_row, no_interval,
-    scale, centre, comparable, both_first
+    scale, centre, comparable, both_first, median, is_per_row
         See `Statistic`. By default every column of the data is part of the observation.
 
     Examples

@@ -103,11 +103,16 @@ def value_of_rows(statistic: Statistic, x: Floats, options: Options) -> float | 
 def _value(
     statistic: Statistic, x: Floats, norm: Normalisation, level: float | None, options: Mapping[str, Options]
 ) -> float | Floats | Estimate:
+    if statistic.median is not None:
+        return _median(statistic, x, norm, level)
     kernel_options, final_options = options["kernel"], options.get("final", {})
     statistic = without_weights(statistic, x, kernel_options)
     rows = row_sums(statistic, x, kernel_options, with_diagonal=norm == "V")
     if statistic.total:
         return float(_total(rows, norm)[0] / 2)
+    if statistic.is_per_row:
+        own = row_means(rows, norm)
+        return own[:, 0] / own[:, 1] if own.shape[1] > 1 else own[:, 0]
     means = _means(statistic, rows, norm)
     value = require_finite(statistic, means, final_values(statistic, means[None], final_options)[0])
     if level is None:
@@ -120,6 +125,21 @@ def _value(
         reason = "every row contributes the same, which says nothing about others"
         raise NumericalError(f"{statistic.name} has no interval here: {reason}")
     return Estimate(value, float(low[0]), float(high[0]), error, level)
+
+
+def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float | None) -> float | Estimate:
+    """Return the median of the kernel over pairs of rows."""
+    assert statistic.median is not None
+    rows, weights = (x[:, :-1], x[:, -1]) if statistic.weights else (x, None)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = statistic.median(rows, weights, norm == "V")
+        value = found.median if found.total > 0 else np.nan
+    require_finite(statistic, np.zeros(1), np.array([value]))
+    if level is None:
+        return value
+    if weights is not None:
+        raise InputError(f"{statistic.name} has no interval: it depends on the number of rows, which weights are not")
+    return Estimate(value, *found.ends(level), np.nan, level)
 
 
 def without_weights(statistic: Statistic, x: Floats, kernel_options: Options) -> Statistic:
@@ -185,6 +205,8 @@ def check_level(statistic: Statistic, interval: float, x: Floats) -> float:
         raise InputError(f"{statistic.name} is a count, which has no value in a population; use the interval of auc")
     if statistic.no_interval:
         raise InputError(f"{statistic.name} has no interval: {statistic.no_interval}")
+    if statistic.is_per_row:
+        raise InputError(f"{statistic.name} has a value for each row; an interval is for one")
     if len(x) < 3:
         raise DataError(f"an interval needs at least three rows, there are {len(x)}")
     sample = statistic.sample_index

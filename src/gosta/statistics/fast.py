@@ -118,6 +118,13 @@ def winsorised_mean(x: Floats, weights: Floats | None = None) -> RowSums:
     return RowSums(0.5 * _additions(x[:, 0], weights)[:, None], x)
 
 
+def ranks(x: Floats, weights: Floats | None = None) -> RowSums:
+    """1 for a row below, ½ for one that equals it."""
+    own = 1.0 if weights is None else weights
+    below = 0.5 * (_ranks(x[:, 0], weights).middle - own)
+    return RowSums(np.asarray(below, dtype=np.float64)[:, None], np.full((len(x), 1), 0.5))
+
+
 def mann_whitney(x: Floats, weights: Floats | None = None) -> RowSums:
     """½(1 − ℓℓ')·won, with ℓ the class."""
     return _zero_diagonal(_wins(x, weights)[0])

@@ -1,8 +1,10 @@
-"""Statistics of location: means without the influence of extreme rows."""
+"""Statistics of location: means without the influence of extreme rows, medians over pairs, and ranks."""
 
 from __future__ import annotations
 
-from gosta.statistics import encode, fast
+from math import nan
+
+from gosta.statistics import encode, fast, pair_medians
 from gosta.statistics.definition import Observation, statistic
 
 
@@ -27,3 +29,28 @@ def trimmed_mean(x: Observation, y: Observation) -> tuple[float, float]:
 def winsorised_mean(x: Observation, y: Observation) -> float:
     """Mean with the `share` of lowest rows raised to the next, and the highest lowered to the next."""
     return 0.5 * (x[0] + y[0])
+
+
+@statistic(encode=encode.value, median=pair_medians.averages, normalisation="V")
+def hodges_lehmann(x: Observation, y: Observation) -> float:
+    """Median of the means of two rows: the centre of a symmetric distribution (Hodges and Lehmann)."""
+    return 0.5 * x[0] + 0.5 * y[0]
+
+
+@statistic(encode=encode.scored, median=pair_medians.differences, sample_index=1)
+def hodges_lehmann_shift(x: Observation, y: Observation) -> float:
+    """Median difference of a positive and a negative row: by how much one class is shifted."""
+    return (x[0] - y[0]) * x[1] if x[1] != y[1] else nan
+
+
+@statistic(
+    encode=encode.value,
+    local=lambda h: h,
+    fast=fast.ranks,
+    normalisation="V",
+    mean_ranges=((0.0, 1.0),),
+    is_per_row=True,
+)
+def ranks(x: Observation, y: Observation) -> float:
+    """Percentile rank of each row: the share of all rows below it, and half of those that equal it."""
+    return 1.0 * (y[0] < x[0]) + 0.5 * (y[0] == x[0])

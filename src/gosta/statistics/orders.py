@@ -46,3 +46,19 @@ def kendall_tail(discordant: int, n: int) -> float:
         counts = sums.copy()
         counts[k:] = counts[k:] - sums[:-k]
     return int(counts.sum()) / factorial(n)
+
+
+def signed_rank_tail(t: int, n: int) -> float:
+    """Return the probability that the ranks of the positive rows among n, symmetric about 0, add up to t or less.
+
+    Each rank is positive or not: orders by their sum are counted rank by rank.
+    """
+    if 4 * t > n * (n + 1):
+        return 1 - signed_rank_tail(n * (n + 1) // 2 - t - 1, n)
+    if t < 0:
+        return 0.0
+    counts = np.zeros(t + 1, dtype=object)
+    counts[0] = 1
+    for rank in range(1, min(n, t) + 1):
+        counts[rank:] = counts[rank:] + counts[: len(counts) - rank]
+    return float(int(counts.sum()) / 2**n)
