@@ -151,11 +151,11 @@ def test_nodes_have_the_interval_of_the_rows(statistic: Statistic) -> None:
     x = statistic.encode_rows(data, {})
     if statistic.total or statistic.local is not None or statistic.no_interval:
         with pytest.raises(InputError, match=r"is a count|nodes cannot compute its interval|has no interval"):
-            Estimand(statistic, x).with_interval(0.9).pooled_interval()
+            Estimand(statistic, x).with_interval(0.9).pooled_intervals()[0]
         return
     estimate = measure(data, statistic, interval=0.9).value
     assert isinstance(estimate, Estimate)
-    pooled = Estimand(statistic, x).with_interval(0.9).pooled_interval()
+    pooled = Estimand(statistic, x).with_interval(0.9).pooled_intervals()[0]
     assert pooled == pytest.approx((estimate.low, estimate.high), rel=1e-9, abs=1e-12)
 
 

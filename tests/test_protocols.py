@@ -89,7 +89,7 @@ def test_nodes_with_one_class_have_no_local_value() -> None:
     trace = gosta.simulate(
         "breast-cancer", "energy-distance", columns="mean radius", nodes=20, by="mean radius", iterations=20, runs=1
     )
-    assert None in trace.info.local_values
+    assert None in trace.info.local_values[0]
 
 
 def test_representations_name_the_parts() -> None:

@@ -151,7 +151,7 @@ def test_incomplete_rows_are_left_out_of_the_right_sites(name: str) -> None:
     )
     whole = frame.dropna(subset=[*used, "hospital"])
     wanted = [gosta.exact(own[used], name, columns="second") for _, own in whole.groupby("hospital")]
-    assert trace.info.local_values == pytest.approx(tuple(wanted))
+    assert trace.info.local_values[0] == pytest.approx(tuple(wanted))
     assert trace.target == pytest.approx(gosta.exact(whole[used], name, columns="second"))
 
 

@@ -166,7 +166,7 @@ class VirtualNetwork:
             statistic,
             protocol,
             confidence_level,
-            encoded_columns=0 if private else parts[0].shape[1],
+            encoded_columns=task_fields.pop("encoded_columns", 0 if private else parts[0].shape[1]),
             private=private,
             **task_fields,
         )

@@ -123,8 +123,6 @@ def init(
     roles = plan.Roles(columns, rows.label, rows.score, classes, rows.drop_missing)
     chosen = None if data is None else rows.select(rows.load(data))
     settings = _private_settings(private, chosen)
-    if settings is None:
-        options.check_single(task.statistic)
     if settings is not None:
         for name, value in {"protocol": task.protocol, "until": task.until}.items():
             if value is not None:
@@ -144,7 +142,7 @@ def init(
     network = folders.create(folder, made, hosts, addresses.port, rate, ca, secret)
     print("\n".join(_made(folder, made, network, _remarks(private, made))))
     if chosen is not None and settings is None:
-        print("\n".join(_assumed(chosen, task, rows)))
+        print("\n".join(options.find_assumptions(chosen, task.statistic, rows.statistic_options(task.option)).lines))
 
 
 def _private_settings(private: options.Private, data: Data | None) -> PrivateSettings | None:
@@ -182,16 +180,6 @@ def _remarks(private: options.Private, plan: Plan) -> list[tuple[str, str]]:
     return found
 
 
-def _assumed(data: Data, task: Task, rows: options.Rows) -> list[str]:
-    """Return what was assumed about the data, and doubts, in words."""
-    from gosta.statistics import assumptions
-
-    given = rows.statistic_options(task.option)
-    assumed, doubts = options.find_assumptions(data, options.find_statistic(task.statistic), given)
-    lines = [*assumptions.text(assumed), *(f"warning: {doubt}" for doubt in doubts)]
-    return [terminal.printable(line) for line in lines]
-
-
 def _invite(folder: Path, made: Plan, addresses: Addresses, remarks: list[tuple[str, str]]) -> None:
     from gosta.net.deploy import bundles, enrolment
 
@@ -227,10 +215,12 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
     edges = f"{len(plan.edges)} edges ({plan.graph})"
     yield f"{folder}: {plan.nodes} nodes, {edges}, for {_task_words(plan)}"
     entries = [*_private_entries(plan), *remarks]
-    if task.confidence_level is not None:
-        entries.append(("interval", f"{numbers.percent(task.confidence_level, 'g')} at every node"))
-    elif plan.no_interval:
-        entries.append(("interval", f"none: {plan.no_interval}"))
+    level, reason = task.confidence_level, plan.no_interval
+    if level is not None:
+        but = f", but not of all: {reason}" if reason else ""
+        entries.append(("interval", f"{numbers.percent(level, 'g')} at every node{but}"))
+    elif reason:
+        entries.append(("interval", f"none: {reason}"))
     counts = [len(table) for table in plan.node_rows] or [text.count("\n") - 1 for text in plan.node_files]
     if counts:
         sizes = [f"{name} {count}" for name, count in zip(network.nodes, counts, strict=True)]
@@ -243,8 +233,10 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
         yield f"next:\n  gosta network up {place}\n  gosta network verify {place}"
         return
     strata = {} if task.private is None else task.private.strata
-    named = [title.partition(":")[2].split("+") for title in task.statistic.split(",") if task.private and ":" in title]
-    columns = list(dict.fromkeys([*task.columns, *(name for names in named for name in names)]))
+    from gosta.statistics.wanted import parse
+
+    named = [name for one in parse(task.statistic) for name in (*one.columns, one.weights) if name]
+    columns = list(dict.fromkeys([*task.columns, *named]))
     wanted = [
         f"column{'s' * (len(columns) > 1)} {', '.join(columns)}" * bool(columns),
         f"scores in {task.score}" * (task.score is not None),

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
 from gosta.errors import InputError
 from gosta.runtime.extras import require_extra
+from gosta.views import terminal
 
 if TYPE_CHECKING:
     from gosta.datasets import Data
@@ -26,7 +27,12 @@ DATA_HELP = (
 )
 DataName = Annotated[str, typer.Argument(help=DATA_HELP)]
 DataNames = Annotated[list[str] | None, typer.Argument(help=f"{DATA_HELP} Several files are read as one table.")]
-StatisticName = Annotated[str, "A name from 'gosta statistics', or FILE.py:NAME for your own.", "-s"]
+StatisticName = Annotated[
+    str,
+    "A name from 'gosta statistics', or FILE.py:NAME for your own; several separated by commas, each with its columns "
+    "if you like: auc,kendall-tau:age+risk.",
+    "-s",
+]
 StatisticOptions = Annotated[list[str] | None, "An option of the statistic, as name=value.", "-o"]
 NetworkFolder = Annotated[Path, typer.Argument(help="The network's folder.")]
 Runs = Annotated[int, "Independent runs."]
@@ -276,30 +282,46 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def find_statistic(text: str) -> Statistic:
-    """Find a statistic by name; FILE.py:NAME executes the file first."""
+    """Find one statistic by name; FILE.py:NAME executes the file first."""
     from gosta.statistics.user_file import load_statistic
 
-    check_single(text)
+    if "," in text:
+        raise InputError(f"statistic = {text!r}: theory and studies are of one at a time; name one")
     return load_statistic(text)
 
 
-def check_single(statistic: str) -> None:
-    """Reject several statistics where rows are exchanged."""
-    if "," in statistic:
-        raise InputError(
-            f"statistic = {statistic!r}: rows that are exchanged give one; private sums several (--private)"
-        )
+class Assumptions(NamedTuple):
+    """What is assumed about data for statistics that rows are exchanged for, and doubts about it."""
+
+    assumed: dict[str, Any]  # of several statistics by title
+    warnings: list[str]
+    lines: list[str]  # both in words
 
 
 def find_assumptions(
-    data: Data, statistic: Statistic, given: dict[str, Any], value: float | None = None
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return what is assumed about data for a statistic that rows are exchanged for, and doubts about it."""
+    data: Data, statistic: str, given: dict[str, Any], values: Sequence[float | None] = ()
+) -> Assumptions:
+    """Find what is assumed about data for one or several statistics; `values` are the exact ones, if known."""
     from gosta.statistics import assumptions
+    from gosta.statistics.joint import choose, encode
 
-    data = data.select()  # a copy, which notes the columns that are read
-    assumed = assumptions.collect(data, statistic, given, len(statistic.encode_rows(data, given)))
-    return assumed, assumptions.doubts(data, statistic, assumed, 1.0 if value is None else value)
+    members, found, doubts = choose(statistic), {}, dict[str, None]()
+    lines: dict[str, list[str]] = {}
+    rows = len(encode(members, data.select(), given).x)
+    for k, (title, chosen, columns) in enumerate(members):
+        table = data.select(columns or None)  # a copy, which notes the columns that are read
+        own = members[k].own_options(given)
+        chosen.encode_rows(table, own)
+        assumed = found[title] = assumptions.collect(table, chosen, own, rows)
+        value = values[k] if k < len(values) else None
+        doubts |= dict.fromkeys(assumptions.doubts(table, chosen, assumed, 1.0 if value is None else value))
+        shown = assumed if len(members) == 1 else {**assumed, "columns_left_out": []}
+        for line in assumptions.text(shown):
+            lines.setdefault(line, []).append(title)
+    words = list(lines) if len(members) == 1 else [f"{', '.join(titles)}: {line}" for line, titles in lines.items()]
+    words = [terminal.printable(f"  {line}") for line in words]
+    words += [terminal.printable(f"warning: {doubt}") for doubt in doubts]
+    return Assumptions(found if len(members) > 1 else assumed, list(doubts), words)
 
 
 def statistic_options(texts: Sequence[str] | None) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from gosta.cli import options, run_summary
 from gosta.cli.private import run_private
 from gosta.errors import InputError
 from gosta.runtime.extras import require_extra
-from gosta.views import terminal
 
 if TYPE_CHECKING:
     from gosta.datasets import Data
@@ -65,6 +64,8 @@ def run(
     """Simulate gossip on a network whose nodes hold one row of the data each, or several."""
     require_extra("sim", "plot", purpose="gosta run")
     _check(context, output)
+    if output.bound and "," in simulation.statistic:
+        raise InputError(f"bound: there is theory for one statistic only, not for {simulation.statistic}")
     if private.settings() is not None:
         run_private(context, simulation, placement, rows, private, data, output.plot, output.as_json)
         return
@@ -97,15 +98,12 @@ def _add_assumptions(
     records: list[dict[str, Any]], data: Data, simulation: Simulation, rows: options.Rows
 ) -> list[str]:
     """Add to records what was assumed about the data, and doubts; return them in words."""
-    from gosta.statistics import assumptions
-
     given, exact = rows.statistic_options(simulation.option), records[0]["exact"]
-    number = exact if isinstance(exact, float) else None
-    assumed, doubts = options.find_assumptions(data, options.find_statistic(simulation.statistic), given, number)
+    values = [part["exact"] for part in records[0].get("statistics", [])] or [exact] * isinstance(exact, float)
+    found = options.find_assumptions(data, simulation.statistic, given, values)
     for record in records:
-        record |= {"assumed": assumed, "warnings": list(doubts)}
-    lines = [*assumptions.text(assumed), *(f"warning: {doubt}" for doubt in doubts)]
-    return [terminal.printable(f"  {line}" if not line.startswith("warning") else line) for line in lines]
+        record |= {"assumed": found.assumed, "warnings": found.warnings}
+    return found.lines
 
 
 def _check(context: typer.Context, output: Output) -> None:
@@ -123,8 +121,9 @@ def _check(context: typer.Context, output: Output) -> None:
 
 def _resume(simulation: Simulation, file: Path) -> list[Trace]:
     import gosta
+    from gosta.statistics.joint import choose
 
-    options.find_statistic(simulation.statistic)  # a file of one's own registers its statistic
+    choose(simulation.statistic)  # a file of one's own registers its statistic
     try:
         return [gosta.resume(file, simulation.iterations, patience=0)]
     except gosta.Interrupted as interrupted:
@@ -136,7 +135,7 @@ def _simulate(chosen: Data, simulation: Simulation, placement: options.Placement
     import gosta
     from gosta.protocols import find
 
-    statistic = options.find_statistic(simulation.statistic)
+    statistic = simulation.statistic
     protocols = [find(name.strip()) for name in dict.fromkeys(simulation.protocol.split(",")) if name.strip()]
     if not protocols:
         raise InputError(f"protocol = {simulation.protocol!r} has no name; 'gosta protocols' lists them")

@@ -18,8 +18,6 @@ def record(trace: Trace) -> Record:
     """Return the numbers of a trace, averaged over runs at the last checkpoint that each of them reached."""
     import numpy as np
 
-    from gosta.statistics import find
-
     info, data, until = trace.info, trace.data, trace.info.until
     reached = np.isfinite(data["mean"].values)
     last = int(reached.any(axis=0).sum()) - 1
@@ -50,20 +48,18 @@ def record(trace: Trace) -> Record:
         "complete": trace.is_complete,
         "uses_means": info.averages_moments,  # the statistic is a function of means, and the protocol averaged those
     }
-    if found["exact"] and isinstance(found["exact"], list) and "estimates" in data and len(runs):
-        found["errors"] = _errors_of_values(data["estimates"].values[runs, at], data["target"].values)
-    if info.level is not None and info.pooled_interval is not None and len(runs):
-        low, high = (_finite(end.values[runs, at].mean()) for end in trace.intervals())  # means over nodes and runs
-        found["interval"] = {
-            "level": info.level,
-            "low": low,
-            "high": high,
-            "all_rows": tuple(map(_finite, info.pooled_interval)),  # both ends, from all rows in one place
-            "forces_pairs": find(info.statistic).moments is not None,  # without an interval, means would be enough
-        }
     if info.has_tables:
         found["rows_per_node"] = info.min_rows, info.max_rows
-        found["local_values"] = list(info.local_values)  # by node, from its own rows alone; None: not defined
+    parts = _parts(trace, runs, at) if len(runs) else []
+    if trace.value_names:
+        found["statistics"] = parts
+        found["no_intervals"] = [reason for reason in info.no_intervals if reason and info.level is not None]
+    elif len(parts) > 1 and "estimates" in data:
+        found["errors"] = [part["error"] for part in parts]
+    elif parts and "interval" in parts[0]:
+        found["interval"] = parts[0]["interval"]
+    if info.has_tables and not trace.value_names:
+        found["local_values"] = list(info.local_values[0])  # by node, from its own rows alone; None: not defined
     if until is not None:
         stopped = data["stopped"].values > 0
         errors = data["median"].values[runs, at][stopped[runs]]  # of the median node
@@ -76,13 +72,46 @@ def record(trace: Trace) -> Record:
     return found
 
 
-def _errors_of_values(estimates: Any, target: Any) -> list[float]:
-    """Return the error of each value, averaged over runs and nodes: relative, or absolute where the target is 0."""
+def _parts(trace: Trace, runs: Any, at: Any) -> list[Record]:
+    """Return a record for each value, averaged over runs and nodes; errors are absolute where the exact value is 0."""
     import numpy as np
 
-    errors, size = np.abs(estimates - target), np.abs(target).reshape(-1, target.shape[-1]).mean(axis=0)
-    means: list[float] = (errors.mean(axis=(0, 1)) / np.where(size > 0, size, 1.0)).tolist()
-    return means
+    info, data = trace.info, trace.data
+    count = data.sizes.get("value", 1)
+    target, names = data["target"].values.reshape(-1, count), trace.value_names or [info.statistic] * count
+    size = np.abs(target).mean(axis=0)
+
+    def by_value(name: str) -> Any:
+        return np.moveaxis(data[name].values[runs, at].reshape(len(runs), -1, count), -1, 0)
+
+    parts: list[Record] = []
+    for k, name in enumerate(names):
+        part: Record = {"statistic": name, "exact": float(target[:, k].mean())}
+        part["estimate"] = float(by_value("estimate")[k].mean())
+        if "estimates" in data:
+            errors = np.abs(by_value("estimates")[k] - target[:, k]) / (size[k] or 1.0)
+            part |= {"error": float(errors.mean()), "spread": float(errors.std(axis=1).mean())}
+            part["relative"] = bool(size[k] > 0)
+        if info.level is not None:
+            low, high = (_finite(by_value(end)[k].mean()) for end in ("low", "high"))  # means over nodes and runs
+            part["interval"] = {
+                "level": info.level,
+                "low": low,
+                "high": high,
+                "all_rows": tuple(map(_finite, info.pooled_intervals[k])),  # both ends, from all rows in one place
+                "forces_pairs": bool(_functions_of_means(info.statistic)),  # without it, means would be enough
+            }
+        if info.local_values:
+            part["local_values"] = list(info.local_values[k])
+        parts.append(part)
+    return parts
+
+
+def _functions_of_means(statistic: str) -> list[str]:
+    """Return those of one or several statistics that are functions of plain means."""
+    from gosta.statistics.joint import choose
+
+    return [one.title for one in choose(statistic) if one.statistic.moments is not None]
 
 
 def _finite(value: float) -> float | None:
@@ -101,13 +130,27 @@ def text(records: Sequence[Record]) -> str:
         where += f", {first['rows']:,} rows ({smallest:,} to {largest:,} per node)"
     stopped = "until" in first and first["until"]["stopped"]
     after = "until the nodes stopped" if stopped else f"after {first['iterations']:,} iterations"
-    rows = [("protocol", "estimate", "error", "spread", "numbers sent", "seconds"), *map(_row, records)]
     kind = "relative error" if first["relative"] else "absolute error (the exact value is 0)"
+    if "statistics" in first:
+        heading: tuple[str, ...] = (
+            "protocol",
+            "statistic",
+            "exact value",
+            "estimate",
+            "error",
+            "spread",
+            "numbers sent",
+        )
+        rows = [(*heading, "seconds"), *(row for record in records for row in _rows_of_several(record))]
+        exact = f"{after}, {runs}:"
+    else:
+        rows = [("protocol", "estimate", "error", "spread", "numbers sent", "seconds"), *map(_row, records)]
+        exact = f"exact value {numbers.number(first['exact'])}; {after}, {runs}:"
     return "\n".join(
         [
             f"{first['statistic']} of {first['data']} on {first['graph']}: {where}",
-            f"exact value {numbers.number(first['exact'])}; {after}, {runs}:",
-            terminal.columns(rows, right=range(1, 6)),
+            exact,
+            terminal.columns(rows, right=range(2 if "statistics" in first else 1, len(rows[0]))),
             f"error: {kind}, mean over nodes; spread: its standard deviation over nodes",
             *_notes(records),
         ]
@@ -120,6 +163,16 @@ def _row(record: Record) -> tuple[str, ...]:
     return record["protocol"], estimate, error, spread, f"{record['units']:,}", f"{record['seconds']:.2f}"
 
 
+def _rows_of_several(record: Record) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each statistic; what all have in common is in the first one."""
+    first, last = record["protocol"], (f"{record['units']:,}", f"{record['seconds']:.2f}")
+    for part in record["statistics"]:
+        values = numbers.number(part["exact"]), numbers.number(part["estimate"])
+        errors = [numbers.error(part.get(name), part.get("relative", True)) for name in ("error", "spread")]
+        yield (first, part["statistic"], *values, *errors, *last)
+        first, last = "", ("", "")
+
+
 def _notes(records: Sequence[Record]) -> Iterator[str]:
     first = records[0]
     for record in records:
@@ -127,19 +180,30 @@ def _notes(records: Sequence[Record]) -> Iterator[str]:
             yield f"{record['protocol']}: error of each value, by itself: {_errors(record)}"
         if "until" in record:
             yield f"{record['protocol']}: {_stopping(record, record['until'])}"
-        if "interval" in record:
-            interval = record["interval"]
-            yield (
-                f"{numbers.percent(interval['level'], 'g')} interval for the population: "
-                f"{numbers.interval(interval['low'], interval['high'])} at the nodes, on average; "
-                f"{numbers.interval(*interval['all_rows'])} from all rows in one place"
-            )
-    if "local_values" in first and isinstance(first["exact"], float):
-        yield _average_of_local_values(first["local_values"], first["exact"])
-    if "interval" in first and first["interval"]["forces_pairs"]:
+        for part in record.get("statistics", [record]):
+            if "interval" in part and part["interval"]["all_rows"] != (None, None):
+                yield _interval(part["interval"], part["statistic"] if "statistics" in record else "")
+    yield from first.get("no_intervals", [])
+    for part in first.get("statistics", [first]):
+        if "local_values" in part and isinstance(part["exact"], float):
+            of = f"{part['statistic']}: " if "statistics" in first else ""
+            yield of + _average_of_local_values(part["local_values"], part["exact"])
+    means = ", ".join(_functions_of_means(first["statistic"]))
+    if means and "statistics" in first and not first["uses_means"]:
+        yield f"{means}: computed from pairs of rows here; without the others and an interval, from means, far faster"
+    elif "interval" in first and first["interval"]["forces_pairs"]:
         yield f"with --interval, {first['statistic']} is computed from pairs of rows; without, from means, far faster"
     if any(record["uses_means"] for record in records):
         yield f"{first['statistic']} is a function of plain means: tracking averages those, and no rows travel"
+
+
+def _interval(interval: Record, statistic: str) -> str:
+    level = f"{numbers.percent(interval['level'], 'g')} interval for the population"
+    return (
+        f"{statistic}{': ' if statistic else ''}{level}: "
+        f"{numbers.interval(interval['low'], interval['high'])} at the nodes, on average; "
+        f"{numbers.interval(*interval['all_rows'])} from all rows in one place"
+    )
 
 
 def _errors(record: Record) -> str:

@@ -22,6 +22,7 @@ SUMS_HEADING = ("node", "state", "rows", "sites", "epoch", "value", CERTAIN, "in
 SUMS_EXPLANATION = ", from the total over so many sites"
 CERTAIN_EXPLANATION = "; certainly within: where the value over all rows of these sites lies"
 HEADING = ("node", "state", "rows", "sites", "exchanges", "epoch", "estimate", "interval", "error", "difference")
+SEVERAL_HEADING = (*HEADING[:6], "statistic", *HEADING[6:])
 DISPENSABLE = (
     "rows",
     "epoch",
@@ -72,9 +73,14 @@ def record(view: View) -> str:
 
 def table(views: Sequence[View], width: int | None = None) -> str:
     """Return a row for each node, as wide as the terminal by default."""
-    heading, make_row = (SUMS_HEADING, _sums_row) if _has_sums(views) else (HEADING, _row)
+    heading: tuple[str, ...] = HEADING
+    if _has_sums(views):
+        heading, rows = SUMS_HEADING, [SUMS_HEADING, *map(_sums_row, views)]
+    elif any(view.status is not None and view.status.statistics for view in views):
+        heading, rows = SEVERAL_HEADING, [SEVERAL_HEADING, *(row for view in views for row in _rows_of_several(view))]
+    else:
+        rows = [HEADING, *map(_row, views)]
     dispensable = [name for name in DISPENSABLE if name in heading]
-    rows = [heading, *map(make_row, views)]
     if CERTAIN in heading and not _has_brackets(views):
         place = heading.index(CERTAIN)
         rows, dispensable = [row[:place] + row[place + 1 :] for row in rows], [n for n in dispensable if n != CERTAIN]
@@ -154,6 +160,22 @@ def _row(view: View) -> tuple[str, ...]:
     )
 
 
+def _rows_of_several(view: View) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each of several statistics; what they have in common is in the first one."""
+    from gosta.net.node.page import cells
+
+    common, status = _row(view), view.status
+    before, old = common[:6], "" if status is None else common[6].removeprefix(numbers.number(status.estimate, 5))
+    if status is None or not status.statistics:
+        yield (*before, numbers.NONE, *common[6:])
+        return
+    last = common[-1]
+    for one in status.statistics:
+        value, ends, error = cells(one, digits=5)
+        yield (*before, one.statistic, value + old, ends, error, last)
+        before, last = ("",) * len(before), ""
+
+
 def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
     """Return what the nodes have in common, or what is wrong; and over how many sites and rows their estimates are."""
     from gosta.net.deploy.query import spread
@@ -172,7 +194,12 @@ def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
     agree = "all agree within 1 %" if difference <= AGREEMENT else "they do not all agree within 1 % yet"
     least = coverage(min(statuses, key=lambda status: status.sites_seen))
     differ = f"nodes differ from it by at most {numbers.error(difference)}{after}"
-    return f"mean estimate {numbers.number(mean, 5)}, {differ}: {wrong or agree}\nover {least}"
+    shown, statistics = numbers.number(mean, 5), statuses[0].statistics
+    if statistics:
+        values = iter(mean)
+        each = ((one.statistic, [next(values) for _ in one.value]) for one in statistics)
+        shown = ", ".join(f"{name} {numbers.number(value, 5)}" for name, value in each)
+    return f"mean estimate {shown}, {differ}: {wrong or agree}\nover {least}"
 
 
 def _sums_summary(views: Sequence[View], statuses: Sequence[Status], elapsed_seconds: float | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from gosta.errors import GostaError, InputError
 from gosta.protocols import Protocol
 from gosta.runtime import compiler
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Booleans, Floats
 from gosta.statistics import pairs
 from gosta.statistics.definition import Statistic, apply_to_rows, as_floats, as_tuple
 from gosta.statistics.exact import check_level, final_values, require_finite, row_means, row_sums, without_weights
@@ -26,6 +26,7 @@ from gosta.statistics.intervals import (
     with_mean_products,
     with_samples,
 )
+from gosta.statistics.joint import JointStatistic, Member, Part, join, place_numbers, why_no_interval, with_locals
 
 # Rows up to which compiling the kernel takes longer than it saves: for all pairs, and for one value a row.
 PLAIN_PAIRS_ROWS = 64
@@ -34,16 +35,25 @@ MAX_PLAIN_ROWS = 512
 
 @dataclass(frozen=True, eq=False)
 class ValueFunction:
-    """Converts the means that nodes estimate to values of the statistic over n rows."""
+    """Converts the means that nodes estimate to values of the statistic, or of several statistics, over n rows."""
 
     statistic: Statistic  # with the products of row means where an interval is wanted
     n: int
     mean_diagonal: Floats  # mean kernel value of the rows with themselves, one number for each that the kernel returns
     options: Mapping[str, Any]  # of the statistic's `final`
 
+    def _parts(self) -> Iterator[tuple[ValueFunction, Part]]:
+        """Yield the function of each of several statistics, and its place."""
+        assert isinstance(self.statistic, JointStatistic)
+        for part in self.statistic.parts:
+            own = part.statistic.options_by_part(part.own_options(self.options)).get("final", {})
+            yield ValueFunction(part.statistic, self.n, self.mean_diagonal[part.kernel], own), part
+
     def values(self, means: Floats) -> Floats:
         """Convert means over all pairs (or of `local`), r × k, to values in the textbook's normalisation, r × p."""
         statistic, n = self.statistic, self.n
+        if isinstance(statistic, JointStatistic):
+            return np.hstack([one.values(means[:, part.means]) for one, part in self._parts()])
         if statistic.normalisation == "U" and statistic.local is None:
             means = without_diagonal(means, self.mean_diagonal, n)
         if statistic.total:
@@ -67,13 +77,22 @@ class ValueFunction:
     def intervals(
         self, means: Floats, level: float, gossip_error: Floats | float = 0.0
     ) -> tuple[Floats, Floats, Floats]:
-        """Return the lower and upper ends of each node's interval, NaN where it has none, and its standard error.
+        """Return the ends of each node's intervals, r × p, NaN where there is none, and their standard errors.
 
         `gossip_error` is the standard error that the values have besides, in their units.
         """
-        centre, spread = self.spread(means)
-        wide = spread._replace(error=np.hypot(spread.error, gossip_error))
-        return *interval_ends(self.statistic.scale, self.statistic.bounds, centre, wide, level), spread.error
+        statistic = self.statistic
+        if not isinstance(statistic, JointStatistic):
+            centre, spread = self.spread(means)
+            wide = spread._replace(error=np.hypot(spread.error, np.ravel(gossip_error)))
+            low, high = interval_ends(statistic.scale, statistic.bounds, centre, wide, level)
+            return low[:, None], high[:, None], spread.error[:, None]
+        found = np.full((3, len(means), statistic.parts[-1].values.stop), np.nan)
+        gossip = np.broadcast_to(gossip_error, found.shape[1:])
+        for one, part in self._parts():
+            if not part.no_interval:
+                found[:, :, part.values] = one.intervals(means[:, part.means], level, gossip[:, part.values])
+        return found[0], found[1], found[2]
 
 
 def _column_means(rows: Floats) -> Floats:
@@ -104,10 +123,17 @@ class Estimand:
         if self.statistic.weights:
             kernel_options = self.statistic.options_by_part(self.options)["kernel"]
             object.__setattr__(self, "statistic", without_weights(self.statistic, self.x, kernel_options))
-        if self.level is not None and self.statistic.sample_index is not None and self.statistic.both_first is None:
-            made = with_samples(self.statistic, self.width, isinstance(self.example, tuple | list))
-            object.__setattr__(self, "statistic", made)
-            del self.__dict__["example"]
+        if self.level is None:
+            return
+        if isinstance(self.statistic, JointStatistic):
+            made: Statistic = _with_samples_of_parts(self)
+        elif self.statistic.sample_index is not None and self.statistic.both_first is None:
+            made = with_samples(self.statistic, self.width, self.returns_tuple)
+        else:
+            return
+        object.__setattr__(self, "statistic", made)
+        for name in ("example", "parts"):
+            self.__dict__.pop(name, None)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Estimand) and self._identity == other._identity
@@ -145,9 +171,59 @@ class Estimand:
     @property
     def fingerprint(self) -> str:
         """Digest of the functions of the statistic; empty where they depend on something that cannot be hashed."""
-        statistic = self.tracked
-        moments = None if statistic.moments is None else tuple(statistic.moments)
-        return fingerprint_or_empty(statistic.kernel, statistic.local, moments, statistic.final)
+        functions: list[Any] = []
+        for one in self.parts:
+            statistic = one.tracked
+            moments = None if statistic.moments is None else tuple(statistic.moments)
+            functions += [statistic.kernel, statistic.local, moments, statistic.final]
+        return fingerprint_or_empty(*functions)
+
+    @cached_property
+    def parts(self) -> tuple[Estimand, ...]:
+        """The estimand of each of several statistics, over its own numbers of the rows; of one statistic, itself."""
+        if not isinstance(self.statistic, JointStatistic):
+            return (self,)
+        return tuple(
+            Estimand(
+                part.statistic,
+                self.x[:, part.numbers],
+                part.own_options(self.options),
+                None if part.no_interval else self.level,
+                self.data,
+            )
+            for part in self.statistic.parts
+        )
+
+    @property
+    def value_places(self) -> list[slice]:
+        """Which of the values are those of each statistic."""
+        one = self.statistic
+        return [part.values for part in one.parts] if isinstance(one, JointStatistic) else [slice(None)]
+
+    @property
+    def value_names(self) -> list[str]:
+        """The name of each value, where there are several statistics."""
+        return self.statistic.value_names if isinstance(self.statistic, JointStatistic) else []
+
+    @property
+    def no_intervals(self) -> tuple[str, ...]:
+        """Of each of several statistics, why nodes can compute no interval; empty text: they can."""
+        one = self.statistic
+        return tuple(part.no_interval for part in one.parts) if isinstance(one, JointStatistic) else ()
+
+    @property
+    def row_widths(self) -> tuple[int, ...]:
+        """How many numbers of a row each encoding has: see `gosta.statistics.joint`."""
+        if not isinstance(self.statistic, JointStatistic):
+            return (self.x.shape[1],)
+        return tuple(
+            {part.numbers.start: part.numbers.stop - part.numbers.start for part in self.statistic.parts}.values()
+        )
+
+    @property
+    def returns_tuple(self) -> bool:
+        """Whether the kernel returns a tuple, not a number."""
+        return isinstance(self.example, tuple | list)
 
     @cached_property
     def example(self) -> Any:
@@ -162,6 +238,8 @@ class Estimand:
     @cached_property
     def tracked(self) -> Statistic:
         """The statistic whose means nodes estimate: with the products of row means where an interval is wanted."""
+        if isinstance(self.statistic, JointStatistic):
+            return with_locals(self.statistic, [one.tracked for one in self.parts])
         return self.statistic if self.level is None else with_mean_products(self.statistic, self.width)
 
     @property
@@ -173,6 +251,8 @@ class Estimand:
     @cached_property
     def mean_bounds(self) -> Floats:
         """Lowest and highest possible value of each mean that nodes estimate; infinite where unknown: means × 2."""
+        if len(self.parts) > 1:
+            return np.vstack([one.mean_bounds for one in self.parts])
         ranges = self.tracked.mean_ranges or ((-np.inf, np.inf),) * self.mean_count
         if len(ranges) != self.mean_count:
             needed = f"one pair of numbers for each of {self.mean_count} means is needed"
@@ -181,11 +261,16 @@ class Estimand:
 
     def is_valid_row(self, row: Sequence[float]) -> bool:
         """Return whether the statistic's `encode` can have made a row: its class exists, for example."""
+        if isinstance(self.statistic, JointStatistic):
+            found = zip(self.parts, self.statistic.parts, strict=True)
+            return all(one.is_valid_row(row[part.numbers]) for one, part in found)
         return self.statistic.is_row is None or bool(self.statistic.is_row(row))
 
     @cached_property
     def row_means(self) -> Floats:
         """Exact mean kernel value of each row with all rows, itself included: n × k."""
+        if len(self.parts) > 1:
+            return np.hstack([one.row_means for one in self.parts])
         return row_means(row_sums(self.statistic, self.x, self.kernel_options), "V")
 
     @cached_property
@@ -243,7 +328,7 @@ class Estimand:
     @cached_property
     def value_function(self) -> ValueFunction:
         """Conversion of means to values over these rows."""
-        needed = self.tracked.normalisation == "U" and self.tracked.local is None
+        needed = self.leaves_out_diagonal.any() and self.tracked.local is None
         diagonal = _column_means(self.diagonal) if needed else np.zeros(self.width)
         return ValueFunction(self.tracked, self.n, diagonal, self.final_options)
 
@@ -254,16 +339,22 @@ class Estimand:
         require_finite(self.statistic, self.means, value)
         return value
 
+    @cached_property
+    def leaves_out_diagonal(self) -> Booleans:
+        """Which kernel values are averaged over pairs of different rows, as normalisation "U" has it."""
+        return np.concatenate([np.full(one.width, one.statistic.normalisation == "U") for one in self.parts])
+
     def row_values(self, means: Floats) -> Floats:
         """Convert row means over all rows to the textbook's normalisation, for each row."""
-        return without_diagonal(means, self.diagonal, self.n) if self.tracked.normalisation == "U" else means
+        if not self.leaves_out_diagonal.any():
+            return means
+        return np.where(self.leaves_out_diagonal, without_diagonal(means, self.diagonal, self.n), means)
 
     @property
-    def row_scale(self) -> tuple[float, Floats]:
-        """Factor and offset of `row_values`: the row's mean is multiplied by the first, the second subtracted."""
-        if self.tracked.normalisation == "V":
-            return 1.0, np.zeros((self.n, self.width))
-        return self.n / (self.n - 1), self.diagonal / (self.n - 1)
+    def row_scale(self) -> tuple[Floats, Floats]:
+        """Factors and offsets of `row_values`: a row's means are multiplied by the first, the second subtracted."""
+        scale = np.where(self.leaves_out_diagonal, self.n / (self.n - 1), 1.0)[None]
+        return scale, np.where(self.leaves_out_diagonal, self.diagonal / (self.n - 1), 0.0)
 
     def over(self, x: Floats) -> Estimand:
         """Return the same estimand over other rows."""
@@ -273,16 +364,22 @@ class Estimand:
         """Return the estimand with intervals of a confidence level; None: without."""
         if level is None:
             return self
-        checked = replace(self, level=check_level(self.statistic, level, self.x))
-        if checked.value_function.values(checked.means).shape[1] > 1:
+        if isinstance(self.statistic, JointStatistic):
+            able = [one for one, part in zip(self.parts, self.statistic.parts, strict=True) if not part.no_interval]
+            if not able:
+                raise InputError("; ".join(part.no_interval for part in self.statistic.parts))
+            checked = [one.with_interval(level) for one in able]
+            return replace(self, level=checked[0].level)
+        made = replace(self, level=check_level(self.statistic, level, self.x))
+        if made.value_function.values(made.means).shape[1] > 1:
             raise InputError(f"{self.statistic.name} has several values; an interval is defined for one")
-        return checked
+        return made
 
-    def pooled_interval(self) -> tuple[float, float]:
-        """Return the interval computed from all rows in one place."""
+    def pooled_intervals(self) -> list[tuple[float, float]]:
+        """Return the interval of each value computed from all rows in one place; NaN where there is none."""
         assert self.level is not None
         low, high, _ = self.value_function.intervals(self.means, self.level)
-        return float(low[0]), float(high[0])
+        return list(zip(low[0].tolist(), high[0].tolist(), strict=True))
 
     def scatter(self, slopes: Floats) -> float:
         """Return the mean over all pairs of the squared deviation of kernel values times slopes; cached."""
@@ -294,8 +391,47 @@ class Estimand:
         return self._scatters[key]
 
 
+def join_estimands(
+    members: Sequence[Member], widths: Sequence[int], x: Floats, options: Mapping[str, Any], data: str = ""
+) -> Estimand:
+    """Return the estimand of one or several statistics over encoded rows."""
+    if len(members) == 1:
+        return Estimand(members[0].statistic, x, options, data=data)
+    parts: list[Part] = []
+    found = []
+    kernel = values = 0
+    for member, numbers in zip(members, place_numbers(members, widths), strict=True):
+        one = Estimand(member.statistic, x[:, numbers], member.own_options(options))
+        found.append(one)
+        count = _count_values(one)
+        places = slice(kernel, kernel + one.width), slice(0, 0), slice(values, values + count)
+        reason = why_no_interval(one.statistic, one.width, count)
+        parts.append(Part(member.title, one.statistic, numbers, *places, reason))
+        kernel, values = kernel + one.width, values + count
+    return Estimand(join(parts, [one.returns_tuple for one in found], options), x, options, data=data)
+
+
+def _count_values(estimand: Estimand) -> int:
+    means = np.ones((1, estimand.mean_count))
+    return int(final_values(estimand.statistic, means, estimand.final_options).shape[1])
+
+
+def _with_samples_of_parts(estimand: Estimand) -> JointStatistic:
+    """Return several statistics with kernels as intervals need them."""
+    joint, parts, start = estimand.statistic, [], 0
+    assert isinstance(joint, JointStatistic)
+    if all(one.statistic is part.statistic for one, part in zip(estimand.parts, joint.parts, strict=True)):
+        return joint
+    for one, part in zip(estimand.parts, joint.parts, strict=True):
+        parts.append(part._replace(statistic=one.statistic, kernel=slice(start, start + one.width)))
+        start += one.width
+    return join(parts, [one.returns_tuple for one in estimand.parts], estimand.options)
+
+
 def kernel_ranges(estimand: Estimand) -> Floats:
     """Return the lowest and highest possible mean of each kernel value; infinite where unknown: values × 2."""
+    if len(estimand.parts) > 1:
+        return np.vstack([kernel_ranges(one) for one in estimand.parts])
     statistic, unknown = estimand.statistic, ((-np.inf, np.inf),) * estimand.width
     return np.array(statistic.mean_ranges if statistic.mean_ranges and statistic.local is None else unknown)
 
@@ -330,3 +466,9 @@ def norms(values: Floats) -> Floats:
 def scale_of(target: Floats) -> float:
     """Return what relative errors are relative to: the norm of the exact value, or its mean over the nodes' own."""
     return float(norms(target).mean())
+
+
+def relative_errors(estimates: Floats, target: Floats) -> Floats:
+    """Return the distance of estimates from the target, relative to it, or absolute where it is 0."""
+    errors, scale = norms(estimates - target), scale_of(target)
+    return errors / scale if scale > 0 else errors

@@ -371,8 +371,9 @@ class Estimator:
         estimand, n = self.rows.estimand, self.population
         share = self.rows.count / n
         means = share * estimand.own_row_means + (1.0 - share) * others
-        if estimand.tracked.normalisation == "U" and n > 1:
-            means = n / (n - 1) * means - estimand.diagonal / (n - 1)
+        if n > 1 and estimand.leaves_out_diagonal.any():
+            normalised = n / (n - 1) * means - estimand.diagonal / (n - 1)
+            means = np.where(estimand.leaves_out_diagonal, normalised, means)
         found = apply_to_rows(self.local, means.reshape(-1, self.rows.width))
         return found.reshape(len(others), self.rows.count, -1)
 

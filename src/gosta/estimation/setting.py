@@ -11,15 +11,15 @@ import numpy as np
 
 from gosta import datasets, graphs
 from gosta.errors import InputError
-from gosta.estimation.estimand import Estimand
+from gosta.estimation.estimand import Estimand, join_estimands
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
 from gosta.graphs.graph import Graph
 from gosta.protocols import AnyProtocol, Protocol
 from gosta.protocols import find as find_protocol
 from gosta.protocols.protocol import Start
 from gosta.runtime.arrays import Floats
-from gosta.statistics import find as find_statistic
 from gosta.statistics.definition import Statistic, apply_to_rows
+from gosta.statistics.joint import Chosen, JointStatistic, choose, encode
 
 
 @dataclass(frozen=True)
@@ -95,15 +95,15 @@ class Setting:
 
     def local_values(self) -> Floats:
         """Return what each node computes from its own rows only: nodes × p, NaN where that is undefined."""
-        undefined, sample = np.full(self.target.shape[1], np.nan), self.estimand.statistic.sample_index
-
-        def value(own: Estimand) -> Floats:
-            if own.n < 2 or (sample is not None and np.ptp(own.x[:, sample]) == 0):
-                return undefined
-            found: Floats = own.value_function.values(own.means)[0]
-            return found
-
-        return np.array([value(self.estimand.over(x)) for x in self.placement.split(self.estimand.x)])
+        columns = zip(self.estimand.parts, self.estimand.value_places, strict=True)
+        found = np.full((self.placement.nodes, self.target.shape[1]), np.nan)
+        for one, place in columns:
+            sample = one.statistic.sample_index
+            for node, x in enumerate(self.placement.split(one.x)):
+                if len(x) > 1 and (sample is None or np.ptp(x[:, sample]) > 0):
+                    own = one.over(x)
+                    found[node, place] = own.value_function.values(own.means)[0]
+        return found
 
 
 def kernel_means(statistic: Statistic, moments: Floats) -> Floats:
@@ -130,6 +130,8 @@ def protocol_for(
         raise InputError(
             f"{subject} each row's own mean, which the protocol {chosen.name} does not estimate; use tracking"
         )
+    if isinstance(statistic, JointStatistic) and chosen.estimates_row_means:
+        raise InputError(f"protocol {chosen.name} estimates the mean of each row, of one statistic; use tracking")
     if has_tables and not chosen.supports_tables:
         raise InputError(
             f"protocol {chosen.name} supports one row per node only; for several rows per node use tracking, "
@@ -139,18 +141,18 @@ def protocol_for(
 
 
 def make_setting(
-    protocol: str | AnyProtocol, data: Any, statistic: str | Statistic, graph: Any, seed: int,
+    protocol: str | AnyProtocol, data: Any, statistic: Chosen, graph: Any, seed: int,
     options: Mapping[str, Any], columns: Any = None, label: Any = None, score: Any = None, drop_missing: bool = False,
     nodes: int | None = None, deal: str | None = None, by: Any = None, interval: float | None = None,
 ) -> Setting:  # fmt: skip
     """Make a setting from the arguments of `gosta.simulate`."""
-    chosen = find_statistic(statistic)
+    members = choose(statistic)
     table = datasets.load(data).select(columns, label, score, drop_missing)
     if by is not None:
         table = table.with_sites(by, exclude=nodes is None)
     if deal is not None and (by is not None or nodes is None):
         raise InputError(f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random")
-    x, kept = chosen.encode_complete_rows(table, options)
+    x, kept, widths = encode(members, table, options)
     placement = Placement(len(x))
     if by is not None:
         order, placement = assign_by_column(table, kept, nodes, seed)
@@ -158,7 +160,7 @@ def make_setting(
     elif nodes is not None:
         order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
         x = x[order]
-    estimand = Estimand(chosen, x, options, data=table.name).with_interval(interval)
-    checked = protocol_for(protocol, chosen, interval is not None, placement.has_tables)
+    estimand = join_estimands(members, widths, x, options, table.name).with_interval(interval)
+    checked = protocol_for(protocol, estimand.statistic, interval is not None, placement.has_tables)
     network = graphs.load(graph, n=placement.nodes, seed=seed)
     return Setting(checked, estimand, placement, network.check() if isinstance(graph, Graph) else network)

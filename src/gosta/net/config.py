@@ -38,11 +38,13 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     """Section [network]: what the network computes, equal at all of its nodes."""
 
     id: str  # of the network, drawn at random: 16 hexadecimal digits
-    statistic: str  # a name, or FILE.py:NAME with the file in the node's folder; of private sums one or several (docs)
+    # A name, or FILE.py:NAME with the file in the node's folder; or several, each with columns: "auc,kendall-tau:a+b".
+    statistic: str
     protocol: str = "tracking"
     confidence_level: float | None = None  # of the intervals, such as 0.95; None: no intervals
     options: dict[str, Any] = {}  # of the statistic
-    encoded_columns: int = 0  # numbers in a row, if data files hold rows as the kernel takes them; 0: they do not, and
+    # Numbers in a row, if data files hold rows as kernels take them, for each encoding of several statistics;
+    encoded_columns: int | tuple[int, ...] = 0  # 0: they do not, and
     columns: tuple[str, ...] = ()  # these columns,
     label: str | None = None  # this label
     score: str | None = None  # and this score are read from them
@@ -50,6 +52,11 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     drop_missing: bool = False  # leave out rows with missing values
     until: float = 0.0  # relative error, such as 0.01, from which on nodes initiate no exchanges; 0: they never stop
     private: PrivateSettings | None = None  # of private sums, where no row leaves a site; None: rows are exchanged
+
+    @property
+    def row_widths(self) -> tuple[int, ...]:
+        """Numbers of each encoding in the rows of data files; (0,): files are tables."""
+        return (self.encoded_columns,) if isinstance(self.encoded_columns, int) else self.encoded_columns
 
 
 class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,16 +142,21 @@ def _explain(error: str, values: Mapping[str, Any], kind: type) -> str:
 def _check_task(task: Task) -> None:
     from gosta import statistics
     from gosta.statistics import user_file
+    from gosta.statistics.wanted import parse as parse_statistics
 
     if not re.fullmatch(r"[0-9a-f]{16}", task.id):
         raise InputError(f"network.id = {task.id[:40]!r} must be 16 hexadecimal digits, the same at all nodes")
-    file = user_file.split_reference(task.statistic)
     if task.private is not None:
         _check_private(task, task.private)
-    elif file is None:
-        statistics.find(task.statistic)
-    elif file[0].name != str(file[0]):
-        raise InputError(f"network.statistic = {task.statistic!r}: the file must be beside node.toml; name no folder")
+    else:
+        for one in parse_statistics(task.statistic):
+            if user_file.split_reference(one.name) is None:
+                statistics.find(one.name)
+        if any(file.name != str(file) for file, _ in user_file.own_references(task.statistic)):
+            where = "the file must be beside node.toml; name no folder"
+            raise InputError(f"network.statistic = {task.statistic!r}: {where}")
+    if any(width < 0 for width in task.row_widths):
+        raise InputError(f"network.encoded_columns = {task.encoded_columns!r} must be 0 or more")
     check_protocol(task.protocol)
     level = task.confidence_level
     if level is not None and not 0 < level < 1:

@@ -37,7 +37,7 @@ DIMENSIONS = {
     **dict.fromkeys(("mean", "spread", "median", "time"), BY_RUN),
     "estimate": (*BY_RUN, "value"),
     "estimates": (*BY_RUN, "node", "value"),
-    **dict.fromkeys(INTERVAL, (*BY_RUN, "node")),
+    **dict.fromkeys(INTERVAL, (*BY_RUN, "node", "value")),
 }
 
 
@@ -68,6 +68,7 @@ class Runner:
         names = [name for name in DIMENSIONS if optional.get(name, True)]
         sizes = {"run": runs, "iteration": count, "node": n, "value": p}
         shapes = {name: [sizes[dimension] for dimension in DIMENSIONS[name]] for name in names}
+        self._places = setting.estimand.value_places
         self.results: dict[str, Floats] = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
         self.reached, self.stopped = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
         if previous is not None:
@@ -161,13 +162,15 @@ class Runner:
                 readings.append((batch.iteration, values[k]))
 
     def _expected_errors(self, run: int, iteration: int) -> Floats:
-        """Return the relative error that each node of a run expects, from its readings."""
-        protocol, nodes = self.setting.protocol, self.setting.placement.nodes
+        """Return the relative error that each node of a run expects, from its readings: nodes × statistics."""
+        protocol, nodes, places = self.setting.protocol, self.setting.placement.nodes, self._places
         if not self._readings[run]:
-            return np.full(nodes, np.inf)
+            return np.full((nodes, len(places)), np.inf)
         times, readings = zip(*self._readings[run], strict=True)
         exchanges = 2 * protocol.draws * iteration / nodes  # of a node, on average
-        return expected_errors(readings, times, None if protocol.averages_moments else nodes, exchanges)
+        sampled = None if protocol.averages_moments else nodes
+        own = ([reading[:, place] for reading in readings] for place in places)
+        return np.column_stack([expected_errors(one, times, sampled, exchanges) for one in own])
 
     def _read(self, engine: Engine[Any], batch: Batch[Any], c: int) -> None:
         """Store estimates and errors of the active runs at a checkpoint, and stop runs whose nodes are content."""
@@ -183,17 +186,20 @@ class Runner:
                 self._readings[run].append((batch.iteration, values[k]))
         if self.info.level is not None:
             for k, run in enumerate(runs):
-                gossip = gossip_errors(values[k, :, 0], self._expected_errors(run, batch.iteration))
+                errors = self._expected_errors(run, batch.iteration)
+                own = [gossip_errors(values[k][:, one], errors[:, [c]]) for c, one in enumerate(self._places)]
+                gossip = np.hstack(own)
                 found = setting.estimand.value_function.intervals(means[k], self.info.level, gossip)
                 for name, numbers in zip(INTERVAL, found, strict=True):
                     results[name][run, c] = numbers
         if "time" in results:
             draws = batch.iteration * setting.protocol.draws
             results["time"][runs, c] = [self._schedules[run].time(draws) for run in runs]
-        mean, results["spread"][runs, c], results["median"][runs, c] = node_errors(values, setting.target)
+        mean, results["spread"][runs, c], results["median"][runs, c] = node_errors(values, setting.target, self._places)
         if self.info.until is not None:
             for k, run in enumerate(runs):
-                if (self._expected_errors(run, batch.iteration) <= self.info.until).mean() >= STOPPING_SHARE:
+                errors = self._expected_errors(run, batch.iteration).max(axis=1)
+                if (errors <= self.info.until).mean() >= STOPPING_SHARE:
                     self.stopped[run], batch.active[active[k]] = batch.iteration, False
         results["mean"][runs, c] = mean
 
@@ -206,7 +212,8 @@ class Runner:
             **{name: (DIMENSIONS[name], array) for name, array in self.results.items()},
             "target": (("node", "value"), target) if by_node else ("value", target[0]),
         }
-        data = xr.Dataset(variables, coords={"iteration": self.checkpoints})
+        names = self.setting.estimand.value_names
+        data = xr.Dataset(variables, coords={"iteration": self.checkpoints} | ({"value": names} if names else {}))
         return Trace(data if target.shape[1] > 1 else data.isel(value=0), self.info, self._resume_data())
 
     def _units_sent(self, iterations: int) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gosta import protocols
 from gosta.errors import InputError, unknown
-from gosta.estimation.estimand import Estimand, fingerprint_or_empty
+from gosta.estimation.estimand import fingerprint_or_empty, join_estimands
 from gosta.estimation.placement import Placement
 from gosta.estimation.setting import Setting, make_setting, protocol_for
 from gosta.estimation.stopping import reading_times
@@ -22,9 +22,8 @@ from gosta.runtime.arrays import Integers
 from gosta.simulation import engines
 from gosta.simulation.runner import Runner
 from gosta.simulation.trace import Spacing, Trace, TraceInfo
-from gosta.statistics import Statistic
-from gosta.statistics import find as find_statistic
 from gosta.statistics.definition import collect_options
+from gosta.statistics.joint import Chosen, choose
 
 MAX_COUNT = 1 << 53  # ticks are floats, which count exactly up to here
 ITERATIONS_PER_NODE = 100
@@ -67,7 +66,7 @@ def checkpoint_iterations(
 
 def simulate(
     data: Any,
-    statistic: str | Statistic,
+    statistic: Chosen,
     *,
     graph: Any = "watts-strogatz",
     protocol: str | AnyProtocol = protocols.DEFAULT,
@@ -95,8 +94,11 @@ def simulate(
 
     Parameters
     ----------
-    data, statistic, columns, label, score, drop_missing, options, **statistic_options
+    data, columns, label, score, drop_missing, options, **statistic_options
         As for `gosta.exact`.
+    statistic
+        A name, "auc" or "kendall-tau:age+risk" with its columns, or a `gosta.Statistic`; or several, as a list or
+        separated by commas, which nodes estimate together.
     graph
         Name of a family of graphs (``gosta graph --help``), made for as many nodes as are needed; or a graph, an edge
         file, a networkx graph.
@@ -143,10 +145,11 @@ def simulate(
     (True, 0.9462)
     """
     check_run(iterations, runs, seed, checkpoints, spacing, engine, until)
-    chosen = find_statistic(statistic)
-    given = collect_options(chosen, options, statistic_options, simulate, locals())
+    arguments = locals()
+    for member in choose(statistic):
+        given = collect_options(member.statistic, options, statistic_options, simulate, arguments)
     setting = make_setting(
-        protocol, data, chosen, graph, seed, given, columns, label, score, drop_missing, nodes, deal, by, interval
+        protocol, data, statistic, graph, seed, given, columns, label, score, drop_missing, nodes, deal, by, interval
     )
     at = checkpoint_iterations(setting.placement.nodes, iterations, checkpoints, spacing, until)
     info = _info(
@@ -159,7 +162,7 @@ def simulate(
 def _info(setting: Setting, **run: Any) -> TraceInfo:
     """Return the description of a simulation, given the options of its runs."""
     protocol, estimand, placement, graph = setting.protocol, setting.estimand, setting.placement, setting.graph
-    local = setting.local_values()[:, 0].tolist() if placement.has_tables else []
+    local = setting.local_values().T.tolist() if placement.has_tables else []
     return TraceInfo(
         protocol=protocol.name, protocol_fingerprint=protocol_fingerprint(protocol), **run,
         averages_moments=protocol.averages_moments, is_relative=bool((setting.target != 0).any()),
@@ -167,8 +170,9 @@ def _info(setting: Setting, **run: Any) -> TraceInfo:
         options=estimand.json_options, data=estimand.data, rows=estimand.n,
         graph=graph.name, nodes=placement.nodes, edges=graph.m,
         min_rows=int(placement.rows.min()), max_rows=int(placement.rows.max()),
-        local_values=tuple(None if np.isnan(value) else value for value in local),
-        level=estimand.level, pooled_interval=None if estimand.level is None else estimand.pooled_interval(),
+        local_values=tuple(tuple(None if np.isnan(value) else value for value in values) for values in local),
+        level=estimand.level, pooled_intervals=() if estimand.level is None else tuple(estimand.pooled_intervals()),
+        row_widths=estimand.row_widths, no_intervals=estimand.no_intervals,
     )  # fmt: skip
 
 
@@ -235,12 +239,15 @@ def setting_of(trace: Trace, protocol: AnyProtocol | None = None) -> Setting:
     if "x" not in arrays:
         raise InputError("this trace does not hold its observations and edges: they were too large")
     try:
-        statistic = find_statistic(info.statistic)
+        members = choose(info.statistic)
     except InputError:
+        if "," in info.statistic:
+            raise
         hint = f"import its file first, or on the command line give --statistic FILE.py:{info.statistic}"
         raise InputError(f"the statistic {info.statistic!r} of this trace is not built in; {hint}") from None
     x = np.ascontiguousarray(arrays["x"])
-    estimand = Estimand(statistic, x, info.options, data=info.data).with_interval(info.level)
+    estimand = join_estimands(members, info.row_widths, x, info.options, info.data).with_interval(info.level)
+    statistic = estimand.statistic
     if estimand.fingerprint != info.statistic_fingerprint:
         raise InputError(
             f"the statistic {statistic.name} has changed since this trace was made; it cannot be continued"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
-from gosta.estimation.estimand import norms, scale_of
+from gosta.estimation.estimand import relative_errors
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-FORMAT = "gosta trace 3"
+FORMAT = "gosta trace 4"
 SNAPSHOT = "snapshot_"  # prefix of the engine's arrays in `resume_data`
 Spacing = Literal["linear", "log"]
 
@@ -35,7 +35,7 @@ class TraceInfo:
     protocol: str
     protocol_fingerprint: str  # digest of its functions; empty where they depend on something that cannot be hashed
     averages_moments: bool  # whether nodes averaged moments of their rows instead of kernel values
-    statistic: str
+    statistic: str  # the name of one, or the titles of several, separated by commas
     statistic_fingerprint: str
     options: dict[str, Any]  # of the statistic
     data: str
@@ -45,9 +45,12 @@ class TraceInfo:
     rows: int
     min_rows: int  # at a node
     max_rows: int
-    local_values: tuple[float | None, ...]  # computed from each node's own rows; empty with one row per node
+    row_widths: tuple[int, ...]  # numbers in a row, of each encoding of several statistics
+    # Of each value, what each node computes from its own rows; empty with one row per node.
+    local_values: tuple[tuple[float | None, ...], ...]
     level: float | None  # confidence level of the nodes' intervals
-    pooled_interval: tuple[float, float] | None  # from all rows in one place
+    no_intervals: tuple[str, ...]  # of each of several statistics, why nodes compute none; empty: they do
+    pooled_intervals: tuple[tuple[float, float], ...]  # of each value, from all rows in one place; empty: no level
     is_relative: bool  # errors are absolute where the exact value is 0
     runs: int
     seed: int
@@ -74,7 +77,9 @@ class Trace:
         iteration; ``estimate``: mean over nodes; ``estimates`` by run, iteration and node (absent where they would not
         fit); ``units``: numbers sent; ``target``: exact value; ``stopped``: iteration at which the nodes of a run
         stopped, or 0; where requested, ``low``, ``high`` and ``standard_error`` by run, iteration and node, and
-        ``time``. Checkpoints that were not reached are NaN.
+        ``time``. Checkpoints that were not reached are NaN. Where there are several values, they are the last
+        dimension, ``value``, with the names of several statistics as its coordinate; the error of a node is then that
+        of the statistic with the largest one.
     info
         What was simulated.
     resume_data
@@ -96,8 +101,13 @@ class Trace:
             raise InputError("the estimates of all nodes were too many to keep; error() has their summaries")
         return self.data["estimates"]
 
+    @property
+    def value_names(self) -> list[str]:
+        """The names of the values of several statistics; empty for one."""
+        return [str(name) for name in self.data["value"].values] if "value" in self.data.coords else []
+
     def intervals(self) -> tuple[xr.DataArray, xr.DataArray]:
-        """Return the lower and upper bounds of the nodes' intervals, by run, iteration and node."""
+        """Return the lower and upper bounds of the nodes' intervals, by run, iteration and node (and value)."""
         if self.info.level is None:
             raise InputError("this simulation has no intervals; request them with interval=0.95")
         return self.data["low"], self.data["high"]
@@ -167,8 +177,10 @@ class Trace:
             fields = json.loads(data.attrs.pop("gosta"))
             if (form := fields.pop("format")) != FORMAT or not always <= set(data.data_vars):
                 raise InputError(f"{path} has the format {form!r}, this version reads {FORMAT!r}; simulate it again")
-            for name in ("local_values", "pooled_interval"):
-                fields[name] = None if fields[name] is None else tuple(fields[name])
+            for name in ("row_widths", "no_intervals"):
+                fields[name] = tuple(fields[name])
+            for name in ("local_values", "pooled_intervals"):
+                fields[name] = tuple(map(tuple, fields[name]))
             info = TraceInfo(**fields)
         except InputError:
             raise
@@ -192,12 +204,11 @@ class Trace:
         return html.table(rows.items(), caption="Trace")
 
 
-def node_errors(estimates: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:
+def node_errors(estimates: Floats, target: Floats, places: Sequence[slice]) -> tuple[Floats, Floats, Floats]:
     """Return mean, standard deviation and median over nodes of the error, for each run (runs × nodes × values).
 
-    Errors are relative, or absolute where the target is 0.
+    `places` are those of the values of each statistic; of several, the largest error of a node counts.
     """
-    errors, scale = norms(estimates - target), scale_of(target)
-    errors = errors / scale if scale > 0 else errors
+    errors = np.max([relative_errors(estimates[..., one], target[..., one]) for one in places], axis=0)
     middle = errors.shape[1] // 2
     return errors.mean(axis=1), errors.std(axis=1), np.partition(errors, middle, axis=1)[:, middle]

@@ -36,7 +36,7 @@ class Moments(NamedTuple):
     """How the mean of a kernel over all pairs follows from plain means over rows."""
 
     of_row: Callable[[Observation], Means]
-    kernel_mean: Callable[[Means], float]  # from the means of these over all rows
+    kernel_mean: Callable[[Means], Numbers]  # from the means of these over all rows
     # From means of moments of x to those of x + shift: (moments, shift, one), where `one` is 1 for means and 0 for
     # differences of means. None: nodes average moments of x itself, about no common offset.
     shifted: Callable[[Means, Means, float], Means] | None = None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gosta.errors import InputError
 from gosta.statistics.definition import STATISTICS, Statistic, find
+from gosta.statistics.wanted import parse
 
 _loaded: dict[tuple[Path, bytes], dict[str, Statistic]] = {}
 
@@ -37,6 +38,15 @@ def load_statistic(reference: str, folder: Path | None = None) -> Statistic:
         sys.path[:] = path
     _loaded[key] = {name: made for name, made in STATISTICS.items() if before.get(name) is not made}
     return find(parts[1])
+
+
+def own_references(statistics: str) -> list[tuple[Path, str]]:
+    """Return file and name of those of one or several statistics that are defined in a user's file.
+
+    >>> own_references("auc,mine.py:gap:age")
+    [(PosixPath('mine.py'), 'gap')]
+    """
+    return [parts for one in parse(statistics) if (parts := split_reference(one.name)) is not None]
 
 
 def split_reference(reference: str) -> tuple[Path, str] | None:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gosta.errors import NetworkError, shorten
-from gosta.estimation.estimand import Estimand
+from gosta.estimation.estimand import Estimand, relative_errors
 from gosta.net.audit import consistency, edges
 from gosta.net.audit.consistency import Exchange
 from gosta.net.config import Task
 from gosta.net.deploy.folders import load_network
 from gosta.net.node import lock
-from gosta.net.node.source import estimand_of, fingerprint
+from gosta.net.node.source import fingerprint
 from gosta.net.node.stopped import load_peer
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import Record
@@ -39,8 +39,8 @@ class Journals(NamedTuple):
 
     @property
     def estimand(self) -> Estimand:
-        rows = [peer.estimator.rows.estimand.x for peer in self.peers.values()]
-        return estimand_of(self.task, np.concatenate(rows), self.folder)
+        own = [peer.estimator.rows.estimand for peer in self.peers.values()]
+        return own[0].over(np.concatenate([one.x for one in own]))
 
     @property
     def truncated(self) -> list[str]:
@@ -143,21 +143,25 @@ def _check_receipts(found: Edges) -> Finding:
 
 
 def _check_estimates(journals: Journals) -> Finding:
-    exact = journals.estimand.value
+    estimand = journals.estimand
+    exact, names = estimand.value, estimand.value_names
     reports = {name: peer.report() for name, peer in journals.peers.items()}
     missing = [name for name, report in reports.items() if report is None]
     if missing:
         return Finding("every node has an estimate", False, f"none at {', '.join(missing)}")
     values = np.array([report.value for report in reports.values() if report is not None])
     expected = [report.expected_error for report in reports.values() if report is not None]
-    errors: Floats = np.linalg.norm(values - exact, axis=1) / (np.linalg.norm(exact) or 1.0)
+    errors: Floats = np.max([relative_errors(values[:, one], exact[one]) for one in estimand.value_places], axis=0)
     known = [error for error in expected if error is not None]
     if len(known) < len(expected):
         tolerance, why = UNKNOWN_TOLERANCE, "too few exchanges for an expected error"
     else:
         tolerance, why = max(MIN_TOLERANCE, ERROR_TOLERANCE * max(known)), "from the errors that the nodes expect"
+    shown = numbers.number(exact.tolist())
+    if names:
+        shown = ", ".join(f"{name} {numbers.number(one)}" for name, one in zip(names, exact.tolist(), strict=True))
     evidence = (
-        f"exact {numbers.number(exact.tolist())}; error {numbers.error(errors.mean())} on average, "
+        f"exact {shown}; error {numbers.error(errors.mean())} on average, "
         f"{numbers.error(errors.max())} at most; tolerance {numbers.error(tolerance)}, {why}"
     )
     return Finding("estimates agree with the value over all rows", bool(errors.max() <= tolerance), evidence)

@@ -14,7 +14,7 @@ from gosta.datasets import Data
 from gosta.errors import GostaError, shorten
 from gosta.net.config import NODE_FILE, NodeConfig, Task
 from gosta.net.node.rows import layout_of, read_rows
-from gosta.net.node.subject import read_people
+from gosta.net.node.subject import columns_of, read_people
 from gosta.private.policy import Policy
 from gosta.sketches.definition import Axis
 from gosta.views import numbers
@@ -74,7 +74,7 @@ def _check_columns(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
             axis.column: axis for sketch in layout.sketches for axis in sketch.axes if {axis.column, ""} & {*ranges}
         }
     else:
-        names, strata = [*task.columns, *filter(None, (task.label, task.score))], {}
+        names, strata = [*columns_of(task)], {}
     if policy.person is not None:
         names.append(policy.person)
     texts = {policy.person, task.label, *strata}

@@ -369,8 +369,7 @@ def _toml_list(names: Iterable[str]) -> str:
 
 def shared_files(task: Task, folder: Path) -> list[str]:
     """Return the files of which all nodes have a copy: a user's own statistic, and files that options name."""
-    own = user_file.split_reference(task.statistic) if task.private is None else None
-    named = [*([str(own[0])] if own else []), *task.options.values()]
+    named = [*(str(file) for file, _ in user_file.own_references(task.statistic)), *task.options.values()]
     return [name for name in named if isinstance(name, str) and name and (folder / name).is_file()]
 
 

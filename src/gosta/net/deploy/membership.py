@@ -19,6 +19,7 @@ from gosta.net.node.rows import layout_of
 from gosta.net.node.source import fingerprint
 from gosta.private.settings import PrivateSettings
 from gosta.runtime.files import write_atomically
+from gosta.statistics.user_file import own_references
 from gosta.views import numbers
 
 REQUESTS, BUNDLES = "requests", "bundles"  # folders in that of a network
@@ -92,9 +93,10 @@ def policy_of(task: Task) -> dict[str, str]:
     """Return in words what a network computes and what its sites show each other."""
     if task.private is not None:
         return _clean(_private_words(task, task.private))
-    level, name = task.confidence_level, task.statistic.rpartition(":")
+    level, files = task.confidence_level, [str(file) for file, _ in own_references(task.statistic)]
+    statistic = task.statistic if not files or "," in task.statistic else own_references(task.statistic)[0][1]
     words = {
-        "statistic": name[2] + (f" (Python code in {name[0]}, which every site runs)" if name[1] else ""),
+        "statistic": statistic + f" (Python code in {', '.join(files)}, which every site runs)" * bool(files),
         "protocol": task.protocol,
         "interval": "none" if level is None else f"{numbers.percent(level, 'g')}",
         "columns": ", ".join(task.columns),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -28,7 +28,8 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches import Layout, check_columns
 from gosta.statistics import user_file
 from gosta.statistics.definition import Statistic
-from gosta.statistics.intervals import with_mean_products
+from gosta.statistics.joint import Member, check_options, choose, why_no_interval
+from gosta.statistics.wanted import parse
 
 DEFAULT_NODES, DEFAULT_LEVEL = 8, 0.95
 MIN_SITES = 3  # of private sums
@@ -78,22 +79,21 @@ def for_data(
     goal: Goal, data: Data, graph: str, nodes: int | None, deal: str | None, by: str | None, seed: int
 ) -> Plan:
     """Plan a network whose nodes get the rows of a data set."""
-    statistic, options = _load_goal(goal, seed)
+    _, options = _load_goal(goal, seed)
     nodes = _count_nodes(graph, nodes, seed) if by is None else nodes
-    setting = make_setting(goal.protocol, data, statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
+    setting = make_setting(goal.protocol, data, goal.statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
     estimand, placement = setting.estimand, setting.placement
     rows.check_values(estimand.x, estimand.data)
 
     def with_interval(level: float) -> None:
         estimand.with_interval(level)
-        protocol_for(goal.protocol, statistic, has_interval=True, has_tables=True)
+        protocol_for(goal.protocol, estimand.statistic, has_interval=True, has_tables=True)
 
-    level, no_interval = _choose_level(goal, with_interval)
+    level, no_interval = _choose_level(goal, with_interval, estimand.no_intervals)
     name, files = _place_statistic(goal.statistic)
-    width = estimand.x.shape[1]
-    task = Task(
-        secrets.token_hex(8), name, goal.protocol, level, estimand.json_options, encoded_columns=width, until=goal.until
-    )
+    widths = estimand.row_widths if len(estimand.parts) > 1 else estimand.x.shape[1]
+    options = estimand.json_options
+    task = Task(secrets.token_hex(8), name, goal.protocol, level, options, encoded_columns=widths, until=goal.until)
     node_rows, edges = tuple(placement.split(estimand.x)), edges_of(setting.graph)
     return Plan(task, setting.graph.name, placement.nodes, edges, node_rows, (), files, no_interval)
 
@@ -108,27 +108,32 @@ def for_sites(
     """Plan a network whose sites bring their own data."""
     _check_classes(roles)
     classes, label = roles.classes, roles.label
-    statistic, options = _load_goal(goal, seed)
-    statistic.options_by_part(options)
-    if len(classes) < 2 and (classes or label is not None or statistic.sample_index is not None):
-        needs = "needs the classes of all sites, as one site may lack some: --classes benign,malignant"
-        raise InputError(f"{statistic.name} of sites' own data {needs}")
-    protocol_for(goal.protocol, statistic, has_interval=False, has_tables=True)
+    chosen, options = _load_goal(goal, seed)
+    check_options(chosen, options)
+    statistics = [member.statistic for member in chosen]
+    for statistic in statistics:
+        if len(classes) < 2 and (classes or label is not None or statistic.sample_index is not None):
+            needs = "needs the classes of all sites, as one site may lack some: --classes benign,malignant"
+            raise InputError(f"{statistic.name} of sites' own data {needs}")
+        protocol_for(goal.protocol, statistic, has_interval=False, has_tables=True)
+    obstacles = [why_no_interval(statistic) for statistic in statistics]
 
     def with_interval(_level: float) -> None:
-        if statistic.total:
-            raise InputError(f"{statistic.name} is a count, which has no interval")
-        with_mean_products(statistic, 1)
-        protocol_for(goal.protocol, statistic, has_interval=True, has_tables=True)
+        if all(obstacles):
+            raise InputError("; ".join(obstacles))
+        able = statistics[obstacles.index("")]
+        protocol_for(goal.protocol, able, has_interval=True, has_tables=True)
 
-    level, no_interval = _choose_level(goal, with_interval)
+    level, no_interval = _choose_level(goal, with_interval, obstacles)
     network = graphs.load(graph, _count_nodes(graph, nodes, seed), seed)
     own_name, own_file = _place_statistic(goal.statistic)
     files = {name: Path(v) for name, v in options.items() if isinstance(v, str) and v and Path(v).is_file()}
     settings = options | {name: file.name for name, file in files.items()}
     task = Task(secrets.token_hex(8), own_name, goal.protocol, level, settings, until=goal.until)
     task = replace(task, **roles._asdict())
-    _check_encoding(statistic, options, task)
+    for member in chosen:
+        columns = member.columns or task.columns
+        _check_encoding(member.statistic, member.own_options(options), replace(task, columns=columns))
     shared = (*own_file, *files.values())
     return Plan(task, network.name, network.n, edges_of(network), shared_files=shared, no_interval=no_interval)
 
@@ -203,6 +208,8 @@ def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task
         return
     size, label = 2 * len(names) + 2 * len(task.classes) + 2, task.label or "label"
     columns: dict[str, Any] = {name: (np.arange(size) % (k + 2) == 0).astype(float) for k, name in enumerate(names)}
+    if statistic.weights:
+        columns.setdefault(statistic.weights, np.ones(size))
     if task.classes:
         columns[label] = np.resize(np.array(task.classes, dtype=object), size)
     name = label if task.classes else None
@@ -211,8 +218,10 @@ def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task
     rows.check_row_independence(statistic, data, options, statistic.encode_rows(data, options))
 
 
-def _choose_level(goal: Goal, check: Callable[[float], None]) -> tuple[float | None, str]:
-    """Return the confidence level of the nodes' intervals; or None, and the reason."""
+def _choose_level(
+    goal: Goal, check: Callable[[float], None], obstacles: Sequence[str] = ()
+) -> tuple[float | None, str]:
+    """Return the confidence level of the nodes' intervals, or None, and why some or all statistics have none."""
     if goal.confidence_level is None:
         return None, ""
     try:
@@ -221,14 +230,14 @@ def _choose_level(goal: Goal, check: Callable[[float], None]) -> tuple[float | N
         if goal.interval_required:
             raise
         return None, str(error)
-    return goal.confidence_level, ""
+    return goal.confidence_level, "; ".join(filter(None, obstacles))
 
 
-def _load_goal(goal: Goal, seed: int) -> tuple[Statistic, dict[str, Any]]:
+def _load_goal(goal: Goal, seed: int) -> tuple[tuple[Member, ...], dict[str, Any]]:
     check_protocol(goal.protocol)
     if seed < 0:
         raise InputError(f"seed = {seed} must be a whole number, 0 or more")
-    return user_file.load_statistic(goal.statistic), dict(goal.options or {})
+    return choose(goal.statistic), dict(goal.options or {})
 
 
 def _count_nodes(graph: str, nodes: int | None, seed: int) -> int:
@@ -249,6 +258,15 @@ def edges_of(graph: Graph) -> tuple[tuple[int, int], ...]:
 
 
 def _place_statistic(statistic: str) -> tuple[str, tuple[Path, ...]]:
-    """Return the statistic's name in node.toml, and the file to copy into the nodes' folders if it is a user's own."""
-    parts = user_file.split_reference(statistic)
-    return (statistic, ()) if parts is None else (f"{parts[0].name}:{parts[1]}", (parts[0],))
+    """Return the statistics' name in node.toml, and the files to copy into the nodes' folders: a user's own."""
+    titles, files = [], dict[Path, None]()
+    for one in parse(statistic):
+        parts = user_file.split_reference(one.name)
+        title = one.title
+        if parts is not None:
+            files[parts[0]] = None
+            title = ":".join([parts[0].name, parts[1], *(["+".join(one.columns)] if one.columns else [])])
+        titles.append(title)
+    if len({file.name for file in files}) < len(files):
+        raise InputError(f"statistic = {statistic!r}: two files have the same name; rename one")
+    return ",".join(titles), tuple(files)

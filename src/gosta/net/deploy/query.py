@@ -19,6 +19,7 @@ from gosta.net.deploy.folders import load_network
 from gosta.net.node import lock
 from gosta.net.node.status import Status
 from gosta.net.node.stopped import status_from_journal
+from gosta.net.protocol.report import relative_distance
 
 TIMEOUT_SECONDS = 2.0
 MAX_RESPONSE_BYTES = 1 << 22  # a status with 30,000 neighbours
@@ -96,8 +97,7 @@ def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None
     if not estimates or len(estimates) < len(statuses) or len(set(map(len, estimates))) > 1:
         return None
     mean = tuple(math.fsum(parts) / len(estimates) for parts in zip(*estimates, strict=True))
-    farthest = max(math.dist(mean, estimate) for estimate in estimates)
-    return mean, farthest / (math.hypot(*mean) or 1.0)
+    return mean, max(relative_distance(estimate, mean, statuses[0].statistics) for estimate in estimates)
 
 
 def all_within(statuses: Sequence[Status], error: float) -> bool:

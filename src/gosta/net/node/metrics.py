@@ -29,6 +29,7 @@ class StatusCollector(Collector):
         yield _family(GaugeMetricFamily, "gosta_state", "1 for the state that the node is in", "state", {now.state: 1})
         parts = {str(part): value for part, value in enumerate(now.estimate or ())}
         yield _family(GaugeMetricFamily, "gosta_estimate", "The estimate, number by number", "part", parts)
+        yield from _statistics(now)
         yield from _numbers(now)
         yield from _neighbours(now)
         if now.sums is not None:
@@ -38,6 +39,29 @@ class StatusCollector(Collector):
         yield _family(CounterMetricFamily, "gosta_events", "Events since the node started", "event", events)
         text = "Connections and messages rejected since the node started"
         yield _family(CounterMetricFamily, "gosta_rejected", text, "reason", rejected)
+
+
+def _statistics(now: Status) -> Iterator[Metric]:
+    """Yield the metrics of several statistics."""
+    if not now.statistics:
+        return
+    text, name = "The estimate of each statistic, number by number", "gosta_statistic_estimate"
+    family = GaugeMetricFamily(name, text, labels=["statistic", "part"])
+    for one in now.statistics:
+        for part, value in enumerate(one.value):
+            family.add_metric([one.statistic, str(part)], value)
+    yield family
+    gauges = {
+        "gosta_statistic_low": ("Lower end of its interval", {one.statistic: one.low for one in now.statistics}),
+        "gosta_statistic_high": ("Upper end of its interval", {one.statistic: one.high for one in now.statistics}),
+        "gosta_statistic_expected_error": (
+            "Relative error of gossip that the node expects of it",
+            {one.statistic: one.expected_error for one in now.statistics},
+        ),
+    }
+    for name, (text, values) in gauges.items():
+        known = {statistic: value for statistic, value in values.items() if value is not None}
+        yield _family(GaugeMetricFamily, name, text, "statistic", known)
 
 
 def _sums(sums: SumStatus) -> Iterator[Metric]:

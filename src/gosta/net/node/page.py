@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gosta.errors import shorten
 from gosta.net.node import sum_page
 from gosta.net.node.status import STATES, Neighbour, Status
+from gosta.net.protocol.report import PartReport
 from gosta.views import html, numbers
 
 REFRESH_SECONDS = 2
@@ -48,9 +49,21 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
 
 
 def results(status: Status) -> list[tuple[str, ...]]:
-    """Return a table of the results of private sums, with a heading; empty: there are none."""
-    sums = status.sums
-    return sum_page.results(sums, status.confidence_level) if sums is not None and sums.results else []
+    """Return a table of several statistics, or of the results of private sums, with a heading; empty: none."""
+    sums, level = status.sums, status.confidence_level
+    if sums is not None:
+        return sum_page.results(sums, level) if sums.results else []
+    if not status.statistics:
+        return []
+    heading = "interval" if level is None else f"{numbers.percent(level, 'g')} interval"
+    rows = [(one.statistic, *cells(one)) for one in status.statistics]
+    return [("statistic", "estimate", heading, "expected error"), *rows]
+
+
+def cells(one: PartReport, digits: int = 6) -> tuple[str, str, str]:
+    """Return estimate, interval and expected error of one of several statistics."""
+    value, ends = numbers.number(one.value, digits), numbers.interval(one.low, one.high, digits)
+    return value, ends, numbers.error(one.expected_error)
 
 
 def curves(status: Status) -> list[list[tuple[str, ...]]]:
@@ -60,13 +73,18 @@ def curves(status: Status) -> list[list[tuple[str, ...]]]:
 
 def _estimate(status: Status) -> Iterator[tuple[str, str]]:
     estimate = "none yet" if status.estimate is None else numbers.number(status.estimate)
+    if status.statistics:
+        estimate = f"{len(status.statistics)} estimates, below"
     if status.estimate is not None and status.estimate_epoch != status.epoch:
         estimate += f" (of epoch {status.estimate_epoch})"
     yield status.statistic, estimate
     if status.low is not None and status.confidence_level is not None:
         yield f"{numbers.percent(status.confidence_level, 'g')} interval", numbers.interval(status.low, status.high)
+    for one in status.statistics:
+        if one.no_interval and status.confidence_level is not None:
+            yield "no interval", one.no_interval
     yield "over the rows of", coverage(status)
-    if status.expected_error is not None:
+    if status.expected_error is not None and not status.statistics:
         yield "expected error", numbers.error(status.value_errors or status.expected_error)
     if status.max_difference is not None:
         yield "largest difference from a neighbour", numbers.error(status.max_difference)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,18 +18,33 @@ from gosta.net.limits import MAX_ROW_VALUE
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
 from gosta.sketches import Layout, make_layout
-from gosta.statistics import user_file
 from gosta.statistics.definition import Statistic
+from gosta.statistics.joint import Member, choose, encode
 
 NODE_HINT = "set drop_missing = true under [network] in node.toml to leave those rows out"
 
 
+class Rows(NamedTuple):
+    """A site's rows as kernels take them."""
+
+    x: Floats  # n × d
+    widths: tuple[int, ...]  # numbers of each encoding of several statistics
+
+
 def read_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
-    """Read rows as the kernel takes them, n × d; files that the task names are in `folder`, by default the data's."""
-    columns = encoded_names(task.encoded_columns)
-    x = _read_encoded(data, columns) if columns else _read_and_encode(task, data, folder or data.parent)
-    check_values(x, data)
-    return x
+    """Read rows as kernels take them, n × d; files that the task names are in `folder`, by default the data's."""
+    return read_rows_and_widths(task, data, folder).x
+
+
+def read_rows_and_widths(task: Task, data: Path, folder: Path | None = None) -> Rows:
+    """Read rows as `read_rows` does, and how many of their numbers each encoding has."""
+    columns = encoded_names(sum(task.row_widths))
+    if columns:
+        found = Rows(_read_encoded(data, columns), task.row_widths)
+    else:
+        found = _read_and_encode(task, data, folder or data.parent)
+    check_values(found.x, data)
+    return found
 
 
 def layout_of(task: Task) -> Layout:
@@ -102,16 +117,25 @@ def check_values(x: Floats, data: object) -> None:
         raise DataError(f"{data} has the value {largest:.3g}, and {MAX_ROW_VALUE:g} is the limit; use smaller units")
 
 
-def _read_and_encode(task: Task, path: Path, folder: Path) -> Floats:
+def _read_and_encode(task: Task, path: Path, folder: Path) -> Rows:
     data, options = read_table(task, path), resolve_files(task.options, folder)
-    statistic = None if task.private else user_file.load_statistic(task.statistic, folder)
+    members = () if task.private else choose(task.statistic, folder)
     try:
-        x = layout_of(task).encode(data) if statistic is None else statistic.encode_rows(data, options)
+        if task.private:
+            x = layout_of(task).encode(data)
+            return Rows(x, (x.shape[1],))
+        x, _, widths = encode(members, data, options)
     except InputError as error:
         raise type(error)(f"{path}: {str(error).replace(DROP_HINT, NODE_HINT)}") from None
-    if statistic is not None:
-        check_row_independence(statistic, data, options, x)
-    return x
+    check_rows_of_each(members, data, options)
+    return Rows(x, widths)
+
+
+def check_rows_of_each(members: Sequence[Member], data: Data, options: Mapping[str, Any]) -> None:
+    """Raise `DataError` if for one of the statistics the encoding of a row depends on other rows."""
+    for member in members:
+        own, table = member.own_options(options), data.select(member.columns or None)
+        check_row_independence(member.statistic, table, own, member.statistic.encode_rows(table, own))
 
 
 def resolve_files(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -5,34 +5,44 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from gosta.errors import NetworkError
-from gosta.estimation.estimand import Estimand
+from gosta.estimation.estimand import Estimand, join_estimands
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, Estimator, LocalRows, first_state
 from gosta.estimation.setting import protocol_for
 from gosta.net.config import NodeConfig, Task
 from gosta.net.members import OpenTrust, Trust, read_trust
-from gosta.net.node.rows import read_rows, resolve_files
+from gosta.net.node.rows import read_rows_and_widths, resolve_files
 from gosta.net.node.subject import subject_of
 from gosta.private.policy import POLICY_FILE, read_policy, verdict_to_join
 from gosta.protocols import Protocol
 from gosta.runtime.arrays import Floats
-from gosta.statistics.user_file import load_statistic, split_reference
+from gosta.statistics.joint import choose
+from gosta.statistics.user_file import own_references
 
 
 class Source:
     """A node's rows and the rule by which it estimates; implements `EpochSource`."""
 
     def __init__(
-        self, name: str, task: Task, x: Floats, neighbours: Collection[str], folder: Path, trust: Trust
+        self,
+        name: str,
+        task: Task,
+        x: Floats,
+        neighbours: Collection[str],
+        folder: Path,
+        trust: Trust,
+        widths: tuple[int, ...] = (),
     ) -> None:
+        """Make a source of encoded rows, with so many numbers of each encoding; by default, as the task says."""
         self.name, self.task, self.trust = name, task, trust
-        self._x, self._neighbours, self._folder = x, neighbours, folder
+        self._x, self._neighbours, self._folder, self._widths = x, neighbours, folder, widths
         self.rows = len(x)
-        self.estimand = estimand_of(task, x, folder)
+        self.estimand = estimand_of(task, x, folder, self._widths)
         has_interval = task.confidence_level is not None
         protocol = protocol_for(task.protocol, self.estimand.statistic, has_interval, has_tables=True)
         assert isinstance(protocol, Protocol)
@@ -44,20 +54,24 @@ class Source:
 
     def with_trust(self, trust: Trust) -> Source:
         """Return the same rows among other members."""
-        return Source(self.name, self.task, self._x, self._neighbours, self._folder, trust)
+        return Source(self.name, self.task, self._x, self._neighbours, self._folder, trust, self._widths)
 
     def estimator(self) -> Estimator:
         return Estimator(self.name, self.protocol, self._rows, first_state(self._rows, self.protocol))
 
 
-def estimand_of(task: Task, x: Floats, folder: Path) -> Estimand:
-    statistic, options = load_statistic(task.statistic, folder), resolve_files(task.options, folder)
-    return Estimand(statistic, x, options, task.confidence_level)
+def estimand_of(task: Task, x: Floats, folder: Path, widths: tuple[int, ...] = ()) -> Estimand:
+    """Return what a task estimates over encoded rows, with so many numbers of each encoding; by default the task's."""
+    widths = widths or task.row_widths
+    members, options = choose(task.statistic, folder), resolve_files(task.options, folder)
+    return replace(join_estimands(members, widths, x, options), level=task.confidence_level)
 
 
 def fingerprint(task: Task, folder: Path) -> str:
     """Return a digest of the task that all nodes must agree on: see docs/wire.md."""
-    own = split_reference(task.statistic)
+    references = own_references(task.statistic)
+    digests = [hashlib.sha256((folder / file).read_bytes()).hexdigest() for file, _ in references]
+    is_one_own = bool(references) and "," not in task.statistic
     parts = {
         "classes": list(task.classes),
         "confidence_level": task.confidence_level,
@@ -65,8 +79,8 @@ def fingerprint(task: Task, folder: Path) -> str:
         "protocol": task.protocol,
         "recent_homes": RECENT_HOMES_PER_ROW,
         "sample": MAX_SAMPLE_ROWS,
-        "source": None if own is None else hashlib.sha256((folder / own[0]).read_bytes()).hexdigest(),
-        "statistic": task.statistic if own is None else own[1],
+        "source": None if not digests else digests[0] if is_one_own else digests,
+        "statistic": references[0][1] if is_one_own else task.statistic,
     }
     if task.private is not None:  # the order of strata matters, so that the settings are one text
         parts |= {"columns": list(task.columns), "label": task.label, "score": task.score}
@@ -84,10 +98,10 @@ def check_policy(task: Task, folder: Path) -> None:
 def read_source(config: NodeConfig, folder: Path, has_key: bool = True) -> Source:
     """Read a node's rows and members; `has_key` is False where its exchanges are only checked."""
     name, task = config.node.name, config.network
-    x = read_rows(task, folder / config.node.data, folder)
+    rows = read_rows_and_widths(task, folder / config.node.data, folder)
     check_policy(task, folder)
     trust = read_trust(folder, name, task.id, has_key) if config.node.tls else OpenTrust()
-    return Source(name, task, x, config.neighbours, folder, trust)
+    return Source(name, task, rows.x, config.neighbours, folder, trust, rows.widths)
 
 
 def digest(*parts: bytes | str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from gosta.net.config import NodeConfig
 from gosta.net.node.rejections import Rejection
 from gosta.net.protocol.peer import Peer
-from gosta.net.protocol.report import value_of
+from gosta.net.protocol.report import PartReport, value_of
 from gosta.sketches.layout import StratumResult
 
 # What each state of a node means. The last ones are those that `gosta status` and `gosta network up` see from outside.
@@ -102,7 +102,7 @@ class Status(msgspec.Struct, frozen=True):
     sites: int  # members of the network; 0: there is no member list
     missing: tuple[str, ...]  # members whose rows do not count in the estimate
     estimate: tuple[float, ...] | None
-    low: float | None  # ends of the confidence interval
+    low: float | None  # ends of the confidence interval; of several statistics in `statistics`
     high: float | None
     confidence_level: float | None
     expected_error: float | None  # relative error of gossip that the node expects
@@ -116,6 +116,7 @@ class Status(msgspec.Struct, frozen=True):
     counters: dict[str, int] = {}  # events since the node started: "offers", "rejected: REASON", ...
     sums: SumStatus | None = None  # of a node of private sums
     value_errors: tuple[float | None, ...] = ()  # `expected_error` of each value, where the statistic has several
+    statistics: tuple[PartReport, ...] = ()  # each of several that are estimated together
     uptime_seconds: float | None = None  # None: read from the journal of a stopped node
 
 
@@ -145,6 +146,7 @@ def make_status(config: NodeConfig, peer: Peer, neighbours: tuple[Neighbour, ...
         confidence_level=task.confidence_level,
         expected_error=report.expected_error if report else None,
         value_errors=report.value_errors if report else (),
+        statistics=report.statistics if report else (),
         estimate_epoch=report.epoch if report else peer.epoch,
         neighbours=neighbours,
         max_difference=max((one.difference for one in neighbours if one.difference is not None), default=None),
@@ -157,4 +159,5 @@ def difference(own: tuple[float, ...] | None, peer: Peer, neighbour: str) -> flo
     theirs = value_of(peer.estimator, peer.payloads[neighbour]) if neighbour in peer.payloads else None
     if own is None or theirs is None or not any(own):
         return None
-    return math.dist(own, theirs) / math.hypot(*own)
+    estimand = peer.estimator.rows.estimand
+    return max(math.dist(own[one], theirs[one]) / (math.hypot(*own[one]) or 1.0) for one in estimand.value_places)

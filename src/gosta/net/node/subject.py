@@ -13,13 +13,22 @@ from gosta.net.node.rows import layout_of, read_table
 from gosta.private.accounting import Spent
 from gosta.private.noise import choose_noise
 from gosta.private.policy import Mode, Subject
+from gosta.statistics.wanted import parse
+
+
+def columns_of(task: Task) -> tuple[str, ...]:
+    """Return the columns that a network of rows names: for all statistics, for each, their weights, label and score."""
+    wanted = parse(task.statistic)
+    own = [column for one in wanted for column in (*one.columns, one.weights)]
+    return tuple(filter(None, dict.fromkeys([*task.columns, *own, task.label, task.score])))
 
 
 def subject_of(task: Task, rows: int, people: int | None, sites: int, rows_per_person: int = 1) -> Subject:
     """Return what a site with so many rows, of so many people, is asked to take part in, together with all sites."""
-    columns = (*task.columns, *filter(None, (task.label, task.score)))
     if task.private is None:
-        return Subject("rows", (task.statistic,), columns, rows=rows, people=people)
+        wanted = parse(task.statistic)
+        names = tuple(one.name.partition("@")[0] for one in wanted)
+        return Subject("rows", names, columns_of(task), rows=rows, people=people)
     layout, spent = layout_of(task), list[Spent]()
     if task.private.epsilon is not None:
         second = layout.following(np.ones(layout.size))  # of two rounds; where the edges are does not matter here

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 import numpy as np
@@ -11,21 +13,35 @@ from gosta.errors import GostaError
 from gosta.estimation.exchange import Estimator
 from gosta.estimation.setting import kernel_means
 from gosta.estimation.stopping import MAX_READINGS, READINGS_PER_DOUBLING, expected_errors, gossip_errors
+from gosta.runtime.arrays import Floats
+from gosta.statistics.joint import JointStatistic
 
 SUFFICIENT_ERROR = 0.01  # relative; at this, a new epoch's estimate replaces the old one, however good that was
 
 
-class Report(msgspec.Struct, frozen=True, array_like=True):
-    epoch: int
+class PartReport(msgspec.Struct, frozen=True):
+    """One of several statistics that are estimated together."""
+
+    statistic: str  # as it was asked for
     value: tuple[float, ...]
-    low: float | None
+    low: float | None  # ends of the confidence interval
     high: float | None
     expected_error: float | None  # relative, of gossip; None: too few readings so far
+    no_interval: str = ""  # why nodes compute none
+
+
+class Report(msgspec.Struct, frozen=True, array_like=True):
+    epoch: int
+    value: tuple[float, ...]  # of several statistics, one after the other
+    low: float | None  # None for several statistics
+    high: float | None
+    expected_error: float | None  # relative, of gossip, the largest of several; None: too few readings so far
     fingerprint: str  # of the statistic, the protocol and the members
     sites: int  # whose rows count
     rows: int  # at these sites together
     missing: tuple[str, ...]  # members whose rows do not count
     value_errors: tuple[float | None, ...] = ()  # `expected_error` of each value, where the statistic has several
+    statistics: tuple[PartReport, ...] = ()  # each of several
 
     def is_better_than(self, previous: Report | None) -> bool:
         """Return whether to report this instead of an earlier epoch's report."""
@@ -33,9 +49,21 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
             return True
         if self.expected_error is None or len(self.value) != len(previous.value):
             return False
-        distance = math.dist(self.value, previous.value) / (math.hypot(*self.value) or 1.0)
+        distance = relative_distance(previous.value, self.value, self.statistics)
         # A distance above the expected error means that the earlier estimate no longer holds.
         return self.expected_error <= max(SUFFICIENT_ERROR, previous.expected_error or 0.0, distance)
+
+
+def relative_distance(
+    value: tuple[float, ...], other: tuple[float, ...], statistics: Sequence[PartReport] = ()
+) -> float:
+    """Return the distance of values from others, relative to these; of several statistics, the largest one."""
+    distances, start = [], 0
+    for stop in accumulate(len(one.value) for one in statistics) if statistics else [len(other)]:
+        own = other[start:stop]
+        distances.append(math.dist(value[start:stop], own) / (math.hypot(*own) or 1.0))
+        start = stop
+    return max(distances)
 
 
 class Readings:
@@ -56,16 +84,19 @@ class Readings:
         width = len(self.values[-1]) if self.values else 1
         if width == 1:
             return ()
-        parts = [Readings(tuple(self.times), tuple((value[c],) for value in self.values)) for c in range(width)]
-        return tuple(part.expected_error(estimator) for part in parts)
+        return tuple(self.expected_error(estimator, slice(c, c + 1)) for c in range(width))
 
-    def expected_error(self, estimator: Estimator) -> float | None:
-        """Return the relative error that the last reading is expected to have; None: too few readings."""
+    def expected_error(self, estimator: Estimator, place: slice | None = None) -> float | None:
+        """Return the relative error that the last reading is expected to have; None: too few readings.
+
+        `place` is that of the values of one of several statistics; without it, the largest error of all counts.
+        """
         if not self.times or len({len(value) for value in self.values}) > 1:
             return None
-        sampled = None if estimator.protocol.averages_moments else len(estimator.homes)
-        values = [np.array([value]) for value in self.values]
-        found = float(expected_errors(values, self.times, sampled, self.times[-1])[0])
+        sampled, found = None if estimator.protocol.averages_moments else len(estimator.homes), 0.0
+        for one in estimator.rows.estimand.value_places if place is None else [place]:
+            values = [np.array([value[one]]) for value in self.values]
+            found = max(found, float(expected_errors(values, self.times, sampled, self.times[-1])[0]))
         return found if np.isfinite(found) else None
 
 
@@ -95,11 +126,24 @@ def make_report(
     value = value_of(estimator) if estimator.exchanges else None
     if value is None:
         return None
-    low = high = None
-    error, counted = readings.expected_error(estimator), (len(estimator.homes), estimator.known_rows)
+    estimand, counted = estimator.rows.estimand, (len(estimator.homes), estimator.known_rows)
+    places, error = estimand.value_places, readings.expected_error(estimator)
+    errors = [error] if len(places) == 1 else [readings.expected_error(estimator, one) for one in places]
+    ends: list[tuple[float | None, float | None]] = [(None, None)] * len(places)
     if level is not None and estimator.known_rows > 2:
-        gossip = gossip_errors(np.array(value), np.array([np.inf if error is None else error]))
-        ends = estimator.value_function.intervals(np.array([estimator.estimates()]), level, gossip)[:2]
-        if np.isfinite(ends).all():
-            low, high = float(ends[0][0]), float(ends[1][0])
-    return Report(epoch, value, low, high, error, fingerprint, *counted, missing, readings.value_errors(estimator))
+        known = [np.array([np.inf if one is None else one]) for one in errors]
+        own = zip(places, known, strict=True)
+        gossip = np.concatenate([gossip_errors(np.array(value[place]), one) for place, one in own])
+        low, high, _ = estimator.value_function.intervals(np.array([estimator.estimates()]), level, gossip[None])
+        ends = [_finite_ends(low[0, place], high[0, place]) for place in places]
+    parts: tuple[PartReport, ...] = ()
+    if isinstance(estimand.statistic, JointStatistic):
+        found = zip(estimand.statistic.parts, ends, errors, strict=True)
+        parts = tuple(PartReport(p.title, value[p.values], *e, one, p.no_interval) for p, e, one in found)
+        ends = [(None, None)]
+    each = readings.value_errors(estimator)
+    return Report(epoch, value, *ends[0], error, fingerprint, *counted, missing, each, parts)
+
+
+def _finite_ends(low: Floats, high: Floats) -> tuple[float | None, float | None]:
+    return (float(low[0]), float(high[0])) if np.isfinite([low[0], high[0]]).all() else (None, None)

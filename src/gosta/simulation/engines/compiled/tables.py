@@ -28,7 +28,7 @@ class TableEngine(LoopEngine):
         empty = np.zeros((1, estimand.width))
         own_means = np.array([node.own_mean for node in own]) if own else empty
         own_row_means = np.concatenate([node.own_row_means for node in own]) if own and self.has_local else empty
-        self.own = own_means, own_row_means, *(estimand.row_scale if self.has_local else (1.0, empty))
+        self.own = own_means, own_row_means, *(estimand.row_scale if self.has_local else (empty, empty))
         sample_sizes = np.minimum(placement.rows, MAX_SAMPLE_ROWS)
         self.table = estimand.x, placement.offsets, self.recent_offsets, sample_sizes
         self.compile_loop("tables_loop.py", {"HAS_LOCAL": self.has_local}, self._adapters(), self.first_arrays())
@@ -43,7 +43,7 @@ class TableEngine(LoopEngine):
         text += tuple_function("divide_means", "a, count", "a[{c}] / count", means)
         if local is None:
             return text
-        mean = "scale * (own_share * load(own_mean, {c}) + (1.0 - own_share) * m[{c}]) - load(shift, {c})"
+        mean = "load(scale, {c}) * (own_share * load(own_mean, {c}) + (1.0 - own_share) * m[{c}]) - load(shift, {c})"
         text += tuple_function("load_values", "cells, start", "load(cells, start + {c})", values)
         text += tuple_function("pooled", "a, b, b_share", "a[{c}] + b_share * (b[{c}] - a[{c}])", values)
         text += tuple_function("row_values", "m, own_mean, shift, scale, own_share", mean, values)

@@ -17,7 +17,7 @@ from gosta.runtime.observation import Row, load, row, store
 Travel = tuple[Integers, Integers, Floats]  # home of each node's visitor; position and correction of each home's sample
 Memory = tuple[Floats, Integers]  # home, visits and means of the homes kept apart; how many each node has met so far
 Table = tuple[Floats, Integers, Integers, Integers]  # rows; of each node: first row, first home kept apart, sample size
-Own = tuple[Floats, Floats, float, Floats]  # own means of nodes; of rows, their scale and offset to `row_values`
+Own = tuple[Floats, Floats, Floats, Floats]  # own means of nodes; of rows, their scale and offset to `row_values`
 Options = tuple[Any, ...]
 Values = tuple[float, ...]  # as many as the kernel returns
 Means = tuple[float, ...]  # as many as are estimated
@@ -48,7 +48,7 @@ corrected: Callable[[Values, int, Row], Values]  # sum / rows + correction
 known_values: Callable[[Row, Row, float], Values]  # own mean, node, share of own rows -> mean over all rows
 load_values: Callable[[Row, int], Values]
 pooled: Callable[[Values, Values, float], Values]  # mean of two means, given the share of the second
-row_values: Callable[[Values, Row, Row, float, float], Values]  # means over other nodes' rows -> over all, normalised
+row_values: Callable[[Values, Row, Row, Row, float], Values]  # means over other nodes' rows -> over all, normalised
 local_values: Callable[[Values], Means]  # `local` of the statistic
 add_means: Callable[[Means, Means], Means]
 divide_means: Callable[[Means, float], Means]
@@ -178,7 +178,7 @@ def fold_rows(node: int, home: int, cells: Row, halves: Floats, travel: Travel, 
             halves[own, half * VALUES + c] += weight * (found[c] - halves[own, half * VALUES + c])
 
 
-def local_of_row(halves: Row, own_mean: Row, shift: Row, scale: float, own_share: float, second_share: float) -> Means:
+def local_of_row(halves: Row, own_mean: Row, shift: Row, scale: Row, own_share: float, second_share: float) -> Means:
     """Return `local` of a row's mean over all rows, without the bias of curved functions."""
     first, second = load_values(halves, 0), load_values(halves, VALUES)
     a = local_values(row_values(first, own_mean, shift, scale, own_share))
@@ -196,6 +196,6 @@ def local_mean(node: int, cells: Row, halves: Floats, offsets: Integers, own: Ow
     second = load(cells, WEIGHT + 1) / (load(cells, WEIGHT) + load(cells, WEIGHT + 1))
     own_share = (last - first) / len(halves)
     for k in range(first, last):
-        found = local_of_row(row(halves, k), row(own_row_means, k), row(shift, k), scale, own_share, second)
+        found = local_of_row(row(halves, k), row(own_row_means, k), row(shift, k), row(scale, 0), own_share, second)
         total = add_means(total, found)
     return divide_means(total, last - first)

@@ -1,0 +1,292 @@
+"""Several statistics of the same rows as one, which is what nodes that exchange rows estimate together.
+
+A row holds the numbers of all statistics side by side; those that encode rows alike share them. The values of the
+kernels are concatenated, and so are those of `local`, and moments. What follows from the means, values and intervals,
+is each statistic's own: see `gosta.estimation.estimand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf, nan
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gosta.datasets.data import Data
+from gosta.errors import GostaError, InputError
+from gosta.runtime.arrays import Booleans, Floats
+from gosta.statistics.definition import Means, Moments, Observation, Options, Statistic, as_tuple, find
+from gosta.statistics.intervals import with_mean_products
+from gosta.statistics.user_file import load_statistic
+from gosta.statistics.wanted import parse
+
+Chosen = str | Statistic | Sequence[str | Statistic]
+
+
+class Member(NamedTuple):
+    """A statistic that was asked for."""
+
+    title: str  # as it was written
+    statistic: Statistic
+    columns: tuple[str, ...] = ()  # empty: those selected for all statistics
+
+    def own_options(self, options: Options) -> dict[str, Any]:
+        """Return those of the options that this statistic has."""
+        return {name: value for name, value in options.items() if name in self.statistic.options}
+
+
+class Encoded(NamedTuple):
+    """The rows of several statistics."""
+
+    x: Floats  # complete rows, n × d
+    kept: Booleans  # which rows of the data these are
+    widths: tuple[int, ...]  # numbers in a row of each encoding, in their order
+
+
+def choose(statistics: Chosen, folder: Path | None = None) -> tuple[Member, ...]:
+    """Return the statistics that a text such as "auc,kendall-tau:age+risk" names, or a list of texts and statistics.
+
+    A user's own ones, FILE.py:NAME, are in a folder if one is given.
+
+    >>> [(one.statistic.name, one.columns) for one in choose("auc,kendall-tau:age+risk")]
+    [('auc', ()), ('kendall-tau', ('age', 'risk'))]
+    """
+    given = [statistics] if isinstance(statistics, str | Statistic) else statistics
+    if not isinstance(given, list | tuple):
+        find(given)  # type: ignore[arg-type]  # raises an error
+    found: list[Member] = []
+    for one in given:
+        if isinstance(one, str):
+            wanted = [(each, load_statistic(each.name, folder)) for each in parse(one)]
+            found += [Member(each.title, statistic, each.columns) for each, statistic in wanted]
+        else:
+            found.append(Member(find(one).name, one))
+    if not found:
+        raise InputError("statistic is empty: name at least one, such as auc")
+    titles = [one.title for one in found]
+    for title in titles:
+        if titles.count(title) > 1:
+            raise InputError(f"statistic = {','.join(titles)!r} names {title} twice; name it once")
+    return tuple(found)
+
+
+def name_of(members: Sequence[Member]) -> str:
+    """Return the name of statistics together: their titles, or the plain name of a single one."""
+    return (
+        ",".join(one.title for one in members) if len(members) > 1 or members[0].columns else members[0].statistic.name
+    )
+
+
+def check_options(members: Sequence[Member], options: Options) -> None:
+    """Raise `InputError` for options that no statistic has, or whose default differs from one to the other."""
+    if len(members) == 1:
+        members[0].statistic.options_by_part(options)
+        return
+    defaults: dict[str, tuple[str, object]] = {}
+    for member in members:
+        member.statistic.options_by_part(member.own_options(options))
+        for name, default in member.statistic.options.items():
+            title, other = defaults.setdefault(name, (member.title, default))
+            if name not in options and other != default:
+                differ = f"option {name} is {other!r} by default for {title} and {default!r} for {member.title}"
+                raise InputError(f"{differ}; give it for both: --option {name}=...")
+    for name in options:
+        if name not in defaults:
+            known = ", ".join(f"{k}={v!r}" for k, (_, v) in defaults.items()) or "none"
+            raise InputError(f"{name_of(members)} have no option {name!r}; their options are: {known}")
+
+
+def encode(members: Sequence[Member], data: Data, options: Options) -> Encoded:
+    """Encode the rows that are complete for all statistics."""
+    check_options(members, options)
+    first = _first_alike(members)
+    chosen = [(member, _table(member, data)) for k, member in enumerate(members) if first[k] == k]
+    found = [_encode(member, table, options) for member, table in chosen]
+    kept = np.logical_and.reduce([complete for _, complete in found])
+    if any((complete != kept).any() for _, complete in found):
+        if not kept.any():
+            raise InputError(f"{name_of(members)}: no row of {data.name} is complete for all statistics")
+        found = [_encode(member, table.take(kept), options) for member, table in chosen]
+    for (member, _), (x, _) in zip(chosen, found, strict=True):
+        if len(members) > 1 and len(x) != kept.sum():
+            wrong = f"encode returns {len(x)} rows of {kept.sum()}, so that they cannot be put beside others"
+            raise InputError(f"{member.title}: {wrong}")
+    return Encoded(np.hstack([x for x, _ in found]), kept, tuple(x.shape[1] for x, _ in found))
+
+
+def _table(member: Member, data: Data) -> Data:
+    return data.select(member.columns) if member.columns else data
+
+
+def _encode(member: Member, data: Data, options: Options) -> tuple[Floats, Booleans]:
+    try:
+        return member.statistic.encode_complete_rows(data, member.own_options(options))
+    except GostaError as error:
+        raise type(error)(f"{member.title}: {str(error).removeprefix(member.statistic.name + ': ')}") from None
+
+
+def _first_alike(members: Sequence[Member]) -> list[int]:
+    """Return for each statistic the first one that encodes rows alike: by the same function from the same columns."""
+    keys = [(one.statistic.encode, one.columns, one.statistic.weights) for one in members]
+    return [keys.index(key) for key in keys]
+
+
+def place_numbers(members: Sequence[Member], widths: Sequence[int]) -> list[slice]:
+    """Return which numbers of a row each statistic takes."""
+    first = _first_alike(members)
+    leading = sorted(set(first))
+    if len(leading) != len(widths):
+        raise InputError(f"{name_of(members)}: rows of {len(widths)} encodings where {len(leading)} are needed")
+    ends = np.cumsum([0, *widths]).tolist()
+    return [slice(ends[k], ends[k + 1]) for k in map(leading.index, first)]
+
+
+class Part(NamedTuple):
+    """One of several statistics, and its place in all that they have in common."""
+
+    title: str
+    statistic: Statistic
+    numbers: slice  # of a row, that its kernel takes
+    kernel: slice  # of the joint kernel's values
+    means: slice  # of the means that nodes estimate
+    values: slice  # of the values that follow
+    no_interval: str = ""  # why nodes can compute none
+
+    def own_options(self, options: Options) -> dict[str, Any]:
+        """Return those of the options that this statistic has."""
+        return {name: value for name, value in options.items() if name in self.statistic.options}
+
+
+def why_no_interval(statistic: Statistic, width: int = 1, values: int = 1) -> str:
+    """Return why nodes can compute no interval of a statistic with so many kernel values and values; empty: they can.
+
+    >>> from gosta.statistics import find
+    >>> why_no_interval(find("auc")), why_no_interval(find("mann-whitney"))
+    ('', 'mann-whitney is a count, which has no interval')
+    """
+    if statistic.total:
+        return f"{statistic.name} is a count, which has no interval"
+    if values > 1:
+        return f"{statistic.name} has several values; an interval is defined for one"
+    try:
+        with_mean_products(statistic, width)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class JointStatistic(Statistic):
+    """Several statistics as one; its values are those of all parts."""
+
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def options(self) -> dict[str, object]:
+        return {name: default for part in self.parts for name, default in part.statistic.options.items()}
+
+    def options_by_part(self, options: Options) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {"encode": {}, "kernel": {}, "final": {}}
+        for part in self.parts:
+            for name, own in part.statistic.options_by_part(part.own_options(options)).items():
+                found[name] |= own
+        return found
+
+    @property
+    def value_names(self) -> list[str]:
+        """The name of each value: its statistic's, with a number where that has several."""
+        names = []
+        for part in self.parts:
+            count = part.values.stop - part.values.start
+            names += [part.title] if count == 1 else [f"{part.title} {k + 1}" for k in range(count)]
+        return names
+
+
+def join(parts: Sequence[Part], are_tuples: Sequence[bool], options: Options) -> JointStatistic:
+    """Return several statistics as one; `are_tuples` says whether each kernel returns a tuple, or a number."""
+    statistics = [part.statistic for part in parts]
+    of_kernels = [
+        one.options_by_part(part.own_options(options))["kernel"] for one, part in zip(statistics, parts, strict=True)
+    ]
+    calls = []
+    for k, (part, own, is_tuple) in enumerate(zip(parts, of_kernels, are_tuples, strict=True)):
+        cut = f"[{part.numbers.start}:{part.numbers.stop}]"
+        call = f"f{k}(x{cut}, y{cut}{''.join(f', {name}' for name in own)})"
+        calls.append(call if is_tuple else f"({call},)")
+    defaults = {name: value for own in of_kernels for name, value in own.items()}
+    parameters = "x, y" + "".join(f", {name}={default!r}" for name, default in defaults.items())
+    kernel = _concatenate([one.kernel for one in statistics], parameters, calls)
+    name = ",".join(part.title for part in parts)
+    made = JointStatistic(
+        name,
+        f"{len(parts)} statistics of the same rows.",
+        kernel,
+        _not_encoded,
+        moments=_join_moments(parts),
+        parts=tuple(parts),
+    )
+    return replace(made, local=with_locals(made, statistics).local)
+
+
+def with_locals(joint: JointStatistic, statistics: Sequence[Statistic]) -> JointStatistic:
+    """Return several statistics with others, or the same, as parts: with another `local` of each.
+
+    If one has a `local`, all need one. Without it, the mean over rows of their means is the mean over all pairs.
+    """
+    widths = [part.kernel.stop - part.kernel.start for part in joint.parts]
+    has_local = any(one.local is not None for one in statistics)
+    if has_local:
+        pairs = zip(statistics, widths, strict=True)
+        statistics = [one if one.local is not None else replace(one, local=_identity(k)) for one, k in pairs]
+    parts, calls, start = [], [], 0
+    for k, (part, one, width) in enumerate(zip(joint.parts, statistics, widths, strict=True)):
+        count = width if one.local is None else len(as_tuple(one.local((1.0,) * width)))
+        parts.append(part._replace(statistic=one, means=slice(start, start + count)))
+        calls.append(f"f{k}(({', '.join(f'h[{c}]' for c in range(part.kernel.start, part.kernel.stop))},))")
+        start += count
+    local = _concatenate([one.local for one in statistics], "h", calls) if has_local else None
+    return replace(joint, parts=tuple(parts), local=local)
+
+
+def _identity(width: int) -> Any:
+    return eval(f"lambda h: ({', '.join(f'h[{c}]' for c in range(width))},)")  # written out, as compiled code needs it
+
+
+def _concatenate(functions: Sequence[Any], parameters: str, calls: Sequence[str]) -> Any:
+    """Return a function that concatenates the results of others, named f0, f1, ... in the calls; it can be compiled."""
+    names = ", ".join(f"f{k}" for k in range(len(functions)))
+    return eval(f"lambda {names}: lambda {parameters}: {' + '.join(calls)}", {"inf": inf, "nan": nan})(*functions)
+
+
+def _not_encoded(data: Data) -> Floats:
+    raise InputError(f"several statistics encode the rows of {data.name} one by one")
+
+
+def _join_moments(parts: Sequence[Part]) -> Moments | None:
+    """Return the moments of statistics that are all functions of means; None if one is not: pairs serve them all."""
+    moments = [part.statistic.moments for part in parts]
+    if None in moments or len({one.shifted is None for one in moments if one is not None}) > 1:
+        return None
+    known = [(one, part.numbers) for one, part in zip(moments, parts, strict=True) if one is not None]
+
+    def of_row(x: Observation) -> Means:
+        return tuple(value for one, numbers in known for value in one.of_row(x[numbers]))
+
+    def split(m: Means) -> list[Means]:
+        ends = np.cumsum([0, *counts]).tolist()
+        return [m[start:stop] for start, stop in pairwise(ends)]
+
+    def kernel_mean(m: Means) -> Means:
+        own = zip(known, split(m), strict=True)
+        return tuple(value for (one, _), part in own for value in as_tuple(one.kernel_mean(part)))
+
+    def shifted(m: Means, by: Means, one: float) -> Means:
+        own = zip(known, split(m), strict=True)
+        return tuple(v for (part, numbers), old in own for v in part.shifted(old, by[numbers], one))  # type: ignore[misc]
+
+    counts = [len(one.of_row((1.0,) * (numbers.stop - numbers.start))) for one, numbers in known]
+    return Moments(of_row, kernel_mean, None if known[0][0].shifted is None else shifted)
