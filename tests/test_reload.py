@@ -24,13 +24,14 @@ ROWS = "x1,x2\n0.5,1.0\n0.25,-1.0\n"
 
 
 class Site:
-    """A node without neighbours, its folder, and its watcher."""
+    """A node without neighbours, its folder, and its watcher; with a task, its data file is there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, task: Task | None = None) -> None:
         self.data, self.toml, self.events = folder / "data.csv", folder / "node.toml", list[str]()
-        self.data.write_text(ROWS)
+        if task is None:
+            self.data.write_text(ROWS)
         settings = NodeSettings("node-0", "127.0.0.1:7400", tls=False)
-        write(self.toml, NodeConfig(Task("0" * 16, "auc", encoded_columns=2), settings, {}))
+        write(self.toml, NodeConfig(task or Task("0" * 16, "auc", encoded_columns=2), settings, {}))
         config, self.clock = read_node(self.toml), VirtualClock()
         source, journal = read_source(config, folder), Journal(folder / "journal.sqlite")
         peer = restore_peer(config, source, journal)

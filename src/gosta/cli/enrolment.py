@@ -23,6 +23,7 @@ Yes = Annotated[bool, "Accept without being asked."]
 def request(
     invitation: Annotated[Path, typer.Argument(help="invitation.json of the network.")],
     folder: Annotated[Path, typer.Argument(help="The site's folder: created, or one that is there.")],
+    reading: options.Reading,
     name: Annotated[str | None, "The site's name in the network."] = None,
     listen: Annotated[str | None, "host:port where this node listens, such as 0.0.0.0:7400."] = None,
     address: Annotated[str | None, "host:port where neighbours reach it, if that is another one."] = None,
@@ -39,7 +40,7 @@ def request(
     invited = bundles.read(invitation, bundles.Invitation)
     if (folder / NODE_FILE).exists():
         site = read_node(folder / NODE_FILE)
-        for option, value in {"name": name, "listen": listen, "data": data}.items():
+        for option, value in {"name": name, "listen": listen, "data": data, **reading.settings()}.items():
             if value is not None:
                 raise InputError(
                     f"{option} = {str(value)!r}: {folder} is a site's folder already; change its node.toml"
@@ -53,7 +54,7 @@ def request(
         if new_key:
             raise InputError(f"new_key is for a site that has a folder; {folder} is none: leave it out")
         _show_code(invited, yes)
-        made = enrolment.request(invited, folder, name, listen, address, data)
+        made = enrolment.request(invited, folder, name, listen, address, data, reading.settings())
     _show_request(folder, invited, made)
 
 

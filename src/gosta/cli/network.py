@@ -115,7 +115,7 @@ def init(
     if data is not None and task.classes is not None:
         raise InputError("classes is for sites' own files; with --data, the classes are those in the data")
     if data is None:
-        needs_data = {"deal": placement.deal, "by": placement.by, "n": rows.n, "path": rows.path, **rows.reading()}
+        needs_data = {"deal": placement.deal, "by": placement.by, "n": rows.n, "path": rows.path}
         for name in (name for name, value in needs_data.items() if value is not None):
             raise InputError(f"{name} requires --data; without it, each site provides a file of its own")
     columns = tuple(name for text in rows.columns or [] for name in text.split(","))
@@ -134,6 +134,12 @@ def init(
         made = plan.for_sites(task.goal(rows), graph, nodes, seed, roles)
     else:
         made = plan.for_data(task.goal(rows), chosen, graph, nodes, placement.deal, placement.by, seed)
+    if data is None:
+        made = dataclasses.replace(made, reading=rows.reading())
+    for name in made.reading if enrol else ():
+        raise InputError(
+            f"{name} is not for enrol: each site says how its file is read, gosta node request --{name} ..."
+        )
     if enrol:
         _invite(folder, dataclasses.replace(made, graph=placement.graph or ""), addresses, _remarks(private, made))
         return
@@ -255,6 +261,7 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
 
 def add(
     folder: options.NetworkFolder,
+    reading: options.Reading,
     data: Annotated[Path | None, "File of the new node's rows; without it, put them there later."] = None,
     neighbours: Annotated[
         str | None, "Names, separated by commas; by default the two nodes with the fewest neighbours."
@@ -269,7 +276,8 @@ def add(
     from gosta.net.deploy.authority import Passphrase
 
     names = [name.strip() for name in (neighbours or "").split(",") if name.strip()]
-    change = folders.add(folder, data, names, host, port, exchanges_per_second, Passphrase(passphrase_file))
+    secret, form = Passphrase(passphrase_file), reading.settings()
+    change = folders.add(folder, data, names, host, port, exchanges_per_second, secret, form)
     joined = ", ".join(other for other, _ in change.new_edges)
     print(f"{folder / change.name}: a new node, with neighbours {joined}")
     _print_remote_changes(folder, change)

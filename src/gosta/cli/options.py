@@ -34,6 +34,11 @@ StatisticName = Annotated[
     "-s",
 ]
 StatisticOptions = Annotated[list[str] | None, "An option of the statistic, as name=value.", "-o"]
+Separator = Annotated[str | None, "Character between the values of a text file, tab for tabs; by default found."]
+Decimal = Annotated[str, "Decimal sign of a text file: . or ,"]
+Encoding = Annotated[str, "Encoding of a text file, such as latin-1."]
+Header = Annotated[str, "Whether the first line holds names: yes, no, or auto: no, if it is all numbers."]
+Sheet = Annotated[str | None, "Sheet of an Excel file; by default the first."]
 NetworkFolder = Annotated[Path, typer.Argument(help="The network's folder.")]
 Runs = Annotated[int, "Independent runs."]
 Seed = Annotated[int, "Seed of the graph and of the runs."]
@@ -55,6 +60,23 @@ ERROR, LEVEL = "an error such as 1% or 0.01", "a level such as 95% or 0.95"
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How a site's data file is read."""
+
+    TITLE: ClassVar = "Reading the data file"
+    sep: Separator = None
+    decimal: Decimal = "."
+    encoding: Encoding = "utf-8"
+    header: Header = "auto"
+    sheet: Sheet = None
+
+    def settings(self) -> dict[str, str]:
+        """Return those that are not the default."""
+        given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+        return given | ({"sep": "\t"} if self.sep in ("tab", "\\t") else {})
+
+
+@dataclass(frozen=True)
 class Rows:
     """Which rows and columns of the data are used."""
 
@@ -68,11 +90,11 @@ class Rows:
     drop_missing: Annotated[bool, "Leave out rows with missing or infinite values."] = False
     n: Annotated[int | None, "Number of rows: the first n, or how many to generate of synthetic data."] = None
     path: Annotated[Path | None, "Your copy of the file behind wine-quality-red or svmguide3."] = None
-    sep: Annotated[str | None, "Character between the values of a text file, tab for tabs; by default found."] = None
-    decimal: Annotated[str, "Decimal sign of a text file: . or ,"] = "."
-    encoding: Annotated[str, "Encoding of a text file, such as latin-1."] = "utf-8"
-    header: Annotated[str, "Whether the first line holds names: yes, no, or auto: no, if it is all numbers."] = "auto"
-    sheet: Annotated[str | None, "Sheet of an Excel file; by default the first."] = None
+    sep: Separator = None
+    decimal: Decimal = "."
+    encoding: Encoding = "utf-8"
+    header: Header = "auto"
+    sheet: Sheet = None
 
     def load(self, data: str | Sequence[str], seed: int | None = None) -> Data:
         """Load data by name, file or several files."""
@@ -83,9 +105,7 @@ class Rows:
 
     def reading(self) -> dict[str, Any]:
         """Return how a file is to be read, where that is not the default."""
-        names = ("sep", "decimal", "encoding", "header", "sheet")
-        given = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(Rows, name)}
-        return given | ({"sep": "\t"} if self.sep in ("tab", "\\t") else {})
+        return Reading(self.sep, self.decimal, self.encoding, self.header, self.sheet).settings()
 
     def select(self, data: Data) -> Data:
         """Select the columns; a text such as "a,b" that is itself the name of a column is that column."""

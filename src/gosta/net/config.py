@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+from gosta.datasets.tables import Format
 from gosta.errors import InputError
 from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse
 from gosta.net.limits import SECONDS_PER_EPOCH
@@ -22,6 +23,7 @@ NODE_FILE, NETWORK_FILE = "node.toml", "network.toml"
 JOURNAL_FILE, LOCK_FILE, LOG_FILE = "journal.sqlite", "node.lock", "log.jsonl"
 MAX_NODE_FILE_BYTES = 1 << 20  # 10,000 neighbours take a third of it
 MAX_NETWORK_FILE_BYTES = 1 << 26  # a million edges take half of it
+MAX_ENCODING_CHARACTERS, MAX_SHEET_CHARACTERS = 40, 31  # 31: of the name of a sheet, in Excel
 FIX_HINT = "fix the line; 'gosta network init' writes such files"
 RENAMED_KEYS = {  # keys of earlier versions
     "encoded": "encoded_columns",
@@ -74,6 +76,17 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_exchanges: int = 100_000  # of the epoch that the journal keeps at least, for verify and replay
     secure_delete: bool = False  # whether what the journal deletes is overwritten on the disk
     max_disclosures: int = 0  # to neighbours of each of its rows, counted once for a neighbour and epoch; 0: no limit
+    # How the data file is read, as by the options of the same names; which of them count depends on its suffix.
+    sep: str | None = None  # between values; None: found in the first line
+    decimal: str = "."
+    encoding: str = "utf-8"
+    header: str = "auto"  # whether the first line holds names: "yes", "no" or "auto"
+    sheet: str | None = None  # of an Excel file; None: the first
+
+    @property
+    def format(self) -> Format:
+        """How the data file is read."""
+        return Format("\t" if self.sep == "tab" else self.sep, self.decimal, self.encoding, self.header, self.sheet)
 
 
 class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -205,6 +218,7 @@ def _check_node(config: NodeConfig) -> None:
         count = getattr(node, field)
         if count < 0:
             raise InputError(f"node.{field} = {count!r} must be 0 or more")
+    _check_format(config)
     if 0 < node.epoch_seconds < SECONDS_PER_EPOCH:
         raise InputError(f"node.epoch_seconds = {node.epoch_seconds!r} must be 0, or at least {SECONDS_PER_EPOCH:g}")
     for name, address in config.neighbours.items():
@@ -213,6 +227,21 @@ def _check_node(config: NodeConfig) -> None:
             raise InputError(f"neighbours.{name} is the node itself; remove it")
         if address:
             _check_address(f"neighbours.{name}", address)
+
+
+def _check_format(config: NodeConfig) -> None:
+    """Check how the data file is to be read."""
+    given = config.node.format
+    for name, most in {"encoding": MAX_ENCODING_CHARACTERS, "sheet": MAX_SHEET_CHARACTERS}.items():
+        if len(getattr(given, name) or "") > most:
+            raise InputError(f"node.{name} = {getattr(given, name)[:40]!r}... has more than {most} characters")
+    try:
+        given.check()
+    except InputError as error:
+        raise InputError(f"node.{error}") from None
+    for name in given.options() if any(config.network.row_widths) else ():
+        why = "rows of this network are encoded by 'gosta network init --data'; leave it out"
+        raise InputError(f"node.{name} = {getattr(config.node, name)!r} is for a site's own table; {why}")
 
 
 def _check_network(config: NetworkConfig) -> None:
@@ -254,6 +283,8 @@ NODE_HEADER = """\
 # [node]:
 #   listen: address where neighbours connect; status_page: address of its status page, "" for none
 #   data: its data file, beside this file or an absolute path
+#   sep, decimal, encoding, header: of a text file, as sep = ";" decimal = "," encoding = "latin-1" header = "no"
+#   sheet: of an Excel file
 #   exchanges_per_second: exchanges that it initiates, on average
 #   max_exchanges_per_second: exchanges that it takes part in, whoever initiates them
 #   durable: whether its journal survives a loss of power

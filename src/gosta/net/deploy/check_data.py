@@ -9,11 +9,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from gosta import datasets
 from gosta.datasets import Data
 from gosta.errors import GostaError, shorten
 from gosta.net.config import NODE_FILE, NodeConfig, Task
-from gosta.net.node.rows import layout_of, read_rows
+from gosta.net.node.rows import in_node_words, layout_of, load_table, read_rows
 from gosta.net.node.subject import columns_of, read_people
 from gosta.private.policy import Policy
 from gosta.sketches.definition import Axis
@@ -43,12 +42,13 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
     found: list[Finding] = []
     if not task.encoded_columns:
         try:
-            found += _check_columns(task, datasets.load(path), policy)
+            table = load_table(path, config.node.format)
+            found += [*map(_doubt, table.doubts), *_check_columns(task, table, policy)]
         except GostaError as error:
             return Counted(), [Finding("data", "error", "cannot be read", f"see node.data in {NODE_FILE}", str(error))]
     try:
-        rows = len(read_rows(task, path, folder))
-        people = read_people(task, path, policy.person) if task.private else None
+        rows = len(read_rows(task, path, folder, config.node.format))
+        people = read_people(task, path, policy.person, config.node.format) if task.private else None
     except GostaError as error:
         return Counted(), [*found, Finding("rows", "error", "cannot be used", "correct the file", str(error))]
     counted = Counted(rows, None if people is None else len(set(people.tolist())))
@@ -62,6 +62,11 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
         else f"fewer than {policy.min_rows} {kind}"
     )
     return counted, [*found, Finding("rows", "ok" if is_enough else "error", shown, detail=f"{size:,} {kind}")]
+
+
+def _doubt(text: str) -> Finding:
+    hint = f"see header and sheet under [node] in {NODE_FILE}"
+    return Finding("data", "warning", "may not be read as it is meant", hint, in_node_words(text))
 
 
 def _check_columns(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:

@@ -7,13 +7,15 @@ site joins, once it has seen and accepted who the members are and what is comput
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from gosta import graphs
+from gosta.datasets.tables import Format
 from gosta.errors import DataError, InputError, NetworkError
 from gosta.net import addresses, config, members
 from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, Task
@@ -63,8 +65,12 @@ def request(
     listen: str,
     address: str | None = None,
     data: Path | None = None,
+    reading: Mapping[str, str] = MappingProxyType({}),
 ) -> Request:
-    """Make a site's folder with a key of its own, and a request for a certificate. It runs code in the invitation."""
+    """Make a site's folder with a key of its own, and a request for a certificate. It runs code in the invitation.
+
+    `reading` says how the data file is read: settings of [node].
+    """
     bundles.check_name(name)
     bundles.check_address("listen", listen)
     bundles.check_address("address", address or listen)
@@ -74,7 +80,7 @@ def request(
         if file in RESERVED_NAMES:
             raise InputError(f"the invitation has a file called {file}, which would replace one of the node's own")
     task = invitation.network
-    node = node_settings(name, addresses.parse(listen), 10.0)
+    node = replace(node_settings(name, addresses.parse(listen), 10.0), **reading)
     if data is not None:
         node = replace(node, data=str(data.resolve()))
     with new_folder(folder, 0o700) as draft:
@@ -86,13 +92,13 @@ def request(
         config.write(draft / NODE_FILE, NodeConfig(task, node, {}))
         config.read_node(draft / NODE_FILE)
         write_policy(draft, task)
-        rows = 0 if data is None else _count_rows(task, data, draft)
+        rows = 0 if data is None else _count_rows(task, data, draft, node.format)
         return _make_request(draft, "key.pem", task, name, address or listen, rows)
 
 
-def _count_rows(task: Task, data: Path, draft: Path) -> int:
+def _count_rows(task: Task, data: Path, draft: Path, form: Format) -> int:
     try:
-        return len(read_rows(task, data, draft))
+        return len(read_rows(task, data, draft, form))
     except DataError as error:
         hint = (
             "correct them; or make the request without --data, and then name the file and set drop_missing = true in "
@@ -109,7 +115,7 @@ def request_again(folder: Path, address: str | None = None, new_key: bool = Fals
     address = address or (old.address if old else site.node.listen)
     bundles.check_address("address", address)
     data = folder / site.node.data
-    rows = len(read_rows(site.network, data, folder)) if data.is_file() else 0
+    rows = len(read_rows(site.network, data, folder, site.node.format)) if data.is_file() else 0
     key = NEXT_KEY if (folder / NEXT_KEY).exists() else "key.pem"
     return _make_request(folder, key, site.network, site.node.name, address, rows)
 

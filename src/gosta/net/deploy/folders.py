@@ -10,13 +10,15 @@ import shutil
 import socket
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
+from gosta.datasets.tables import Format
 from gosta.errors import DataError, InputError, NetworkError, unknown
 from gosta.net import addresses, config, members
 from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, NodeSettings, Task
@@ -87,7 +89,7 @@ def create(
             shutil.copyfile(file, draft / file.name)
         listed = {}
         for k, name in enumerate(names):
-            node = node_settings(name, places[k], exchanges_per_second)
+            node = msgspec.structs.replace(node_settings(name, places[k], exchanges_per_second), **plan.reading)
             rows = plan.node_rows[k] if plan.node_rows else None
             count = 0 if rows is None else len(rows)
             listed[name] = _write_node(draft / name, draft, network, node, signer, count)
@@ -126,8 +128,12 @@ def add(
     port: int | None = None,
     exchanges_per_second: float = 10.0,
     passphrase: Passphrase | None = None,
+    reading: Mapping[str, str] = MappingProxyType({}),
 ) -> Change:
-    """Add a node to a network, with some neighbours: by default the two nodes that have the fewest."""
+    """Add a node to a network, with some neighbours: by default the two nodes that have the fewest.
+
+    `reading` says how its data file is read: settings of [node].
+    """
     network = load_network(folder)
     for other in neighbours:
         _check_known(folder, network, other)
@@ -140,8 +146,9 @@ def add(
     if (folder / name).exists():
         raise NetworkError(f"{folder / name} exists, but is not a node of network.toml; move it away")
     node, rows = node_settings(name, _free_address(network, host, port), exchanges_per_second), 0
+    node = msgspec.structs.replace(node, **reading)
     if data is not None:
-        rows = _check_data(folder, network, data)
+        rows = _check_data(folder, network, data, node.format)
         node = msgspec.structs.replace(node, data=f"data{''.join(data.suffixes[-2:])}")
     new_edges = tuple((other, name) for other in chosen)
     nodes, edges = {**network.nodes, name: node.listen}, (*network.edges, *new_edges)
@@ -308,8 +315,9 @@ def _member(task: Task, name: str, pair: Pair, rows: int) -> Member:
 
 def _count_rows(folder: Path, network: NetworkConfig, name: str) -> int:
     """Return how many rows a node has, where its data file is here."""
-    path = folder / name / config.read_node(folder / name / NODE_FILE).node.data
-    return int(read_rows(network.network, path, folder / name).shape[0]) if path.is_file() else 0
+    node = config.read_node(folder / name / NODE_FILE).node
+    path = folder / name / node.data
+    return int(read_rows(network.network, path, folder / name, node.format).shape[0]) if path.is_file() else 0
 
 
 def node_settings(name: str, address: addresses.Address, exchanges_per_second: float) -> NodeSettings:
@@ -373,15 +381,22 @@ def shared_files(task: Task, folder: Path) -> list[str]:
     return [name for name in named if isinstance(name, str) and name and (folder / name).is_file()]
 
 
-def _check_data(folder: Path, network: NetworkConfig, data: Path) -> int:
+def _check_data(folder: Path, network: NetworkConfig, data: Path, form: Format) -> int:
     """Return the number of rows of a data file; raise `DataError` if other nodes have another number of columns."""
-    found: tuple[int, ...] = read_rows(network.network, data, folder).shape
+    found: tuple[int, ...] = read_rows(network.network, data, folder, form).shape
     rows, width = found
-    files = (folder / name / "data.csv" for name in network.nodes)
-    other = next(filter(Path.is_file, files), data)
-    expected = read_rows(network.network, other, folder).shape[1]
-    if width != expected:
-        raise DataError(f"{data} has {width} numbers a row where {other} has {expected}; give it the same columns")
+    for name in network.nodes:
+        if not (folder / name / NODE_FILE).is_file():
+            continue
+        node = config.read_node(folder / name / NODE_FILE).node
+        other = folder / name / node.data
+        if other.is_file():
+            expected = read_rows(network.network, other, folder, node.format).shape[1]
+            if width != expected:
+                raise DataError(
+                    f"{data} has {width} numbers a row where {other} has {expected}; give it the same columns"
+                )
+            break
     return rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,6 +73,7 @@ class Plan:
     node_files: tuple[str, ...] = ()  # each node's table in CSV, for private sums
     shared_files: tuple[Path, ...] = ()  # each node gets a copy
     no_interval: str = ""  # reason for which there are no intervals though the user did not rule them out
+    reading: Mapping[str, str] = field(default_factory=dict)  # how sites' files are read: settings of [node]
 
 
 def for_data(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,8 @@ import numpy as np
 
 from gosta import datasets
 from gosta.datasets.data import DROP_HINT, Data
-from gosta.errors import DataError, InputError, shorten
+from gosta.datasets.tables import DEFAULT, Format
+from gosta.errors import DataError, GostaError, InputError, shorten
 from gosta.net.config import Task
 from gosta.net.limits import MAX_ROW_VALUE
 from gosta.runtime import machine
@@ -31,18 +33,18 @@ class Rows(NamedTuple):
     widths: tuple[int, ...]  # numbers of each encoding of several statistics
 
 
-def read_rows(task: Task, data: Path, folder: Path | None = None) -> Floats:
+def read_rows(task: Task, data: Path, folder: Path | None = None, form: Format = DEFAULT) -> Floats:
     """Read rows as kernels take them, n × d; files that the task names are in `folder`, by default the data's."""
-    return read_rows_and_widths(task, data, folder).x
+    return read_rows_and_widths(task, data, folder, form).x
 
 
-def read_rows_and_widths(task: Task, data: Path, folder: Path | None = None) -> Rows:
+def read_rows_and_widths(task: Task, data: Path, folder: Path | None = None, form: Format = DEFAULT) -> Rows:
     """Read rows as `read_rows` does, and how many of their numbers each encoding has."""
     columns = encoded_names(sum(task.row_widths))
     if columns:
         found = Rows(_read_encoded(data, columns), task.row_widths)
     else:
-        found = _read_and_encode(task, data, folder or data.parent)
+        found = _read_and_encode(task, data, folder or data.parent, form)
     check_values(found.x, data)
     return found
 
@@ -61,9 +63,27 @@ def layout_of(task: Task) -> Layout:
     )
 
 
-def read_table(task: Task, path: Path) -> Data:
+def load_table(path: Path, form: Format) -> Data:
+    """Read a site's table; reasons why it cannot be read name the settings in node.toml."""
+    try:
+        return datasets.load(path, **form._asdict())
+    except GostaError as error:
+        raise type(error)(in_node_words(str(error))) from None
+
+
+def in_node_words(text: str) -> str:
+    """Return a message that names settings of node.toml beside options of the command line.
+
+    >>> in_node_words("it is not text in UTF-8; name its encoding, such as --encoding latin-1")
+    'it is not text in UTF-8; name its encoding, such as encoding = "latin-1" in node.toml (--encoding latin-1)'
+    """
+    text = re.sub(r" \(\w+=\S* in gosta\.datasets\.load\)", "", text.replace(DROP_HINT, NODE_HINT))
+    return re.sub(r"--(sep|decimal|encoding|header|sheet) ([^\s;]+)", r'\1 = "\2" in node.toml (\g<0>)', text)
+
+
+def read_table(task: Task, path: Path, form: Format = DEFAULT) -> Data:
     """Read a site's table, with the columns that the task names in their roles; a layout chooses its own."""
-    table = datasets.load(path)
+    table = load_table(path, form)
     if task.private is None:
         table = table.select(task.columns or None, task.label, task.score)
     chosen = table.select(drop_missing=task.drop_missing)
@@ -117,8 +137,8 @@ def check_values(x: Floats, data: object) -> None:
         raise DataError(f"{data} has the value {largest:.3g}, and {MAX_ROW_VALUE:g} is the limit; use smaller units")
 
 
-def _read_and_encode(task: Task, path: Path, folder: Path) -> Rows:
-    data, options = read_table(task, path), resolve_files(task.options, folder)
+def _read_and_encode(task: Task, path: Path, folder: Path, form: Format) -> Rows:
+    data, options = read_table(task, path, form), resolve_files(task.options, folder)
     members = () if task.private else choose(task.statistic, folder)
     try:
         if task.private:
@@ -126,7 +146,7 @@ def _read_and_encode(task: Task, path: Path, folder: Path) -> Rows:
             return Rows(x, (x.shape[1],))
         x, _, widths = encode(members, data, options)
     except InputError as error:
-        raise type(error)(f"{path}: {str(error).replace(DROP_HINT, NODE_HINT)}") from None
+        raise type(error)(f"{path}: {in_node_words(str(error))}") from None
     check_rows_of_each(members, data, options)
     return Rows(x, widths)
 

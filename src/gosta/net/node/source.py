@@ -98,7 +98,7 @@ def check_policy(task: Task, folder: Path) -> None:
 def read_source(config: NodeConfig, folder: Path, has_key: bool = True) -> Source:
     """Read a node's rows and members; `has_key` is False where its exchanges are only checked."""
     name, task = config.node.name, config.network
-    rows = read_rows_and_widths(task, folder / config.node.data, folder)
+    rows = read_rows_and_widths(task, folder / config.node.data, folder, config.node.format)
     check_policy(task, folder)
     trust = read_trust(folder, name, task.id, has_key) if config.node.tls else OpenTrust()
     return Source(name, task, rows.x, config.neighbours, folder, trust, rows.widths)

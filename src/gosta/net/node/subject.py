@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.datasets.tables import DEFAULT, Format
 from gosta.errors import DataError
 from gosta.net.config import Task
 from gosta.net.node.rows import layout_of, read_table
@@ -40,11 +41,11 @@ def subject_of(task: Task, rows: int, people: int | None, sites: int, rows_per_p
     return Subject(mode, names, layout.columns, layout.fingerprint, layout.bins, rows, people, tuple(spent))
 
 
-def read_people(task: Task, path: Path, person: str | None) -> NDArray[np.object_] | None:
+def read_people(task: Task, path: Path, person: str | None, form: Format = DEFAULT) -> NDArray[np.object_] | None:
     """Return whose row each of the rows is that count; None if the policy names no column of persons."""
     if person is None:
         return None
-    data = read_table(task, path)
+    data = read_table(task, path, form)
     if person not in data.columns:
         raise DataError(f"{path} has no column {person!r}, which policy.toml calls person; name another one there")
     people: NDArray[np.object_] = data.columns[person].astype(object)[layout_of(task).complete_rows(data)]

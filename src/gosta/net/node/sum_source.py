@@ -92,6 +92,7 @@ def read_sum_source(config: NodeConfig, folder: Path, has_key: bool = True) -> S
     if not config.node.tls:
         raise NetworkError("node.tls = false: private sums need the keys of all members; set it to true")
     rules = read_policy(folder)
-    table, persons = read_table(task, data), read_people(task, data, rules.person)
+    form = config.node.format
+    table, persons = read_table(task, data, form), read_people(task, data, rules.person, form)
     trust = read_trust(folder, config.node.name, task.id, has_key)
     return SumSource(task, layout_of(task), table, persons, rules, fingerprint(task, folder), trust)
