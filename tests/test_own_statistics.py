@@ -109,7 +109,9 @@ def test_names_are_unique() -> None:
     statistic(name="mine")(lambda x, y: 1.0)  # as when a notebook's cell runs again
     assert (gosta.exact(X, "mine"), gosta.exact(X, first)) == (1.0, 0.0)
     with pytest.raises(gosta.InputError, match="'power' needs a number as default, not None"):
-        statistic(name="no-default")(lambda x, y, power: 0.0)
+        statistic(name="no-default")(lambda x, y, z, power: 0.0)
+    with pytest.raises(gosta.InputError, match="a parameter without default, power, is a third row"):
+        gosta.exact(X, statistic(name="no-number")(lambda x, y, power: abs(x[0] - y[0]) ** power))
 
 
 def countdown(value: float) -> float:
@@ -272,7 +274,8 @@ def test_a_keyword_that_is_an_option_and_a_parameter_is_an_error() -> None:
     assert gosta.exact(X, made) == 2.0
     assert gosta.exact(X, made, power=5.0) == 6.0
     assert gosta.exact(X, made, options={"seed": 2.0, "interval": 3.0}, power=5.0) == 10.0
-    assert gosta.exact(X, made, seed=3.0) == 4.0  # exact has no parameter of this name
+    other = statistic(name="a-parameter-of-simulate")(lambda x, y, graph=1.0: graph)
+    assert gosta.exact(X, other, graph=3.0) == 3.0  # exact has no parameter of this name
     with pytest.raises(gosta.InputError, match=r"interval is an option of two-names .*options={'interval': ...}"):
         gosta.exact(X, made, interval=0.9)
     with pytest.raises(gosta.NumericalError, match="two-names has no interval here: every row contributes the same"):

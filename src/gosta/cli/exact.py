@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from math import comb
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gosta.cli import options, sketches
@@ -38,15 +39,22 @@ def exact(
     ] = None,
     *,
     binning: options.Binning,
-    seed: Annotated[int | None, "Seed of synthetic data."] = None,
+    sample: Annotated[
+        int | None, "Random triples of rows instead of all, for a kernel of three rows of your own."
+    ] = None,
+    seed: Annotated[int | None, "Seed of synthetic data; with --sample that of the sample."] = None,
     as_json: options.Json = False,
 ) -> None:
     """Compute the exact values of statistics over all rows of the data."""
     from gosta.sketches import SKETCHES, several
+    from gosta.sketches.exact import make_sampling
     from gosta.statistics import STATISTICS
     from gosta.statistics.wanted import parse
 
-    table, level = rows.load(data or ["breast-cancer"], seed), options.fraction("interval", interval, options.LEVEL)
+    table, level = (
+        rows.load(data or ["breast-cancer"], seed if sample is None else None),
+        options.fraction("interval", interval, options.LEVEL),
+    )
     given = rows.statistic_options(option)
     if normalisation not in (None, "U", "V"):
         raise InputError(f"normalisation = {normalisation!r} must be U or V")
@@ -68,6 +76,7 @@ def exact(
     if by is not None and level is None:
         level = several.LEVEL
     settings: dict[str, Any] = {"by": by, "normalisation": normalisation, "interval": level}
+    settings["sampling"] = make_sampling(sample, seed or 0)
     if wanted:
         results = several.compute(selected, [one.title for one in wanted], options=given, **settings)
         reasons: list[tuple[str, str]] = []
@@ -123,10 +132,11 @@ def _text(result: Result, data: str, level: float | None) -> str:
     shown = found.value if values is None else "one value for each row, below"
     lines = [f"{found.statistic} of {data}: {shown}"]
     if found.low is not None:
-        ends = f"{numbers.interval(found.low, found.high)} ({numbers.percent(level, 'g')} interval)"
+        what = "95 % interval for all triples" if level is None else f"{numbers.percent(level, 'g')} interval"
+        ends = f"{numbers.interval(found.low, found.high)} ({what})"
         error = "" if found.standard_error is None else f", standard error {numbers.number(found.standard_error, 3)}"
         lines.append(f"  {ends}{error}")
-    lines.append(f"  {n:,} rows, {n * (n - 1) // 2:,} pairs, {result.seconds:.2g} s")
+    lines.append(f"  {n:,} rows, {result.tuples or numbers.count(comb(n, 2), 'pair')}, {result.seconds:.2g} s")
     lines.append(f"  from {_columns(result.columns)}{f', weighted by {result.weights}' * bool(result.weights)}")
     lines += [f"  {terminal.printable(line)}" for line in assumptions.text(result.assumed)]
     lines += [f"  row {k}: {numbers.number(value)}" for k, value in enumerate(values or [], 1)]

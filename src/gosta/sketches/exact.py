@@ -17,7 +17,8 @@ from gosta.sketches.making import Bins, BinSettings, check_columns, make_layout
 from gosta.statistics import STATISTICS
 from gosta.statistics import exact as rows
 from gosta.statistics.definition import Normalisation, Options, Statistic, collect_options, find, with_weights
-from gosta.statistics.exact import Columns, Estimate
+from gosta.statistics.exact import LEAST_SAMPLE, Columns, Estimate
+from gosta.statistics.triples import Sampling
 
 LEVEL = 0.95  # of intervals beside a bracket, unless another is asked for
 
@@ -42,6 +43,7 @@ def exact(
     edges: None = None,
     find_edges: bool = False,
     weights: object = None,
+    sample: None = None,
     options: Options | None = None,
     **statistic_options: Any,
 ) -> float | Floats: ...
@@ -49,6 +51,8 @@ def exact(
 def exact(data: object, statistic: str | Statistic, *, interval: float, **others: Any) -> Estimate: ...
 @overload
 def exact(data: object, statistic: str | Statistic, *, bins: int, **others: Any) -> Estimate: ...
+@overload
+def exact(data: object, statistic: str | Statistic, *, sample: int, **others: Any) -> Estimate: ...
 @overload
 def exact(data: object, statistic: str | Statistic, *, edges: Mapping[str, Any], **others: Any) -> Estimate: ...
 def exact(
@@ -67,6 +71,8 @@ def exact(
     find_edges: bool = False,
     by: object = None,
     weights: object = None,
+    sample: int | None = None,
+    seed: int = 0,
     options: Options | None = None,
     **statistic_options: Any,
 ) -> Any:
@@ -101,6 +107,9 @@ def exact(
         The column of row weights, or the weights themselves: a pair of rows counts by the product of its weights. An
         interval takes rows for a sample of n with weights of their own, not for as many rows as their weights add up
         to. ``"auc@w"`` is the AUC with the weights in column w.
+    sample, seed
+        For kernels of three rows: so many random triples instead of all. Returns an `Estimate` with the standard error
+        of sampling; with `interval`, with that of the rows as a sample of a population, too.
     options, **statistic_options
         The statistic's options, such as ``variant="b"`` for ``kendall-tau``. An option that has the name of a
         parameter of this function is given in ``options={...}``.
@@ -143,7 +152,15 @@ def exact(
         table = _select(data, columns, label, score, drop_missing, weights)
         own = {**(options or {}), **statistic_options}
         return several.as_table(
-            several.compute(table, chosen, by=by, normalisation=normalisation, interval=interval, options=own)
+            several.compute(
+                table,
+                chosen,
+                by=by,
+                normalisation=normalisation,
+                interval=interval,
+                options=own,
+                sampling=make_sampling(sample, seed),
+            )
         )
     is_sketch_only = isinstance(statistic, str) and statistic in SKETCHES and statistic not in STATISTICS
     if is_sketch_only:
@@ -155,7 +172,8 @@ def exact(
     if bins is None and edges is None:
         if not is_sketch_only:
             chosen_one = found if table.weights is None else with_weights(found, table.weights)
-            return rows.measure(table, chosen_one, normalisation, interval, given).value
+            sampling = make_sampling(sample, seed)
+            return rows.measure(table, chosen_one, normalisation, interval, given, sampling).value
         if interval is not None:
             raise InputError(f"interval = {interval!r}: {statistic} has none; leave it out")
         return measure_rows(table, str(statistic), given)
@@ -169,6 +187,17 @@ def exact(
         raise InputError(f"weights = {table.weights!r}: sums in bins have none; leave out bins")
     (result,) = compare(table, name, settings, interval or LEVEL, given).results
     return as_estimate(result, interval or LEVEL)
+
+
+def make_sampling(size: int | None, seed: int) -> Sampling | None:
+    """Return how triples of rows are sampled; None: all are computed."""
+    if size is None:
+        return None
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < LEAST_SAMPLE:
+        raise InputError(f"sample = {size!r} must be a whole number, {LEAST_SAMPLE} or more, such as 1000000")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed = {seed!r} must be a whole number, 0 or more")
+    return Sampling(int(size), int(seed))
 
 
 def _select(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
+from math import comb, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ from gosta.statistics import exact as rows
 from gosta.statistics.definition import Normalisation, Options, Statistic, find, with_weights
 from gosta.statistics.exact import Estimate, measure_encoded
 from gosta.statistics.heterogeneity import Heterogeneity, heterogeneity
+from gosta.statistics.triples import Sampling
 from gosta.statistics.user_file import load_statistic
 from gosta.statistics.wanted import Wanted, parse
 
@@ -71,6 +72,7 @@ class Result(NamedTuple):
     by: str | None = None
     grouped: Group | None = None
     weights: str | None = None  # the column of weights
+    tuples: str = ""  # how many pairs or triples of rows were counted, in words
     seconds: float = 0.0  # that the computation took
 
     def record(self, level: float | None) -> dict[str, Any]:
@@ -79,6 +81,8 @@ class Result(NamedTuple):
         del record["group"]
         record |= {"columns": self.columns, "options": self.options, "normalisation": self.normalisation}
         record |= {"assumed": dict(self.assumed), "warnings": list(self.warnings), "seconds": round(self.seconds, 6)}
+        if self.tuples:
+            record["tuples"] = self.tuples
         if self.weights is not None:
             record["weights"] = self.weights
         if self.labels:
@@ -110,6 +114,7 @@ def compute(
     normalisation: Normalisation | None = None,
     interval: float | None = None,
     options: Options | None = None,
+    sampling: Sampling | None = None,
 ) -> list[Result]:
     """Compute statistics over data whose columns are selected; with `by`, over groups of rows too, with intervals."""
     wanted = [one for given in statistics for one in (parse(given) if isinstance(given, str) else [find(given)])]
@@ -126,7 +131,7 @@ def compute(
     for name in given:
         if name not in known:
             raise unknown(f"option of {', '.join(_title(one) for one in wanted)}", name, sorted(known))
-    return [_compute(one, statistic, data, normalisation, interval, given) for one, statistic in found]
+    return [_compute(one, statistic, data, normalisation, interval, given, sampling) for one, statistic in found]
 
 
 def as_table(results: Sequence[Result]) -> Any:
@@ -194,6 +199,7 @@ def _compute(
     normalisation: Normalisation | None,
     interval: float | None,
     options: dict[str, Any],
+    sampling: Sampling | None,
 ) -> Result:
     title = _title(wanted)
     own = {name: value for name, value in options.items() if name in _options(statistic)}
@@ -206,7 +212,8 @@ def _compute(
         if isinstance(statistic, str):
             found = _not_pairwise(title, statistic, data, interval, own)
         else:
-            found = _pairwise(title, statistic, data, normalisation or statistic.normalisation, interval, own)
+            norm = normalisation or statistic.normalisation
+            found = _pairwise(title, statistic, data, norm, interval, own, sampling)
         weights, columns = data.weights, [name for name in found.columns if name != data.weights]
         return found._replace(columns=columns, weights=weights, seconds=time.perf_counter() - start)
     except GostaError as error:
@@ -221,6 +228,7 @@ def _pairwise(
     norm: Normalisation,
     interval: float | None,
     options: dict[str, Any],
+    sampling: Sampling | None,
 ) -> Result:
     total, names = len(data), _names(data)
     if data.by is not None:  # rows without a group are left out everywhere
@@ -228,15 +236,17 @@ def _pairwise(
         data = dataclasses.replace(data.take(data.complete_rows()), drop_missing=False)
     reason = ""
     try:
-        found = rows.measure(data, statistic, norm, interval, options)
+        found = rows.measure(data, statistic, norm, interval, options, sampling)
     except GostaError as error:
         if interval is None:
             raise
-        found = rows.measure(data, statistic, norm, None, options)
+        found = rows.measure(data, statistic, norm, None, options, sampling)
         reason = str(error)
     pooled = _finding(title, None, found.n, found.value, reason)
     assumed = {**found.assumed, "rows_dropped": total - found.n}
     result = Result(pooled, found.columns, options, norm, assumed, found.warnings, by=data.by)
+    count = f"{comb(found.n, statistic.degree):,} {statistic.tuples}"
+    result = result._replace(tuples=count if sampling is None else f"{sampling.size:,} of {count}")
     if data.by is None:
         return result
     x = statistic.encode_rows(data, options)
@@ -250,11 +260,11 @@ def _pairwise(
         if index is not None and np.ptp(own[:, index]) == 0:
             raise DataError(f"rows of one class only: {_class_of(own[0, index], found.assumed)}")
         try:
-            return measure_encoded(statistic, own, norm, interval, options)
+            return measure_encoded(statistic, own, norm, interval, options, sampling)
         except GostaError as error:
             if interval is None:
                 raise
-            estimate = measure_encoded(statistic, own, norm, None, options)
+            estimate = measure_encoded(statistic, own, norm, None, options, sampling)
             raise _NoIntervalError(estimate, str(error)) from None
 
     return result._replace(grouped=_group(title, data, names, measure, interval or LEVEL))

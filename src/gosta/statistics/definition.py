@@ -26,7 +26,7 @@ Numbers = float | tuple[float, ...]
 Normalisation = Literal["U", "V"]
 Options = Mapping[str, Any]  # values of a statistic's options by name
 PRECISION = 1e-12  # of quantiles over pairs, and of sums of weights, relative
-# Parameters after the first two of a kernel, and after the first of the others, are options.
+# Parameters of a kernel after its two or three rows, and after the first of the others, are options.
 Kernel = Callable[..., Numbers]
 Encoder = Callable[..., Floats]
 Final = Callable[..., Numbers]
@@ -75,7 +75,8 @@ class Statistic:
     ----------
     kernel
         Function of two observations that returns one number or a tuple; symmetric unless there is a ``local``.
-        Further parameters are options and need numbers as defaults.
+        Further parameters are options and need numbers as defaults. A third parameter without default is a third
+        observation: ``gosta.exact`` then averages over triples of rows.
     encode
         Function of `Data` that returns the n × d numbers the kernel needs, which are what nodes exchange. Further
         parameters are options.
@@ -136,13 +137,14 @@ class Statistic:
     both_first: int | None = None
     median: Callable[[Floats, Floats | None, bool], PairValues] | None = None
     is_per_row: bool = False
+    degree: int = 2  # rows that the kernel takes: 2 or 3
     # The column of the rows' weights, if they have any; the weight is the last number of an observation, and the kernel
     # takes the others. See `with_weights` and `weighting`.
     weights: str = ""
 
-    def __call__(self, x: Observation, y: Observation, **options: float) -> Numbers:
-        """Return the kernel's value for two observations."""
-        return self.kernel(x, y, **options)
+    def __call__(self, *rows: Observation, **options: float) -> Numbers:
+        """Return the kernel's value for two observations, or as many as it takes."""
+        return self.kernel(*rows, **options)
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={default!r}" for name, default in self.options.items())
@@ -153,10 +155,15 @@ class Statistic:
         rows = {
             "summary": self.summary,
             "options": options or "none",
-            "normalisation": f"{self.normalisation}, {'a sum' if self.total else 'a mean'} over pairs",
+            "normalisation": f"{self.normalisation}, {'a sum' if self.total else 'a mean'} over {self.tuples}",
             "bounds": numbers.interval(*self.bounds),
         }
         return html.table(rows.items(), caption=f"Statistic: {self.name}")
+
+    @property
+    def tuples(self) -> str:
+        """What the kernel is averaged over, in words."""
+        return "pairs" if self.degree == 2 else "triples"
 
     @property
     def unweighted_name(self) -> str:
@@ -169,7 +176,7 @@ class Statistic:
         return {name: default for _, options in self._options() for name, default in options.items()}
 
     def _options(self) -> Iterator[tuple[str, dict[str, object]]]:
-        for part, skip in (("encode", 1), ("kernel", 2), ("final", 1)):
+        for part, skip in (("encode", 1), ("kernel", self.degree), ("final", 1)):
             function = getattr(self, part)
             if function is not None:
                 yield part, _option_defaults(function, skip)
@@ -193,6 +200,9 @@ class Statistic:
         """Raise `InputError` for a statistic that is no function of means, so that nodes cannot estimate it."""
         if self.median is not None:
             why = "is a median over pairs of rows, which nodes cannot average"
+            raise InputError(f"{self.name} {why}; gosta.exact computes it over rows in one place")
+        if self.degree > 2:
+            why = "has a kernel of three rows, and in an exchange a node's rows meet those of one other"
             raise InputError(f"{self.name} {why}; gosta.exact computes it over rows in one place")
 
     def encode_rows(self, data: Data, options: Options) -> Floats:
@@ -256,7 +266,8 @@ def statistic(
     kernel
         Function of two observations, each a row of numbers (``x[0]``, ``len(x)``), that returns a number or a tuple. It
         must not depend on their order. It can use plain arithmetic, ``math``, loops and other plain functions:
-        it runs both interpreted and compiled. Parameters after the first two are options.
+        it runs both interpreted and compiled. Parameters after the first two are options. A third one without default
+        is a third observation.
     name
         Defaults to the function's name, with hyphens.
     encode, local, moments, final, fast, normalisation, total, sample_index, bounds, mean_ranges, is_row, no_interval,
@@ -291,12 +302,17 @@ def _register(kernel: Kernel, name: str | None, encode: Encoder, parts: dict[str
         raise InputError(f"a kernel must be a plain function of two observations (def or lambda), not {kernel!r}")
     title = name or kernel.__name__.replace("_", "-")
     summary = (inspect.getdoc(kernel) or "").partition("\n\n")[0].replace("\n", " ")
-    for option, default in _option_defaults(kernel, 2).items():
+    parameters = list(inspect.signature(kernel).parameters.values())
+    degree = 3 if len(parameters) > 2 and parameters[2].default is inspect.Parameter.empty else 2
+    for option, default in _option_defaults(kernel, degree).items():
         if isinstance(default, bool) or not isinstance(default, int | float):
             raise InputError(f"{title}: the kernel's option {option!r} needs a number as default, not {default!r}")
     if parts.get("moments") is not None:
         parts = {**parts, "moments": Moments(*parts["moments"])}
-    made = Statistic(title, summary, kernel, encode, **parts)
+    for part in TWO_ROWS_ONLY if degree > 2 else ():
+        if parts.get(part) is not None:
+            raise InputError(f"{title}: a kernel of three rows has no {part}; leave it out")
+    made = Statistic(title, summary, kernel, encode, degree=degree, **parts)
     if made.total and (made.final or made.local):
         raise InputError(f"{title}: a total is a plain sum over pairs and has neither local nor final")
     old = STATISTICS.get(title)
@@ -306,6 +322,8 @@ def _register(kernel: Kernel, name: str | None, encode: Encoder, parts: dict[str
     return made
 
 
+# Parts of a statistic that kernels of three rows do not have.
+TWO_ROWS_ONLY = ("local", "moments", "fast", "normalisation", "total", "sample_index", "centre", "median", "comparable")
 STATISTICS: dict[str, Statistic] = {}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
-from gosta.statistics import assumptions, pairs
+from gosta.statistics import assumptions, pairs, triples
 from gosta.statistics.definition import (
     Normalisation,
     Options,
@@ -22,10 +22,13 @@ from gosta.statistics.definition import (
     find,
 )
 from gosta.statistics.intervals import ROUNDING, Spread, centre_values, gradients, interval_ends, spread_of_rows
+from gosta.statistics.triples import Sampling
 from gosta.statistics.weighting import weighted
 from gosta.views import html, numbers
 
 Columns = str | int | Sequence[str | int]
+LEAST_SAMPLE = 100  # of triples
+SAMPLE_LEVEL = 0.95  # of the interval for the value over all triples, where none for the population is asked for
 
 
 class Estimate(NamedTuple):
@@ -68,6 +71,7 @@ def measure(
     normalisation: Normalisation | None = None,
     interval: float | None = None,
     options: Options = MappingProxyType({}),
+    sampling: Sampling | None = None,
 ) -> Measurement:
     """Compute a statistic over data whose columns are selected, and report what was used."""
     found = find(statistic)
@@ -76,7 +80,7 @@ def measure(
         raise InputError(f"normalisation = {norm!r} must be 'U' (pairs of different rows) or 'V' (all pairs)")
     found.options_by_part(options)  # reports wrong ones before the data are read
     x = found.encode_rows(data, options)
-    value = measure_encoded(found, x, norm, interval, options)
+    value = measure_encoded(found, x, norm, interval, options, sampling)
     columns = sorted(data.used_columns, key=lambda name: name == data.label)
     assumed = assumptions.collect(data, found, options, len(x))
     number = value.value if isinstance(value, Estimate) else value
@@ -84,10 +88,21 @@ def measure(
 
 
 def measure_encoded(
-    statistic: Statistic, x: Floats, norm: Normalisation, interval: float | None, options: Options
+    statistic: Statistic,
+    x: Floats,
+    norm: Normalisation,
+    interval: float | None,
+    options: Options,
+    sampling: Sampling | None = None,
 ) -> float | Floats | Estimate:
-    """Compute a statistic over encoded rows, with an interval if asked for."""
+    """Compute a statistic over encoded rows, with an interval if asked for; from a sample of triples if given."""
     level = None if interval is None else check_level(statistic, interval, x)
+    if statistic.degree > 2 and norm == "V":
+        raise InputError(
+            f"normalisation = 'V': {statistic.name} is a mean over triples of different rows; leave it out"
+        )
+    if sampling is not None:
+        return _sampled_value(statistic, x, level, statistic.options_by_part(options), sampling)
     return _value(statistic, x, norm, level, statistic.options_by_part(options))
 
 
@@ -127,6 +142,31 @@ def _value(
     return Estimate(value, float(low[0]), float(high[0]), error, level)
 
 
+def _sampled_value(
+    statistic: Statistic, x: Floats, level: float | None, options: Mapping[str, Options], sampling: Sampling
+) -> Estimate:
+    """Return the mean over a random sample of triples, with the standard error that it has by sampling.
+
+    With a level, the interval is for the population, and the standard error that of the rows too.
+    """
+    if statistic.degree == 2:
+        raise InputError(f"sample = {sampling.size}: {statistic.name} is computed over all pairs; leave it out")
+    kernel_options, final_options = options["kernel"], options.get("final", {})
+    statistic = without_weights(statistic, x, kernel_options)
+    found, n = triples.draw(statistic, x, kernel_options, sampling), len(x)
+    means = np.array([part.mean() for part in found.values.T])[None]
+    value = require_finite(statistic, means, final_values(statistic, means, final_options)[0])
+    if not isinstance(value, float):
+        raise InputError(f"{statistic.name} has several values; a sample gives the error of one")
+    psi = found.values @ gradients(lambda m: final_values(statistic, m, final_options), means)[0, 0]
+    variance = float(psi.var(ddof=1)) / sampling.size
+    if level is not None:
+        variance += 9 * triples.variance_of_rows(psi, found.rows, n) / n
+    spread = Spread(np.array([np.sqrt(variance)]), np.array([n - 1.0 if level else np.inf]), np.array([n / 3]))
+    low, high = interval_ends(statistic.scale, statistic.bounds, np.array([value]), spread, level or SAMPLE_LEVEL)
+    return Estimate(value, float(low[0]), float(high[0]), float(spread.error[0]), level or SAMPLE_LEVEL)
+
+
 def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float | None) -> float | Estimate:
     """Return the median of the kernel over pairs of rows."""
     assert statistic.median is not None
@@ -146,7 +186,8 @@ def without_weights(statistic: Statistic, x: Floats, kernel_options: Options) ->
     """Return a statistic over rows with weights as one whose kernel takes these as the last number of each row."""
     if not statistic.weights:
         return statistic
-    example = pairs.example(statistic, x[:, :-1], kernel_options)
+    check = pairs.example if statistic.degree == 2 else triples.check_kernel
+    example = check(statistic, x[:, :-1], kernel_options)
     return weighted(statistic, len(as_tuple(example)), isinstance(example, tuple | list))
 
 
@@ -167,6 +208,10 @@ def _spread(
     if statistic.local is None:
         slopes = gradients(lambda m: centres(m, n), means)[0, 0]
         spread = spread_of_rows(statistic, row_means(rows, norm), slopes, sample)
+        if (
+            statistic.degree > 2
+        ):  # the jackknife of a mean over triples: 9(n − 1)/(n − 3)² in place of 4(n − 1)/(n − 2)²
+            spread = spread._replace(error=spread.error * 1.5 * (n - 2) / (n - 3), trials=np.array([n / 3]))
         error = float(spread.error[0])
         return centre, spread, error if error > ROUNDING * abs(centre) else 0.0
     left_out = _left_out_means(statistic, x, rows, norm, kernel_options)
@@ -180,6 +225,8 @@ def _spread(
 
 def row_sums(statistic: Statistic, x: Floats, kernel_options: Options, with_diagonal: bool = True) -> RowSums:
     """Return sums over the other rows of kernel(x_i, x_j), by the fast form if there is one, else over all pairs."""
+    if statistic.degree > 2:  # such that the mean over the other rows is that over two others
+        return RowSums(triples.row_sums(statistic, x, kernel_options) * 2 / (len(x) - 2), None)
     with np.errstate(all="ignore"):  # overflows are found in the value
         fast = statistic.fast(x) if statistic.fast else None
     if fast is not None:
@@ -207,8 +254,9 @@ def check_level(statistic: Statistic, interval: float, x: Floats) -> float:
         raise InputError(f"{statistic.name} has no interval: {statistic.no_interval}")
     if statistic.is_per_row:
         raise InputError(f"{statistic.name} has a value for each row; an interval is for one")
-    if len(x) < 3:
-        raise DataError(f"an interval needs at least three rows, there are {len(x)}")
+    if len(x) <= statistic.degree:
+        least = "three" if statistic.degree == 2 else "four"
+        raise DataError(f"an interval needs at least {least} rows, there are {len(x)}")
     sample = statistic.sample_index
     if sample is not None and min(np.unique(x[:, sample], return_counts=True)[1]) < 2:
         raise DataError("an interval needs at least two rows of each class")

@@ -25,7 +25,7 @@ NUMBERS_PER_TILE = 1 << 13  # columns of a tile stay in the nearest cache
 Result = TypeVar("Result")
 
 
-class _Loops(NamedTuple):
+class Loops(NamedTuple):
     """The functions of loops.py for one kernel, and the rows: an array, or lists if they are interpreted."""
 
     module: ModuleType
@@ -42,14 +42,14 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
     name, width, values = "symmetric" if is_symmetric else "directed", len(as_tuple(example)), tuple(options.values())
     tile = max(16, NUMBERS_PER_TILE // x.shape[1])
 
-    def work(loops: _Loops, first: int, last: int) -> Floats:
+    def work(loops: Loops, first: int, last: int) -> Floats:
         block = np.zeros((n - first if is_symmetric else last - first, width))
         getattr(loops.module, name)(loops.rows, values, first, last, tile, block)
         return block
 
-    def check(loops: _Loops) -> None:
+    def check(loops: Loops) -> None:
         if not isinstance(loops.rows, list):
-            _compare_with_python(statistic, x, options, lambda rows: work(_Loops(loops.module, rows), 0, 1)[0])
+            _compare_with_python(statistic, x, options, lambda rows: work(Loops(loops.module, rows), 0, 1)[0])
 
     sums = np.zeros((n, width))
     for first, _, block in _blocks(statistic, x, example, is_symmetric, work, check):
@@ -66,11 +66,11 @@ def diagonal(statistic: Statistic, x: Floats, options: Options) -> Floats:
     example, values = check_kernel(statistic, x, options), tuple(options.values())
     out = np.empty((len(x), len(as_tuple(example))))
 
-    def work(loops: _Loops, first: int, last: int) -> None:
+    def work(loops: Loops, first: int, last: int) -> None:
         loops.module.diagonal(loops.rows, values, first, last, out[first:last])
 
-    loops = _loops(statistic, x, example, len(x), work)
-    _call(statistic, lambda: work(loops, 0, len(x)))
+    loops = make_loops(statistic, x, example, len(x), work)
+    call_kernel(statistic, lambda: work(loops, 0, len(x)))
     return out
 
 
@@ -78,10 +78,10 @@ def row_loop(statistic: Statistic, x: Floats, options: Options, example: Numbers
     """Return a function (other, out) that sets out[i] to the kernel of x[i] with the row other[0]."""
     values = tuple(options.values())
 
-    def trial(loops: _Loops, _first: int, _last: int) -> None:
+    def trial(loops: Loops, _first: int, _last: int) -> None:
         loops.module.against(x[:0], x[:1], values, np.empty((0, len(as_tuple(example)))))
 
-    module, rows = _loops(statistic, x, example, len(x), trial)
+    module, rows = make_loops(statistic, x, example, len(x), trial)
     if isinstance(rows, list):
         return lambda other, out: module.against(rows, other.tolist(), values, out)
     return lambda other, out: module.against(x, other, values, out)
@@ -114,7 +114,7 @@ def example(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     try:
         return statistic.kernel(row, row, **options)
     except Exception as error:  # a user's function can raise anything
-        raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)}; {ALLOWED}") from error
+        raise InputError(f"{statistic.name}: the kernel fails with {reason(error)}; {ALLOWED}") from error
 
 
 def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
@@ -129,7 +129,7 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
         example = statistic.kernel(*(rows[i] for i in pairs[0]), **options)
         forward, backward = ([numbers(*pair[::step]) for pair in pairs] for step in (1, -1))
     except Exception as error:  # a user's function can raise anything
-        raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)}; {ALLOWED}") from error
+        raise InputError(f"{statistic.name}: the kernel fails with {reason(error)}; {ALLOWED}") from error
     widths = {len(h) for h in [*forward, *backward]}
     if len(widths) > 1 or widths == {0}:
         raise InputError(f"{statistic.name}: the kernel must always return the same count of numbers, not {widths}")
@@ -137,8 +137,8 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     for (i, j), one, other in zip(pairs, forward, backward, strict=True):
         if statistic.local is None and not np.allclose(one, other, rtol=1e-9, atol=tolerance, equal_nan=True):
             raise InputError(
-                f"{statistic.name} is not symmetric: the kernel is {_show(one)} for rows {i + 1} and {j + 1}, and "
-                f"{_show(other)} for rows {j + 1} and {i + 1}; write a kernel that does not depend on the order"
+                f"{statistic.name} is not symmetric: the kernel is {show(one)} for rows {i + 1} and {j + 1}, and "
+                f"{show(other)} for rows {j + 1} and {i + 1}; write a kernel that does not depend on the order"
             )
     return example
 
@@ -156,14 +156,14 @@ def _compare_with_python(
     """Raise `InputError` unless the compiled kernel agrees with Python on some pairs: whole numbers can overflow."""
     pairs = _sample_pairs(len(x))
     plain = np.array([as_floats(statistic.kernel(x[i].tolist(), x[j].tolist(), **options)) for i, j in pairs])
-    found = _call(statistic, lambda: np.array([compiled(np.ascontiguousarray(x[pair])) for pair in pairs]))
+    found = call_kernel(statistic, lambda: np.array([compiled(np.ascontiguousarray(x[pair])) for pair in pairs]))
     largest = np.abs(plain[np.isfinite(plain)]).max(initial=0.0)
     differs = ~np.isclose(found, plain, rtol=1e-9, atol=1e-12 * largest, equal_nan=True).all(axis=1)
     if differs.any():
         (i, j), one, other = pairs[differs.argmax()], found[differs.argmax()], plain[differs.argmax()]
         raise InputError(
-            f"{statistic.name}: the kernel gives {_show(tuple(one.tolist()))} compiled and "
-            f"{_show(tuple(other.tolist()))} in Python for rows {i + 1} and {j + 1}: whole numbers beyond 2^63 "
+            f"{statistic.name}: the kernel gives {show(tuple(one.tolist()))} compiled and "
+            f"{show(tuple(other.tolist()))} in Python for rows {i + 1} and {j + 1}: whole numbers beyond 2^63 "
             "overflow when compiled; compute with floats, as in 1.0 * x[0]"
         )
 
@@ -179,11 +179,21 @@ def {name}({arguments.replace("*", "")}):
 """
 
 
-def _loops(
-    statistic: Statistic, x: Floats, example: Numbers, steps: int, work: Callable[[_Loops, int, int], object]
-) -> _Loops:
+def make_loops(
+    statistic: Statistic,
+    x: Floats,
+    example: Numbers,
+    steps: int,
+    work: Callable[[Loops, int, int], object],
+    template: Path = LOOPS,
+) -> Loops:
+    """Return the functions of a template for a kernel, compiled if numba is installed; `steps` is how often it runs.
+
+    `work` calls those that will be needed, on no rows, to compile them.
+    """
     width = len(as_tuple(example))
-    text = LOOPS.read_text(encoding="utf-8") + values_text(example)
+    rows = ", ".join("xyz"[: statistic.degree])
+    text = template.read_text(encoding="utf-8") + values_text(example, arguments=f"{rows}, *options")
     functions: dict[str, Callable[..., Any]] = {"kernel": statistic.kernel}
     if statistic.local is not None:
         text += values_text(statistic.local((1.0,) * width), "local", "local_values", "h")
@@ -191,29 +201,30 @@ def _loops(
         text += f"\n\ndef without(sums, h, count):\n    return ({parts},)\n"
         functions["local"] = statistic.local
     if not compiler.is_available(steps, f"{statistic.name} over {len(x)} rows"):
-        return _Loops(compiler.interpret(text + PLAIN_ROW, functions), x.tolist())
+        return Loops(compiler.interpret(text + PLAIN_ROW, functions), x.tolist())
     try:
-        module = compiler.specialise(text + COMPILED_ROW, functions, lambda module: work(_Loops(module, x), 0, 0))
+        module = compiler.specialise(text + COMPILED_ROW, functions, lambda module: work(Loops(module, x), 0, 0))
     except Exception as error:  # numba raises several kinds
         reason = compiler_reason(str(error))
         raise InputError(f"{statistic.name}: the kernel cannot be compiled: {reason}; {ALLOWED}") from error
-    return _Loops(module, x)
+    return Loops(module, x)
 
 
-def _call(statistic: Statistic, work: Callable[[], Result]) -> Result:
+def call_kernel(statistic: Statistic, work: Callable[[], Result]) -> Result:
+    """Call a function that calls the kernel, and report its errors as those of the kernel."""
     try:
         return work()
     except GostaError:
         raise
     except (ArithmeticError, LookupError, ValueError, TypeError) as error:
-        raise InputError(f"{statistic.name}: the kernel fails with {_reason(error)} for some rows") from error
+        raise InputError(f"{statistic.name}: the kernel fails with {reason(error)} for some rows") from error
 
 
 def _fill(out: Floats, statistic: Statistic, x: Floats, options: Options, name: str, *arguments: Any) -> Floats:
     """Fill an array with one row for each of x by a function of loops.py, in blocks, and return it."""
     values = tuple(options.values())
 
-    def work(loops: _Loops, first: int, last: int) -> None:
+    def work(loops: Loops, first: int, last: int) -> None:
         getattr(loops.module, name)(loops.rows, values, first, last, *arguments, out[first:last])
 
     deque(_blocks(statistic, x, check_kernel(statistic, x, options), False, work), maxlen=0)
@@ -225,12 +236,12 @@ def _blocks(
     x: Floats,
     example: Numbers,
     is_symmetric: bool,
-    work: Callable[[_Loops, int, int], Result],
-    check: Callable[[_Loops], None] = lambda _loops: None,
+    work: Callable[[Loops, int, int], Result],
+    check: Callable[[Loops], None] = lambda _loops: None,
 ) -> Iterator[tuple[int, int, Result]]:
     """Work on blocks of rows on all cores; results are yielded in order, so that sums are always the same."""
     n, d = x.shape
-    loops = _loops(statistic, x, example, n * (n - 1) // 2 if is_symmetric else n * n, work)
+    loops = make_loops(statistic, x, example, n * (n - 1) // 2 if is_symmetric else n * n, work)
     check(loops)
     cores = machine.available_cores()
     # The height does not depend on the cores: sums are rounded block by block.
@@ -245,13 +256,14 @@ def _blocks(
                     pending.append((first, last, pool.submit(work, loops, first, last)))
                 if len(pending) >= 2 * cores or (pending and first >= n):
                     start, stop, future = pending.popleft()
-                    yield start, stop, _call(statistic, future.result)
+                    yield start, stop, call_kernel(statistic, future.result)
                     advance((stop - start) * (2 * n - start - stop if is_symmetric else n))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """Return the first line of an error."""
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
@@ -261,5 +273,6 @@ def compiler_reason(message: str) -> str:
     return next((line for line in lines if not line.startswith("Failed in nopython mode")), "no reason given")[:200]
 
 
-def _show(values: tuple[float, ...]) -> str:
+def show(values: tuple[float, ...]) -> str:
+    """Return the values of a kernel as text."""
     return f"{values[0]:g}" if len(values) == 1 else str(values)

@@ -27,19 +27,17 @@ def weighted(statistic: Statistic, width: int, returns_tuple: bool) -> Statistic
     """
     options = statistic.options_by_part({})["kernel"]
     parameters = "".join(f", {name}={default!r}" for name, default in options.items())
-    value = f"kernel(x[:-1], y[:-1]{''.join(f', {name}' for name in options)})"
+    rows = "xyz"[: statistic.degree]
+    value = f"kernel({', '.join(f'{row}[:-1]' for row in rows)}{''.join(f', {name}' for name in options)})"
     values = [f"h[{c}]" for c in range(width)] if returns_tuple else ["h"]
     parts, local = [f"w * {one}" for one in values], None
-    if statistic.total:
-        weight, last = "x[-1] * y[-1]", []
-    elif statistic.local is None:
-        weight, last = "x[-1] * y[-1]", ["w"]
-    else:
+    weight, last = " * ".join(f"{row}[-1]" for row in rows), [] if statistic.total else ["w"]
+    if statistic.local is not None:
         weight, last = "y[-1]", ["w", "x[-1]"]
         local = _local(statistic.local, width)
     # Written out and functions of `kernel` and `local`, so that all are compiled.
     text = f"""
-def weighted(x, y{parameters}):
+def weighted({", ".join(rows)}{parameters}):
     h = {value}
     w = {weight}
     return ({", ".join(parts + last)},)
