@@ -29,5 +29,6 @@ def by_definition(statistic: Statistic, x: Floats, normalisation: str | None = N
         return float(np.mean(h) * n * (n if counted else n - 1) / 2)
     local = [as_tuple(statistic.local(tuple(row))) if statistic.local else tuple(row) for row in h]
     means = tuple(np.mean(local, axis=0).tolist())
-    value = statistic.final(means, **parts["final"]) if statistic.final else means
+    given = {"rows": n} if statistic.final_needs_rows else {}
+    value = statistic.final(means, **parts["final"], **given) if statistic.final else means
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value

@@ -73,6 +73,20 @@ def test_kendall_and_spearman(n: int, seed: int, kind: str) -> None:
 
 
 @settings(max_examples=25)
+@given(st.integers(3, 60), seeds, kinds)
+def test_tests_of_ranks(n: int, seed: int, kind: str) -> None:
+    x = two_columns(n, seed, kind)
+    assume(np.ptp(x[:, 0]) > 0 and np.ptp(x[:, 1]) > 0)
+    p = scipy.stats.kendalltau(x[:, 0], x[:, 1], method="asymptotic").pvalue
+    assert 2 * scipy.stats.norm.sf(abs(gosta.exact(x, "kendall-z"))) == pytest.approx(p, rel=1e-8)
+    score, label = x[:, 0], np.arange(n) % 2
+    p = scipy.stats.mannwhitneyu(score[label == 1], score[label == 0], method="asymptotic").pvalue
+    z = gosta.exact(score, "mann-whitney-z", label=label)
+    assert 2 * scipy.stats.norm.sf(abs(z)) == pytest.approx(p, rel=1e-8)
+    assert z * (gosta.exact(score, "auc", label=label) - 0.5) >= 0.0
+
+
+@settings(max_examples=25)
 @given(st.integers(2, 60), seeds, kinds)
 def test_somers_and_gamma(n: int, seed: int, kind: str) -> None:
     x = two_columns(n, seed, kind)

@@ -58,7 +58,7 @@ class ValueFunction:
             means = without_diagonal(means, self.mean_diagonal, n)
         if statistic.total:
             return means * (n * (n - 1 if statistic.normalisation == "U" else n) / 2)
-        return final_values(statistic, means, dict(self.options))
+        return final_values(statistic, means, self.options, n)
 
     def gradients(self, means: Floats) -> Floats:
         """Return the derivative of each value with respect to each mean, at each row of means: r × p × k."""
@@ -413,7 +413,7 @@ def join_estimands(
 
 def _count_values(estimand: Estimand) -> int:
     means = np.ones((1, estimand.mean_count))
-    return int(final_values(estimand.statistic, means, estimand.final_options).shape[1])
+    return int(final_values(estimand.statistic, means, estimand.final_options, estimand.n).shape[1])
 
 
 def _with_samples_of_parts(estimand: Estimand) -> JointStatistic:

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from math import erfc, nan, sqrt
 
-import numpy as np
-
 from gosta.datasets.data import Data
 from gosta.errors import NumericalError
-from gosta.runtime.arrays import Floats
 from gosta.significance.definition import HypothesisTest, Settings, hypothesis_test
 from gosta.statistics import find
 from gosta.statistics.definition import PairValues
 from gosta.statistics.exact import Estimate, row_sums, value_of_rows
 from gosta.statistics.orders import kendall_tail, mann_whitney_tail
-from gosta.statistics.pair_medians import (
-    FEW_OF_A_CLASS,
-    differences,
-    shift_variance,
-    slopes,
-    tie_sizes,
-)
+from gosta.statistics.pair_medians import FEW_OF_A_CLASS, differences, slopes
+from gosta.statistics.ties import Ties, kendall_variance, mann_whitney_variance
 
 # Up to these numbers of rows a p-value is exact, as scipy's.
 FEW_ROWS = 33
@@ -35,11 +27,11 @@ def mann_whitney(data: Data, settings: Settings, name: str) -> HypothesisTest:
     u, plus = value_of_rows(statistic, x, settings.options), int((x[:, 1] > 0).sum())
     assert isinstance(u, float)
     n, pairs = len(x), plus * (len(x) - plus)
-    ties = tie_sizes(x[:, 0])
-    if min(plus, n - plus) <= FEW_OF_A_CLASS and ties.max() == 1 and min(u, pairs - u) <= LARGEST_COUNT:
+    ties = Ties.of_column(x[:, 0])
+    if min(plus, n - plus) <= FEW_OF_A_CLASS and not ties.pairs and min(u, pairs - u) <= LARGEST_COUNT:
         tails, how = [mann_whitney_tail(round(end), plus, n - plus) for end in (u, pairs - u)], "exact"
     else:
-        variance = shift_variance(plus, n - plus, ties)
+        variance = mann_whitney_variance(n, pairs, ties)
         gaps = u - pairs / 2 + 0.5, pairs / 2 - u + 0.5  # continuity correction
         tails = [_normal_share(gap / sqrt(variance)) if variance > 0 else 1.0 for gap in gaps]
         how = "normal approximation, corrected for ties and continuity"
@@ -70,30 +62,18 @@ def kendall(data: Data, settings: Settings, name: str) -> HypothesisTest:
     tau = value_of_rows(statistic, x, options)
     assert isinstance(tau, float)
     score = round(float(row_sums(statistic, x, {}).sums[:, 0].sum()) / 2)  # concordant less discordant pairs
-    first, second = (tie_sizes(column).astype(np.float64) for column in x.T)
+    first, second = map(Ties.of_column, x.T)
     all_pairs = n * (n - 1) // 2
     discordant = (all_pairs - score) // 2
-    has_ties = max(first.max(), second.max()) > 1
-    if not has_ties and (n <= FEW_ROWS or min(discordant, all_pairs - discordant) <= 1):
+    if not first.pairs and not second.pairs and (n <= FEW_ROWS or min(discordant, all_pairs - discordant) <= 1):
         tails, how = [kendall_tail(end, n) for end in (all_pairs - discordant, discordant)], "exact"
     else:
-        z = score / sqrt(_variance(n, first, second))
+        variance = kendall_variance(n, first, second)
+        if not variance > 0:
+            raise NumericalError("kendall-tau has no test here: a column is constant")
+        z = score / sqrt(variance)
         tails, how = [_normal_share(z), _normal_share(-z)], "normal approximation, corrected for ties"
     effect, method = _effect(slopes(x, None, False), settings), f"Kendall's tau-{options['variant']}, {how}"
     return HypothesisTest(
         name, tau, settings.p_value(*tails), n, method, {}, effect, "Theil–Sen slope", settings.alternative
     )
-
-
-def _variance(n: int, first: Floats, second: Floats) -> float:
-    """Return the variance of concordant less discordant pairs of independent columns, from the sizes of their ties."""
-    pairs = n * (n - 1.0)
-    (two, three, five), (other_two, other_three, other_five) = (
-        (float((t * (t - 1)).sum()), float((t * (t - 1) * (t - 2)).sum()), float((t * (t - 1) * (2 * t + 5)).sum()))
-        for t in (first, second)
-    )
-    variance = (pairs * (2 * n + 5) - five - other_five) / 18 + two * other_two / (2 * pairs)
-    variance += three * other_three / (9 * pairs * (n - 2)) if n > 2 else 0.0
-    if not variance > 0:
-        raise NumericalError("kendall-tau has no test here: a column is constant")
-    return variance

@@ -219,6 +219,8 @@ WITHOUT_SKETCH: Mapping[str, str] = {
     "somers-d": "use kendall-tau",
     "goodman-kruskal-gamma": "use kendall-tau",
     "theil-sen": "use kendall-tau",
+    "mann-whitney-z": "use auc with an interval",
+    "kendall-z": "use kendall-tau with an interval",
     "trimmed-mean": "use quantiles",
     "hodges-lehmann": "use quantiles",
     "hodges-lehmann-shift": "use auc",

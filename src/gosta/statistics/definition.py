@@ -90,7 +90,8 @@ class Statistic:
         so that no digits cancel where values are large and close together.
     final
         Function of the means over all rows (a tuple) that returns the value; absent, the mean or means themselves.
-        Further parameters are options. ``local`` and ``final`` are faster if they accept arrays in place of numbers.
+        Further parameters are options, but `rows` is the number of rows. ``local`` and ``final`` are faster if they
+        accept arrays in place of numbers.
     fast
         Function that computes the row sums in O(n log n); it returns None for data it does not handle.
     mean_ranges
@@ -130,7 +131,9 @@ class Statistic:
     bounds: tuple[float, float] = (-np.inf, np.inf)  # of the value in a population: intervals are clipped there
     mean_ranges: tuple[tuple[float, float], ...] = ()
     is_row: Callable[[Observation], bool] | None = None
-    no_interval: str = ""  # why there is none, where `encode` takes from all rows what leaving out a row would change
+    no_interval: str = (
+        ""  # why there is none, such as that `encode` takes from all rows what leaving out a row would change
+    )
     scale: str = "plain"
     centre: Callable[[Means, int], Numbers] | None = None
     comparable: int | None = None
@@ -179,7 +182,13 @@ class Statistic:
         for part, skip in (("encode", 1), ("kernel", self.degree), ("final", 1)):
             function = getattr(self, part)
             if function is not None:
-                yield part, _option_defaults(function, skip)
+                defaults = _option_defaults(function, skip)
+                yield part, {name: value for name, value in defaults.items() if (part, name) != ("final", "rows")}
+
+    @property
+    def final_needs_rows(self) -> bool:
+        """Whether `final` takes the number of rows."""
+        return self.final is not None and "rows" in inspect.signature(self.final).parameters
 
     def options_by_part(self, options: Options) -> dict[str, dict[str, Any]]:
         """Return the options of "encode", "kernel" and "final", completed with their defaults."""
@@ -349,6 +358,8 @@ def with_weights(statistic: Statistic, column: str) -> Statistic:
         raise InputError(f"statistic = '{statistic.name}@' must end with the column of weights")
     if statistic.weights:
         raise InputError(f"{statistic.name} has weights already; leave out those in {column!r}")
+    if statistic.final_needs_rows:
+        raise InputError(f"{statistic.name} depends on the number of rows; leave out the weights in {column!r}")
     index, is_row = statistic.sample_index, statistic.is_row
     return replace(
         statistic,
@@ -384,7 +395,7 @@ def collect_options(
     return {**given, **keywords}
 
 
-def apply_to_rows(function: Callable[..., Any], rows: Floats, **options: Any) -> Floats:
+def apply_to_rows(function: Callable[..., Any], rows: Floats, /, **options: Any) -> Floats:
     """Return the values of a function of a tuple of numbers for every row: n × the count of its values.
 
     The function is called once with columns in place of numbers if it accepts them, else row by row. Where it is not

@@ -129,7 +129,7 @@ def _value(
         own = row_means(rows, norm)
         return own[:, 0] / own[:, 1] if own.shape[1] > 1 else own[:, 0]
     means = _means(statistic, rows, norm)
-    value = require_finite(statistic, means, final_values(statistic, means[None], final_options)[0])
+    value = require_finite(statistic, means, final_values(statistic, means[None], final_options, len(x))[0])
     if level is None:
         return value
     if not isinstance(value, float):
@@ -155,10 +155,10 @@ def _sampled_value(
     statistic = without_weights(statistic, x, kernel_options)
     found, n = triples.draw(statistic, x, kernel_options, sampling), len(x)
     means = np.array([part.mean() for part in found.values.T])[None]
-    value = require_finite(statistic, means, final_values(statistic, means, final_options)[0])
+    value = require_finite(statistic, means, final_values(statistic, means, final_options, len(x))[0])
     if not isinstance(value, float):
         raise InputError(f"{statistic.name} has several values; a sample gives the error of one")
-    psi = found.values @ gradients(lambda m: final_values(statistic, m, final_options), means)[0, 0]
+    psi = found.values @ gradients(lambda m: final_values(statistic, m, final_options, len(x)), means)[0, 0]
     variance = float(psi.var(ddof=1)) / sampling.size
     if level is not None:
         variance += 9 * triples.variance_of_rows(psi, found.rows, n) / n
@@ -198,7 +198,7 @@ def _spread(
     kernel_options, n = options["kernel"], len(x)
 
     def final(means: Floats) -> Floats:
-        return final_values(statistic, means, options.get("final", {}))
+        return final_values(statistic, means, options.get("final", {}), n)
 
     def centres(means: Floats, count: int) -> Floats:
         return centre_values(statistic, means, count, final)
@@ -290,14 +290,16 @@ def _left_out_means(statistic: Statistic, x: Floats, rows: RowSums, norm: Normal
     return (_total(rows, norm) - 2 * rows.sums - own) / ((n - 1) * count)
 
 
-def final_values(statistic: Statistic, means: Floats, options: Options) -> Floats:
-    """Return values, m × p, from means over all rows, m × k; NaN where there is no value."""
-    return _apply(statistic, "final", means, **options) if statistic.final else means
+def final_values(statistic: Statistic, means: Floats, options: Options, n: int) -> Floats:
+    """Return values, m × p, from means over all n rows, m × k; NaN where there is no value."""
+    if statistic.final is None:
+        return means
+    return _apply(statistic, "final", means, **options, **({"rows": n} if statistic.final_needs_rows else {}))
 
 
-def _apply(statistic: Statistic, part: str, rows: Floats, **options: Any) -> Floats:
+def _apply(statistic: Statistic, part: str, means: Floats, /, **options: Any) -> Floats:
     try:
-        return apply_to_rows(getattr(statistic, part), rows, **options)
+        return apply_to_rows(getattr(statistic, part), means, **options)
     except GostaError:
         raise
     except Exception as error:  # a user's function can raise anything

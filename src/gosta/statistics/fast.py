@@ -51,6 +51,13 @@ def kendall(x: Floats, weights: Floats | None = None) -> RowSums:
     return _zero_diagonal(agreement, total - first.ties, total - second.ties)
 
 
+def kendall_and_ties(x: Floats, weights: Floats | None = None) -> RowSums:
+    """The product of the two signs, and 1 where the values of each column are equal."""
+    agreement, first, second = kendall(x, weights).sums.T
+    others = len(x) - 1.0 if weights is None else weights.sum() - weights
+    return RowSums(np.column_stack([agreement, others - first, others - second]), np.array([[0.0, 1.0, 1.0]]))
+
+
 def somers(x: Floats, weights: Floats | None = None) -> RowSums:
     """The product of the two signs, and the square of the first."""
     return _zero_diagonal(*kendall(x, weights).sums.T[:2])
@@ -86,6 +93,13 @@ def auc(x: Floats, weights: Floats | None = None) -> RowSums:
     """(1 − ℓℓ')·won, and 1 − ℓℓ', with ℓ the class."""
     wins, others = _wins(x, weights)
     return _zero_diagonal(2 * wins, 2 * others)
+
+
+def auc_and_ties(x: Floats, weights: Floats | None = None) -> RowSums:
+    """(1 − ℓℓ')·won, 1 − ℓℓ', with ℓ the class, and 1 where the scores are equal."""
+    sums, ties = auc(x, weights).sums, _ranks(x[:, 0], weights).ties
+    counts = 1.0 if weights is None else weights
+    return RowSums(np.column_stack([sums, ties - counts]), np.array([[0.0, 0.0, 1.0]]))
 
 
 def auc_difference(x: Floats, weights: Floats | None = None) -> RowSums:

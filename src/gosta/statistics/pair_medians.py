@@ -15,10 +15,11 @@ from statistics import NormalDist
 import numpy as np
 
 from gosta.runtime import progress
-from gosta.runtime.arrays import Floats, Integers
+from gosta.runtime.arrays import Floats
 from gosta.statistics import fast
 from gosta.statistics.definition import PRECISION, PairValues
 from gosta.statistics.orders import mann_whitney_tail, signed_rank_tail
+from gosta.statistics.ties import Ties, mann_whitney_variance
 
 MOST_SORTED = 2_000_000  # pairs
 # Up to these numbers of rows the ranks of an interval are exact, as scipy's p-values are.
@@ -33,7 +34,7 @@ def slopes(x: Floats, weights: Floats | None, _with_diagonal: bool) -> PairValue
     first, second = (x - x.mean(axis=0)).T
 
     def ranks(level: float) -> tuple[int, int]:
-        ties = sum(float((t * (t - 1) * (2 * t + 5)).sum()) for t in map(tie_sizes, x.T))
+        ties = sum(2 * one.squares + 7 * one.pairs for one in map(Ties.of_column, x.T))
         deviation = sqrt(max(n * (n - 1) * (2 * n + 5) - ties, 0.0) / 18)
         reach = NormalDist().inv_cdf(0.5 + level / 2) * deviation
         return round((total - reach) / 2), round((total + reach) / 2) + 1
@@ -61,7 +62,7 @@ def differences(x: Floats, weights: Floats | None, _with_diagonal: bool) -> Pair
     (first, of_first), (second, of_second) = ((x[part, 0], own[part]) for part in (plus, ~plus))
 
     def ranks(level: float) -> tuple[int, int]:
-        low = shift_rank(len(first), len(second), level, tie_sizes(x[:, 0]))
+        low = shift_rank(len(first), len(second), level, Ties.of_column(x[:, 0]))
         return low, len(first) * len(second) + 1 - low
 
     if len(first) * len(second) <= MOST_SORTED:
@@ -102,21 +103,16 @@ def averages(x: Floats, weights: Floats | None, with_diagonal: bool) -> PairValu
     return PairValues(_bisected(below, float(np.abs(v).max())), total, ranks)
 
 
-def shift_rank(first: int, second: int, level: float, ties: Integers) -> int:
+def shift_rank(first: int, second: int, level: float, ties: Ties) -> int:
     """Return which of the ordered differences of two samples is the lower end of an interval.
 
     It is the highest of them that U is below with a probability of at most (1 − level)/2.
     """
-    if min(first, second) <= FEW_OF_A_CLASS and ties.max() == 1 and first * second <= MOST_COUNTED:
+    if min(first, second) <= FEW_OF_A_CLASS and not ties.pairs and first * second <= MOST_COUNTED:
         return _highest(lambda u: mann_whitney_tail(u, first, second), first * second // 2 + 1, level)
-    reach = NormalDist().inv_cdf(0.5 + level / 2) * sqrt(shift_variance(first, second, ties))
+    variance = mann_whitney_variance(first + second, first * second, ties)
+    reach = NormalDist().inv_cdf(0.5 + level / 2) * sqrt(variance)
     return round(first * second / 2 - reach)
-
-
-def shift_variance(first: int, second: int, ties: Integers) -> float:
-    """Return the variance of U of two samples of one distribution, from how many rows have each value."""
-    n, t = first + second, ties.astype(np.float64)
-    return first * second / 12 * (n + 1 - float((t**3 - t).sum()) / (n * (n - 1)))
 
 
 def _signed_rank(n: int, level: float) -> int:
@@ -134,11 +130,6 @@ def _highest(tail: Callable[[int], float], limit: int, level: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if 2 * tail(middle - 1) <= 1 - level else (low, middle)
     return low
-
-
-def tie_sizes(column: Floats) -> Integers:
-    """Return how many rows have each value."""
-    return np.asarray(np.unique(column, return_counts=True)[1], dtype=np.int64)
 
 
 def _sorted(values: Floats, weights: Floats | None) -> tuple[Callable[[float], float], float]:
