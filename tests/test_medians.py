@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 from test_every_statistic import make_data
+from test_nodes import make_network
 
 import gosta
 from gosta.errors import GostaError, InputError
@@ -122,6 +123,17 @@ def test_nodes_estimate_the_rank_of_their_own_row() -> None:
     np.testing.assert_allclose(found, gosta.exact(v, "ranks"), atol=0.06)
 
 
+@pytest.mark.parametrize("statistic", ["ranks", "ranks@second"])
+def test_real_nodes_estimate_the_ranks_of_their_own_rows(statistic: str) -> None:
+    network, estimand = make_network(statistic, columns="score")
+    network.clock.run(60.0)
+    network.check()
+    weights = estimand.x[:, 1] if "@" in statistic else None
+    wanted = gosta.exact(estimand.x[:, 0], "ranks", weights=weights)
+    found = np.concatenate([peer.estimator.row_values() for peer in network.peers.values()])
+    np.testing.assert_allclose(found, wanted, atol=0.06)
+
+
 @every_median
 def test_nodes_say_why_they_cannot(statistic: Statistic) -> None:
     rows = make_data([(1.0, 2.0, 0, 1), (3.0, 5.0, 1, 1), (2.0, 1.0, 1, 0), (4.0, 1.0, 0, 0)])
@@ -130,8 +142,10 @@ def test_nodes_say_why_they_cannot(statistic: Statistic) -> None:
         Estimand(statistic, statistic.encode_rows(rows, {}))
     with pytest.raises(InputError, match=why):
         gosta.simulate(rows, statistic)
-    with pytest.raises(InputError, match="ranks has a value for each row, the protocol tracking"):
-        gosta.simulate(rows, "ranks", columns="first")
+    with pytest.raises(InputError, match="ranks has a value for each row, a simulation of tracking reads one"):
+        gosta.simulate(rows, "ranks", columns="first", graph="complete")
+    with pytest.raises(InputError, match="ranks:first has a value for each row; estimate it alone"):
+        gosta.simulate(rows, ["ranks:first", "variance:first"])
     with pytest.raises(InputError, match="depends on the number of rows, which weights are not"):
         measure(rows.with_weights([1, 1, 2, 1]), with_weights(statistic, "weights"), interval=0.9)
 

@@ -36,6 +36,7 @@ EXPLANATION = (
     "estimate, interval: over the rows of so many sites; exchanges: in this epoch",
     "error: relative error that the node expects; difference: largest one from a neighbour's estimate",
 )
+ROW_VALUES_EXPLANATION = "each node's own rows have a value each: row_values of --json; the estimate is their mean"
 AGREEMENT = 0.01  # nodes agree if no estimate is farther from their mean, relative to it
 
 
@@ -92,7 +93,8 @@ def table(views: Sequence[View], width: int | None = None) -> str:
 def explanation(views: Sequence[View]) -> tuple[str, ...]:
     """Return what the columns of the table mean."""
     if not _has_sums(views):
-        return EXPLANATION
+        has_rows = any(view.status is not None and view.status.row_values for view in views)
+        return (*EXPLANATION, *[ROW_VALUES_EXPLANATION] * has_rows)
     first = next((one for view in views if (one := _first_result(view.status)) is not None), None)
     of = "" if first is None else f"{first.statistic}, {first.stratum}" if first.stratum else first.statistic
     return (f"value: {of or 'a statistic'}{SUMS_EXPLANATION}{CERTAIN_EXPLANATION * _has_brackets(views)}",)

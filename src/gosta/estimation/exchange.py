@@ -365,6 +365,16 @@ class Estimator:
             (found,) = self._local(self.halves[:1])
         return _sequential_means(found)
 
+    def row_values(self) -> Floats:
+        """Return the value of each own row, of a statistic that has one for each."""
+        first, second = self.halves
+        part = self.weights[1] and self.weights[1] / (self.weights[0] + self.weights[1])
+        share = self.rows.count / self.population
+        means = share * self.rows.estimand.own_row_means + (1.0 - share) * (first + part * (second - first))
+        return (
+            means[:, 0] / means[:, 1] if self.rows.width > 1 else means[:, 0]
+        )  # of weighted rows the second is theirs
+
     def _local(self, others: Floats) -> Floats:
         """Apply `local` to each row's mean over all rows in the textbook's normalisation, for several sets of means."""
         assert self.local is not None

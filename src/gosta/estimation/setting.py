@@ -118,11 +118,8 @@ def protocol_for(
     """Return the protocol, or its variant for moments; raise `InputError` where it cannot estimate the statistic."""
     statistic.require_mean()
     chosen = find_protocol(protocol)
-    if statistic.is_per_row:
-        if chosen.estimates_row_means:
-            return chosen
-        other = f"the protocol {chosen.name} estimates one value for all"
-        raise InputError(f"{statistic.name} has a value for each row, {other}; gosta run --protocol u1 estimates them")
+    if statistic.is_per_row and chosen.estimates_row_means:
+        return chosen
     if isinstance(chosen, Protocol) and statistic.moments is not None and not has_interval:
         chosen = chosen.for_moments or chosen
     if (statistic.local is not None or has_interval) and not chosen.needs_known:

@@ -117,6 +117,7 @@ class Status(msgspec.Struct, frozen=True):
     sums: SumStatus | None = None  # of a node of private sums
     value_errors: tuple[float | None, ...] = ()  # `expected_error` of each value, where the statistic has several
     statistics: tuple[PartReport, ...] = ()  # each of several that are estimated together
+    row_values: tuple[float, ...] = ()  # of its own complete rows, of a statistic with a value for each
     uptime_seconds: float | None = None  # None: read from the journal of a stopped node
 
 
@@ -148,6 +149,7 @@ def make_status(config: NodeConfig, peer: Peer, neighbours: tuple[Neighbour, ...
         value_errors=report.value_errors if report else (),
         statistics=report.statistics if report else (),
         estimate_epoch=report.epoch if report else peer.epoch,
+        row_values=tuple(estimator.row_values().tolist()) if estimator.rows.estimand.statistic.is_per_row else (),
         neighbours=neighbours,
         max_difference=max((one.difference for one in neighbours if one.difference is not None), default=None),
         **fields,
