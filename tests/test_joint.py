@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import ports
 import pytest
 import scipy.stats
 from commands import command
@@ -177,6 +178,8 @@ def test_own_statistics_and_options(tmp_path: Path) -> None:
         ("auc:risk,variance:nothing", {}, "unknown column of the data 'nothing'"),
         ("auc:risk,kendall-tau:risk", {}, "kendall-tau:risk: needs columns for first, second"),
         ("auc:risk,variance:cost", {"protocol": "u1"}, "protocol u1 estimates the mean of each row, of one statistic"),
+        ("auc:risk,ranks:age", {}, "ranks:age has a value for each row; estimate it alone"),
+        ("auc:risk,theil-sen:risk+age", {}, "theil-sen.* is a median over pairs of rows, which nodes cannot average"),
         ("auc:risk,spearman-rho:risk+age", {"protocol": "gosta-async"}, "protocol gosta-async does not estimate; use"),
     ],
 )
@@ -228,6 +231,9 @@ def test_the_command_line_shows_each_statistic(run: Any, tmp_path: Path) -> None
         assert part["estimate"] == pytest.approx(wanted, rel=0.2)
         assert len(part["local_values"]) == 6
     assert set(record["assumed"]) == set(arguments[3].split(","))
+    code, _, err = run(*arguments[:3], "auc:risk,quantiles:age")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "statistic = 'quantiles:age' is no mean over pairs of rows, which nodes exchange; private sums have" in err
     code, _, err = run(*arguments, "--bound")
     assert (code, err.count("\n")) == (2, 1)
     assert "there is theory for one statistic only" in err
@@ -281,7 +287,7 @@ def test_a_report_is_better_by_each_statistic() -> None:
 
 def test_sites_bring_tables_with_all_columns(run: Any, tmp_path: Path) -> None:
     arguments = ["network", "init", tmp_path / "net", "-s", "auc:risk,kendall-tau:risk+age,spearman-rho:risk+age"]
-    code, out, _ = run(*arguments, "--nodes", 3, "--classes", "False,True", "--label", "label")
+    code, out, _ = run(*arguments, "--nodes", 3, "--classes", "False,True", "--label", "label", "--port", ports.free())
     assert code == 0
     assert "95 % at every node, but not of all: spearman-rho: nodes cannot compute its interval" in out
     assert "columns risk, age; classes False, True in label" in out

@@ -123,6 +123,8 @@ def init(
     roles = plan.Roles(columns, rows.label, rows.score, classes, rows.drop_missing)
     chosen = None if data is None else rows.select(rows.load(data))
     settings = _private_settings(private, chosen)
+    if settings is None:
+        options.check_pairwise(task.statistic)
     if settings is not None:
         for name, value in {"protocol": task.protocol, "until": task.until}.items():
             if value is not None:

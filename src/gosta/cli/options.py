@@ -310,6 +310,19 @@ def find_statistic(text: str) -> Statistic:
     return load_statistic(text)
 
 
+def check_pairwise(statistics: str) -> None:
+    """Reject statistics that are functions of sums only, which exchanges of rows do not estimate."""
+    from gosta.sketches.definition import SKETCHES
+    from gosta.statistics import STATISTICS
+    from gosta.statistics.wanted import parse
+
+    for one in parse(statistics):
+        name = one.name.partition("@")[0]
+        if name in SKETCHES and name not in STATISTICS:
+            where = "private sums have it (--private), and gosta exact over rows in one place"
+            raise InputError(f"statistic = {one.title!r} is no mean over pairs of rows, which nodes exchange; {where}")
+
+
 class Assumptions(NamedTuple):
     """What is assumed about data for statistics that rows are exchanged for, and doubts about it."""
 

@@ -69,6 +69,7 @@ def run(
     if private.settings() is not None:
         run_private(context, simulation, placement, rows, private, data, output.plot, output.as_json)
         return
+    options.check_pairwise(simulation.statistic)
     chosen = None if output.resume else rows.select(rows.load(data))
     if chosen is None:
         assert output.resume is not None

@@ -397,9 +397,6 @@ def join_estimands(
     """Return the estimand of one or several statistics over encoded rows."""
     if len(members) == 1:
         return Estimand(members[0].statistic, x, options, data=data)
-    for member in members:
-        if member.statistic.is_per_row:
-            raise InputError(f"{member.title} has a value for each row; estimate it alone")
     parts: list[Part] = []
     found = []
     kernel = values = 0

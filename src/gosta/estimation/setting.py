@@ -118,6 +118,8 @@ def protocol_for(
     """Return the protocol, or its variant for moments; raise `InputError` where it cannot estimate the statistic."""
     statistic.require_mean()
     chosen = find_protocol(protocol)
+    if isinstance(statistic, JointStatistic) and chosen.estimates_row_means:
+        raise InputError(f"protocol {chosen.name} estimates the mean of each row, of one statistic; use tracking")
     if statistic.is_per_row and chosen.estimates_row_means:
         return chosen
     if isinstance(chosen, Protocol) and statistic.moments is not None and not has_interval:
@@ -127,8 +129,6 @@ def protocol_for(
         raise InputError(
             f"{subject} each row's own mean, which the protocol {chosen.name} does not estimate; use tracking"
         )
-    if isinstance(statistic, JointStatistic) and chosen.estimates_row_means:
-        raise InputError(f"protocol {chosen.name} estimates the mean of each row, of one statistic; use tracking")
     if has_tables and not chosen.supports_tables:
         raise InputError(
             f"protocol {chosen.name} supports one row per node only; for several rows per node use tracking, "

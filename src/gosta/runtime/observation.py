@@ -123,13 +123,18 @@ def _cut(context: Any, row: Any, start: Any, size: Any) -> Any:  # noqa: ARG001
 def _getitem(row, c):  # numba compares signatures, annotations and all
     if not isinstance(row, RowType):
         return None
-    return _checked if isinstance(c, types.Integer) else _slice if isinstance(c, types.SliceType) else None
+    if isinstance(c, types.SliceType):
+        return None if c.has_step else _slice
+    return _checked if isinstance(c, types.Integer) else None
 
 
 def _slice(row, c):
-    start, stop, step = c.indices(_size(row))
-    if step != 1:
-        raise IndexError("a slice of an observation has steps of 1")
+    size, start, stop = _size(row), c.start, c.stop
+    if start < 0:
+        start = max(start + size, 0)
+    if stop < 0:
+        stop += size
+    stop = min(stop, size)
     return _cut(row, start, max(stop - start, 0))
 
 

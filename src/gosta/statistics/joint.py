@@ -71,6 +71,10 @@ def choose(statistics: Chosen, folder: Path | None = None) -> tuple[Member, ...]
     for title in titles:
         if titles.count(title) > 1:
             raise InputError(f"statistic = {','.join(titles)!r} names {title} twice; name it once")
+    for one in found if len(found) > 1 else ():
+        one.statistic.require_mean()
+        if one.statistic.is_per_row:
+            raise InputError(f"{one.title} has a value for each row; estimate it alone")
     return tuple(found)
 
 
