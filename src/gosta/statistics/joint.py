@@ -71,18 +71,16 @@ def choose(statistics: Chosen, folder: Path | None = None) -> tuple[Member, ...]
     for title in titles:
         if titles.count(title) > 1:
             raise InputError(f"statistic = {','.join(titles)!r} names {title} twice; name it once")
-    for one in found if len(found) > 1 else ():
-        one.statistic.require_mean()
-        if one.statistic.is_per_row:
-            raise InputError(f"{one.title} has a value for each row; estimate it alone")
+    for member in found if len(found) > 1 else ():
+        member.statistic.require_mean()
+        if member.statistic.is_per_row:
+            raise InputError(f"{member.title} has a value for each row; estimate it alone")
     return tuple(found)
 
 
 def name_of(members: Sequence[Member]) -> str:
-    """Return the name of statistics together: their titles, or the plain name of a single one."""
-    return (
-        ",".join(one.title for one in members) if len(members) > 1 or members[0].columns else members[0].statistic.name
-    )
+    """Return the name of statistics together: their titles."""
+    return ",".join(one.title for one in members)
 
 
 def check_options(members: Sequence[Member], options: Options) -> None:
