@@ -19,11 +19,15 @@ from test_faults import check_replay
 from virtual_network import VirtualNetwork
 
 import gosta
+from gosta.cli.status import table
 from gosta.errors import InputError
+from gosta.estimation.estimand import kernel_ranges
 from gosta.estimation.setting import make_setting
 from gosta.net.audit.verify import Journals, verify
 from gosta.net.config import NODE_FILE, read_node
+from gosta.net.deploy.query import View
 from gosta.net.node import page
+from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.source import fingerprint
 from gosta.net.protocol.report import PartReport, Report, relative_distance
 from gosta.simulation import engines
@@ -268,10 +272,23 @@ def test_nodes_find_all_values_with_intervals() -> None:
                 assert (one.low, one.high) == pytest.approx(wanted.pooled_intervals()[k], rel=0.05)
     status = next(iter(network.nodes.values())).status()
     assert [row[0] for row in page.results(status)] == ["statistic", *statistic.split(",")]
+    lines = table([View(status.node, status.state, 0, status)], width=200).splitlines()
+    place = lines[0].index("statistic")
+    assert [line[place:].split()[0] for line in lines[1:]] == statistic.split(",")
+    metrics = {one.name: one.samples for one in StatusCollector(lambda: status).collect()}
+    assert [one.labels["statistic"] for one in metrics["gosta_statistic_estimate"]] == statistic.split(",")
+    assert [one.value for one in metrics["gosta_statistic_low"]] == [one.low for one in status.statistics if one.low]
     records = {name: network.journals[name].load_epoch()[1] for name in network.names}
     findings = verify(Journals(network.task, Path(), network.peers, records))
     assert findings[-1].holds
     assert "exact auc:risk 0." in findings[-1].evidence
+
+
+def test_rows_are_checked_by_each_statistic() -> None:
+    estimand = setting_of("variance:cost,auc:risk").estimand
+    assert estimand.is_valid_row((0.5, 1.0, -1.0))
+    assert not estimand.is_valid_row((0.5, 1.0, 0.0)), "no class"
+    assert kernel_ranges(estimand).tolist() == [[-np.inf, np.inf], [0.0, 2.0], [0.0, 2.0]]
 
 
 def test_a_report_is_better_by_each_statistic() -> None:
