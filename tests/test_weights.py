@@ -206,6 +206,14 @@ def test_missing_values_and_zero_weights() -> None:
     assert table["value"][:2].tolist() == pytest.approx(wanted, rel=TIGHT)
 
 
+def test_a_weight_that_dominates_leaves_the_digits_of_others() -> None:
+    rng = np.random.default_rng(8)
+    x, w = rng.integers(0, 4, (12, 2)).astype(float), np.append(rng.gamma(1, 1, 11), 1e8)
+    pairs, signs = np.outer(w, w) * (1 - np.eye(12)), np.sign(x[:, None] - x)
+    wanted = (pairs * signs.prod(axis=2)).sum() / pairs.sum()
+    assert gosta.exact(x, "kendall-tau", weights=w) == pytest.approx(wanted, rel=TIGHT)
+
+
 ROWS = {"a": [1.0, 2.0, 4.0], "w": [1.0, -1.0, 2.0], "zero": [0, 0, 0], "hole": [1.0, None, 2.0]}
 
 

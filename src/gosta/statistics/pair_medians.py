@@ -147,9 +147,14 @@ def _sorted(values: Floats, weights: Floats | None) -> tuple[Callable[[float], f
 def _bisected(below: Callable[[float], float], scale: float) -> Callable[[float], float]:
     """Return a function that finds the number that so many pairs do not exceed; the scale is where to begin."""
 
+    found: dict[float, tuple[float, float]] = {}  # quantiles, and the ranks that each is of
+
     def quantile(rank: float) -> float:
         if scale == 0:
             return 0.0  # all rows are alike
+        for value, (least, most) in found.items():
+            if least < rank <= most:
+                return value
         low, high = -scale, scale
         with progress.bar("quantile over pairs", None) as advance:
             while below(high) < rank:
@@ -160,6 +165,8 @@ def _bisected(below: Callable[[float], float], scale: float) -> Callable[[float]
                 middle = low + (high - low) / 2
                 low, high = (low, middle) if below(middle) >= rank else (middle, high)
                 advance(1)
-        return 0.0 if abs(high) <= PRECISION * scale else high
+        value = 0.0 if abs(high) <= PRECISION * scale else high
+        found[value] = below(low), below(high)
+        return value
 
     return quantile

@@ -18,6 +18,9 @@ import numpy as np
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Means, Numbers, RowSums, Statistic, as_tuple
 
+DOMINANT = 1e4  # times as heavy as all others together is a row from which on pairs are evaluated one by one,
+MOST_PAIRED = 10_000  # if there are at most so many rows
+
 
 @cache
 def weighted(statistic: Statistic, width: int, returns_tuple: bool) -> Statistic:
@@ -94,10 +97,13 @@ def _fast(statistic: Statistic) -> Callable[[Floats], RowSums | None] | None:
 
     def weighted_fast(x: Floats) -> RowSums | None:
         n, weights = len(x), x[:, -1]
+        if n <= MOST_PAIRED and weights.max() > DOMINANT * (weights.sum() - weights.max()):
+            return None  # sums that contain the largest weight would lose the digits of the others
         rows = fast(np.ascontiguousarray(x[:, :-1]), weights)  # type: ignore[call-arg]
         if rows is None or rows.diagonal is None:
             return None
-        own, others = weights[:, None], (weights.sum() - weights)[:, None]
+        before, after = (np.concatenate([[0.0], np.cumsum(one)[:-1]]) for one in (weights, weights[::-1]))
+        own, others = weights[:, None], (before + after[::-1])[:, None]
         diagonal = own * np.broadcast_to(rows.diagonal, rows.sums.shape)
         if statistic.total:
             return RowSums(own * rows.sums, own * diagonal)
