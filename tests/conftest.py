@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 import hypothesis
@@ -10,6 +11,8 @@ from commands import command
 
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100)
 hypothesis.settings.load_profile("fixed")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send it, and background jobs of shells ignore it
 
 collect_ignore = ["fake_node.py"]  # a program, not a module
 

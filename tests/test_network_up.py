@@ -295,6 +295,7 @@ def test_status_pages_of_other_programs(tmp_path: Path) -> None:
     with subprocess.Popen(server, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as other:
         try:
             while not _was_queried(other):
+                assert other.poll() is None
                 assert query_status(node(f"127.0.0.1:{port}")) is None
         finally:
             other.terminate()
@@ -348,7 +349,7 @@ def test_down_stops_nodes_whichever_process_started_them(network: Path, gosta_: 
             assert other.poll() is None
         code, out, _ = gosta_("network", "down", network)
         assert (code, out) == (0, f"{network}: stopped node-1\n")
-        assert other.wait(10) is not None
+        assert other.wait(60) is not None
     assert gosta_("network", "down", network)[1] == f"{network}: no node was running\n"
 
 

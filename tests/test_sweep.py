@@ -135,12 +135,20 @@ def cluster() -> Iterator[Any]:
     import dask
 
     with (
+        pytest.MonkeyPatch.context() as patch,
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as started,
     ):
+        patch.setattr(backends, "WORKER_TIMEOUT_SECONDS", 180)  # workers that were killed start again at leisure
         yield started
+
+
+def test_workers_without_the_package_are_rejected(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "PACKAGE", "no-such-package")
+    with pytest.raises(ClusterError, match=r"workers cannot run the jobs .* install the same gosta there"):
+        list(backends.run_on_dask(iter([]), cluster.scheduler_address))
 
 
 def test_killed_worker_of_a_cluster_changes_no_numbers(
@@ -167,12 +175,6 @@ def test_job_that_kills_every_worker_fails_alone(cluster: Any) -> None:
     found = dict(results)
     assert isinstance(found.pop(0), Failure)
     assert found == {k: k for k in range(1, 6)}
-
-
-def test_workers_without_the_package_are_rejected(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backends, "PACKAGE", "no-such-package")
-    with pytest.raises(ClusterError, match=r"workers cannot run the jobs .* install the same gosta there"):
-        list(backends.run_on_dask(iter([]), cluster.scheduler_address))
 
 
 def test_cluster_without_workers_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +204,7 @@ def test_interrupt_keeps_finished_jobs_and_the_same_command_continues(tmp_path: 
     """Send the signal to the command and its workers alike, as a terminal does."""
     study = written(
         tmp_path,
-        'data = "iris"\nstatistic = "variance"\nprotocol = "u2"\nseeds = 40\nruns = 1\niterations = 2_000_000\n',
+        'data = "iris"\nstatistic = "variance"\nprotocol = "u2"\nseeds = 20\nruns = 1\niterations = 2_000_000\n',
     )
     kept = tmp_path / "study-results"
     process = subprocess.Popen(
@@ -216,15 +218,15 @@ def test_interrupt_keeps_finished_jobs_and_the_same_command_continues(tmp_path: 
     _, said = process.communicate(timeout=60)
     finished = len(list(kept.glob("*.parquet")))
     assert process.returncode == 130
-    kept_jobs = f"{finished} of 40 jobs are finished and kept in study-results"
+    kept_jobs = f"{finished} of 20 jobs are finished and kept in study-results"
     assert said == f"gosta: interrupted; {kept_jobs}; run the same command again to continue\n"
-    assert 1 <= finished < 40
+    assert 1 <= finished < 20
     assert len(list(kept.iterdir())) == finished
     done = command("sweep", "study.toml", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     uninterrupted = numbers(study, sweep(study, tmp_path / "expected", workers=1))
     pd.testing.assert_frame_equal(ResultFolder(kept).frame(study.jobs), uninterrupted)
-    assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == list(range(40))
+    assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == list(range(20))
 
 
 def test_failing_jobs_are_reported_and_the_others_run(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ def test_a_file_that_cannot_be_written_loses_nothing_else(tmp_path: Path) -> Non
 def test_control_c_keeps_what_was_computed(tmp_path: Path) -> None:
     """A real process on a real terminal, a real signal: the file holds the part, and resuming gives the whole."""
     settings = ["run", "iris", "-s", "variance", "-g", "complete", "--runs", "2", "--checkpoints", "400"]
-    settings += ["--iterations", "50000000", "--json"]
+    settings += ["--iterations", "20000000", "--json"]
     terminal, other = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "gosta", *settings, "--out", "part.nc"],
