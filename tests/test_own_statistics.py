@@ -108,7 +108,9 @@ def test_names_are_unique() -> None:
     assert gosta.exact(X, "mine") == 0.0
     statistic(name="mine")(lambda x, y: 1.0)  # as when a notebook's cell runs again
     assert (gosta.exact(X, "mine"), gosta.exact(X, first)) == (1.0, 0.0)
-    with pytest.raises(gosta.InputError, match="'power' needs a number as default, not None"):
+    with pytest.raises(
+        gosta.InputError, match="'power' needs a number as default, not None; a kernel takes two or three"
+    ):
         statistic(name="no-default")(lambda x, y, z, power: 0.0)
     with pytest.raises(gosta.InputError, match="a parameter without default, power, is a third row"):
         gosta.exact(X, statistic(name="no-number")(lambda x, y, power: abs(x[0] - y[0]) ** power))
@@ -331,3 +333,21 @@ def test_printed_forms() -> None:
         assert text in html
         assert html.startswith("<table>")
         assert "0x" not in repr(value)
+
+
+def test_overflow_of_few_rows_is_found() -> None:
+    cube = statistic(name="cube")(lambda x, y: (int(x[0]) * int(y[0])) ** 3)
+    square = statistic(name="square")(lambda x, y: (int(x[0]) - int(y[0])) ** 2)
+    rows = np.resize(np.arange(1.0, 10.0), 5000)
+    for made, largest in ((cube, 3e6), (square, 5e9)):
+        with pytest.raises(gosta.InputError, match="whole numbers beyond 2\\^63 overflow when compiled"):
+            gosta.exact(np.append(rows, largest), made)
+
+
+def test_an_unknown_name_of_a_file_lists_those_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "some.py"
+    file.write_text("import gosta\n\n@gosta.statistic\ndef one_of_some(x, y):\n    return 1.0\n")
+    for _ in range(2):
+        with pytest.raises(gosta.InputError, match=r"unknown statistic of .*some.py 'other'; there are: one-of-some"):
+            load_statistic(f"{file}:other")
+    assert load_statistic(f"{file}:one-of-some@w").weights == "w"

@@ -74,7 +74,7 @@ def test_encodings_that_depend_on_other_rows_are_rejected(
 ) -> None:
     assert sites
     write(tmp_path / "all.csv", HEAD, *ROWS)
-    with pytest.raises(InputError, match=r"depends on other rows|name one score column|bandwidth = 0"):
+    with pytest.raises(InputError, match=r"depends on other rows|name one score column|give one: bandwidth"):
         read_rows(task(statistic, **CLASSES, **fields), tmp_path / f"{file}.csv")
 
 

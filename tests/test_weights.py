@@ -214,6 +214,15 @@ def test_a_weight_that_dominates_leaves_the_digits_of_others() -> None:
     assert gosta.exact(x, "kendall-tau", weights=w) == pytest.approx(wanted, rel=TIGHT)
 
 
+@pytest.mark.parametrize("weight", [0.1, 1 / 7, 3.3])
+def test_equal_weights_trim_as_many_rows_as_none(weight: float) -> None:
+    for n in range(5, 60):
+        v = np.random.default_rng(n).normal(size=n)
+        for name, share in (("trimmed-mean", 0.25), ("winsorised-mean", 0.2), ("trimmed-mean", 0.29)):
+            wanted = gosta.exact(v, name, share=share)
+            assert gosta.exact(v, name, share=share, weights=np.full(n, weight)) == pytest.approx(wanted, rel=TIGHT)
+
+
 ROWS = {"a": [1.0, 2.0, 4.0], "w": [1.0, -1.0, 2.0], "zero": [0, 0, 0], "hole": [1.0, None, 2.0]}
 
 

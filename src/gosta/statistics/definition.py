@@ -315,7 +315,8 @@ def _register(kernel: Kernel, name: str | None, encode: Encoder, parts: dict[str
     degree = 3 if len(parameters) > 2 and parameters[2].default is inspect.Parameter.empty else 2
     for option, default in _option_defaults(kernel, degree).items():
         if isinstance(default, bool) or not isinstance(default, int | float):
-            raise InputError(f"{title}: the kernel's option {option!r} needs a number as default, not {default!r}")
+            what = f"the kernel's option {option!r} needs a number as default, not {default!r}"
+            raise InputError(f"{title}: {what}; a kernel takes two or three rows")
     if parts.get("moments") is not None:
         parts = {**parts, "moments": Moments(*parts["moments"])}
     for part in TWO_ROWS_ONLY if degree > 2 else ():

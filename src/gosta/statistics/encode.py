@@ -9,9 +9,10 @@ import numpy as np
 
 from gosta import datasets
 from gosta.datasets.data import Data
-from gosta.errors import DataError, InputError
+from gosta.errors import DataError, InputError, NumericalError
 from gosta.runtime.arrays import Booleans, Floats
 
+ROUNDING = 1e-10  # relative, of sums of weights
 MAX_BANDWIDTHS = 1e10  # of values that are divided by the bandwidth: six digits of their differences are left
 
 
@@ -145,9 +146,12 @@ def _trimmed_rows(data: Data, share: float) -> tuple[Floats, Booleans]:
     _require_all_rows(data, "the order of all rows", "quantiles of private sums say where to cut")
     x = _complete(data, value(data))
     weights, order = _weights(data, x), np.argsort(x[:, 0], kind="stable")
-    cut, kept = share * weights.sum(), np.empty(len(x), dtype=np.bool_)
+    kept, unit = np.empty(len(x), dtype=np.bool_), weights.sum() / len(x)
     below, above = np.cumsum(weights[order]), np.cumsum(weights[order][::-1])[::-1]
-    kept[order] = np.minimum(below, above) > cut
+    counted = np.minimum(below, above) / unit  # in rows of mean weight: whole numbers where all weights are equal
+    whole = np.rint(counted)
+    counted = np.where(np.abs(counted - whole) <= ROUNDING * whole, whole, counted)
+    kept[order] = counted > share * len(x)
     return x, kept
 
 
@@ -194,6 +198,12 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
         features = x[:, :-1] if data.is_partial else x[:, :-1] - _mean(data, x[:, :-1], everywhere)
         spread = _mean(data, (features - _mean(data, features, everywhere)) ** 2, everywhere)
         width = float(np.sqrt(spread.sum())) if bandwidth is None else bandwidth
+    if bandwidth is None and not 0 < width < np.inf:
+        if width == 0 and np.ptp(features, axis=0).max() == 0:
+            raise DataError(
+                "all rows are alike, so that they give no bandwidth; give one: bandwidth=1 (-o bandwidth=1)"
+            )
+        raise NumericalError(f"the numbers are too {'small; use larger' if width == 0 else 'large; use smaller'} units")
     if isinstance(width, bool) or not isinstance(width, int | float | np.number) or not 0 < width < np.inf:
         raise InputError(f"bandwidth = {width!r} must be a positive number")
     data.assumed["bandwidth"] = float(width)

@@ -172,6 +172,7 @@ def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float |
     assert statistic.median is not None
     rows, weights = (x[:, :-1], x[:, -1]) if statistic.weights else (x, None)
     with np.errstate(over="ignore", invalid="ignore"):
+        require_finite(statistic, np.ptp(rows, axis=0), np.zeros(1))  # differences of rows
         found = statistic.median(rows, weights, norm == "V")
         value = found.median if found.total > 0 else np.nan
     require_finite(statistic, np.zeros(1), np.array([value]))

@@ -22,6 +22,7 @@ PLAIN_ROW = "\n\ndef row(x, i):\n    return x[i]\n"
 ALLOWED = "a kernel can use numbers, x[i], len(x), math, loops and functions that do the same"
 NUMBERS_PER_BLOCK = 1 << 26  # about a tenth of a second: short enough to stop, long enough to hide the threads' cost
 NUMBERS_PER_TILE = 1 << 13  # columns of a tile stay in the nearest cache
+MOST_EXTREME_COLUMNS = 32  # whose extreme rows are tried before the loop begins
 Result = TypeVar("Result")
 
 
@@ -119,7 +120,7 @@ def example(statistic: Statistic, x: Floats, options: Options) -> Numbers:
 
 def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     """Call the kernel on some pairs of different rows, in both orders, and return one result as an example."""
-    pairs = _sample_pairs(len(x))
+    pairs = _sample_pairs(x)
     rows = {i: x[i].tolist() for pair in pairs for i in pair}
 
     def numbers(i: int, j: int) -> tuple[float, ...]:
@@ -143,18 +144,31 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     return example
 
 
-def _sample_pairs(n: int) -> list[list[int]]:
-    """Return the numbers of some pairs of different rows."""
+def _sample_pairs(x: Floats) -> list[list[int]]:
+    """Return the numbers of some pairs of different rows: at random, and with the extreme values of a column."""
+    n = len(x)
     i, gap = np.random.default_rng(0).integers([0, 1], [[n, n]] * 64).T
     pairs: list[list[int]] = np.column_stack([i, (i + gap) % n]).tolist()
-    return pairs
+    for low, next_low, next_high, high in extreme_rows(x):
+        pairs += [[low, high], [low, next_low], [next_high, high]]
+    return [pair for pair in pairs if pair[0] != pair[1]]
+
+
+def extreme_rows(x: Floats) -> list[tuple[int, int, int, int]]:
+    """Return for some columns the rows with the lowest, the next, the last but one and the highest value."""
+    found = []
+    for column in x.T[:MOST_EXTREME_COLUMNS]:
+        last = len(column) - 1
+        order = np.argpartition(column, sorted({0, min(1, last), max(last - 1, 0), last}))
+        found.append((int(order[0]), int(order[min(1, last)]), int(order[max(last - 1, 0)]), int(order[last])))
+    return found
 
 
 def _compare_with_python(
     statistic: Statistic, x: Floats, options: Options, compiled: Callable[[Floats], Floats]
 ) -> None:
     """Raise `InputError` unless the compiled kernel agrees with Python on some pairs: whole numbers can overflow."""
-    pairs = _sample_pairs(len(x))
+    pairs = _sample_pairs(x)
     plain = np.array([as_floats(statistic.kernel(x[i].tolist(), x[j].tolist(), **options)) for i, j in pairs])
     found = call_kernel(statistic, lambda: np.array([compiled(np.ascontiguousarray(x[pair])) for pair in pairs]))
     largest = np.abs(plain[np.isfinite(plain)]).max(initial=0.0)

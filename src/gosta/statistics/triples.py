@@ -16,7 +16,7 @@ from gosta.errors import DataError, InputError, NumericalError
 from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics.definition import Numbers, Options, Statistic, as_floats, as_tuple
-from gosta.statistics.pairs import ALLOWED, Loops, call_kernel, make_loops, reason, show
+from gosta.statistics.pairs import ALLOWED, Loops, call_kernel, extreme_rows, make_loops, reason, show
 
 LOOPS = Path(__file__).with_name("triples_loops.py")  # read, not imported: its names are defined when it is compiled
 MOST_TRIPLES = 10**11  # that are computed one by one
@@ -128,7 +128,7 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
         raise DataError(f"{statistic.name} needs at least three rows, there are {len(x)}")
     example, found = None, []
     try:
-        for triple in _some_triples(len(x)):
+        for triple in _some_triples(x):
             rows = [x[i].tolist() for i in triple]
             example = statistic.kernel(*rows, **options) if example is None else example
             found.append([as_floats(statistic.kernel(*order, **options)) for order in permutations(rows)])
@@ -140,7 +140,7 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     if len(widths) > 1 or widths == {0}:
         raise InputError(f"{statistic.name}: the kernel must always return the same count of numbers, not {widths}")
     tolerance = 1e-12 * max((abs(v) for orders in found for h in orders for v in h if np.isfinite(v)), default=0.0)
-    for triple, orders in zip(_some_triples(len(x)), found, strict=True):
+    for triple, orders in zip(_some_triples(x), found, strict=True):
         for other in orders[1:]:
             if not np.allclose(orders[0], other, rtol=1e-9, atol=tolerance, equal_nan=True):
                 i, j, k = (row + 1 for row in triple)
@@ -152,14 +152,18 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     return example
 
 
-def _some_triples(n: int) -> list[list[int]]:
+def _some_triples(x: Floats) -> list[list[int]]:
+    """Return the numbers of some triples of different rows: at random, and with the extreme values of a column."""
     rng = np.random.default_rng(0)
-    return [rng.choice(n, 3, replace=False).tolist() for _ in range(16)]
+    found = [rng.choice(len(x), 3, replace=False).tolist() for _ in range(16)]
+    for low, next_low, next_high, high in extreme_rows(x):
+        found += [[low, next_high, high], [low, next_low, high]]
+    return [triple for triple in found if len(set(triple)) == 3]
 
 
 def _compare_with_python(statistic: Statistic, x: Floats, options: Options, loops: Loops) -> None:
     """Raise `InputError` unless the compiled kernel agrees with Python on some triples: whole numbers can overflow."""
-    index = _some_triples(len(x))
+    index = _some_triples(x)
     plain = np.array([as_floats(statistic.kernel(*x[triple].tolist(), **options)) for triple in index])
     found = np.empty_like(plain)
     call_kernel(statistic, lambda: loops.module.chosen(loops.rows, tuple(options.values()), np.array(index), found))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import runpy
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from gosta.errors import InputError
-from gosta.statistics.definition import STATISTICS, Statistic, find
+from gosta.errors import InputError, unknown
+from gosta.statistics import definition
+from gosta.statistics.definition import Statistic, find
 from gosta.statistics.wanted import parse
 
 _loaded: dict[tuple[Path, bytes], dict[str, Statistic]] = {}
@@ -24,20 +26,26 @@ def load_statistic(reference: str, folder: Path | None = None) -> Statistic:
     file = parts[0] if folder is None else folder / parts[0]
     if not file.is_file():
         raise InputError(f"statistic = {reference!r}: no such file: {file}")
-    before, path = dict(STATISTICS), list(sys.path)
+    before, path = dict(definition.STATISTICS), list(sys.path)
     try:
         key = file.absolute(), file.read_bytes()
-        if key in _loaded:
-            STATISTICS.update(_loaded[key])
-            return find(parts[1])
-        sys.path.insert(0, str(file.absolute().parent))
-        runpy.run_path(str(file))
+        if key not in _loaded:
+            sys.path.insert(0, str(file.absolute().parent))
+            runpy.run_path(str(file))
     except (Exception, SystemExit) as error:  # a user's file can raise anything
         raise InputError(f"statistic = {reference!r}: {file} fails with {type(error).__name__}: {error}") from error
     finally:
         sys.path[:] = path
-    _loaded[key] = {name: made for name, made in STATISTICS.items() if before.get(name) is not made}
-    return find(parts[1])
+    if key not in _loaded:
+        _loaded[key] = {name: made for name, made in definition.STATISTICS.items() if before.get(name) is not made}
+    definition.STATISTICS.update(_loaded[key])
+    return _find(parts[1], file, _loaded[key])
+
+
+def _find(name: str, file: Path, own: Mapping[str, Statistic]) -> Statistic:
+    if name.partition("@")[0] not in definition.STATISTICS:
+        raise unknown(f"statistic of {file}", name, own)
+    return find(name)
 
 
 def own_references(statistics: str) -> list[tuple[Path, str]]:
