@@ -279,9 +279,12 @@ def test_nodes_find_all_values_with_intervals() -> None:
     assert [one.labels["statistic"] for one in metrics["gosta_statistic_estimate"]] == statistic.split(",")
     assert [one.value for one in metrics["gosta_statistic_low"]] == [one.low for one in status.statistics if one.low]
     records = {name: network.journals[name].load_epoch()[1] for name in network.names}
-    findings = verify(Journals(network.task, Path(), network.peers, records))
-    assert findings[-1].holds
-    assert "exact auc:risk 0." in findings[-1].evidence
+    findings = verify(Journals(network.task, Path(), network.peers, records))[-4:]
+    for finding, title, part in zip(findings, statistic.split(","), status.statistics, strict=True):
+        assert (finding.claim, finding.holds) == (f"estimates of {title} agree with the value over all rows", True)
+        assert part.expected_error is not None
+        tolerance = float(finding.evidence.partition("tolerance ")[2].partition(" %")[0]) / 100
+        assert tolerance < max(0.0101, 6 * part.expected_error), "its own errors, not those of the worst"
 
 
 def test_rows_are_checked_by_each_statistic() -> None:

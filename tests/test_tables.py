@@ -15,6 +15,7 @@ from gosta import graphs
 from gosta.estimation import placement
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import make_setting
+from gosta.net.deploy import plan
 from gosta.simulation import engines
 from gosta.simulation.engines.compiled.tables import TableEngine
 from gosta.simulation.engines.reference import ReferenceEngine
@@ -153,6 +154,15 @@ def test_incomplete_rows_are_left_out_of_the_right_sites(name: str) -> None:
     wanted = [gosta.exact(own[used], name, columns="second") for _, own in whole.groupby("hospital")]
     assert trace.info.local_values[0] == pytest.approx(tuple(wanted))
     assert trace.target == pytest.approx(gosta.exact(whole[used], name, columns="second"))
+
+
+def test_few_nodes_are_all_neighbours_by_default() -> None:
+    for how, graph in (({"nodes": 4}, "complete"), ({"by": "hospital"}, "complete"), ({"nodes": 9}, "watts-strogatz")):
+        trace = gosta.simulate(PATIENTS, "auc", iterations=5, runs=1, engine="reference", **how)  # type: ignore[arg-type]
+        assert trace.info.graph == graph
+    goal, data = plan.Goal("auc"), gosta.datasets.load(PATIENTS)
+    assert plan.for_data(goal, data, None, None, None, "hospital", 0).graph == "complete"
+    assert plan.for_sites(plan.Goal("gini-index"), None, None, 0).graph == "watts-strogatz"
 
 
 def test_columns_that_were_chosen_stay_chosen() -> None:

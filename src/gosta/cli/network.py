@@ -63,12 +63,7 @@ class Placement(options.Placement):
     """How rows are distributed to the nodes of a real network."""
 
     nodes: Annotated[int | None, "Number of nodes; by default 8, or as many as the edge-list file or --by has."] = None
-    graph: Annotated[
-        str | None,
-        "A family of graphs ('gosta graph --help'), or an edge-list file; by default watts-strogatz, complete for "
-        "fewer than 6 nodes.",
-        "-g",
-    ] = None
+    graph: options.GraphName = None
     seed: Annotated[int, "Seed of the graph and of the placement."] = 0
 
 
@@ -111,7 +106,7 @@ def init(
     if enrol and (data is not None or placement.nodes is not None or addresses.host is not None):
         raise InputError("enrol is without --data, --nodes and --host: each site brings its data and its address")
     nodes, seed = placement.nodes, placement.seed
-    graph = placement.graph or ("complete" if nodes is not None and nodes < 6 else "watts-strogatz")
+    graph = placement.graph
     if data is not None and task.classes is not None:
         raise InputError("classes is for sites' own files; with --data, the classes are those in the data")
     if data is None:

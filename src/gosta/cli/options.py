@@ -40,6 +40,12 @@ Encoding = Annotated[str, "Encoding of a text file, such as latin-1."]
 Header = Annotated[str, "Whether the first line holds names: yes, no, or auto: no, if it is all numbers."]
 Sheet = Annotated[str | None, "Sheet of an Excel file; by default the first."]
 NetworkFolder = Annotated[Path, typer.Argument(help="The network's folder.")]
+GraphName = Annotated[
+    str | None,
+    "A family of graphs ('gosta graph --help'), or an edge-list file; by default watts-strogatz, complete for fewer "
+    "than 6 nodes.",
+    "-g",
+]
 Runs = Annotated[int, "Independent runs."]
 Seed = Annotated[int, "Seed of the graph and of the runs."]
 Interval = Annotated[str | None, "Confidence level of an interval: 95% or 0.95."]
@@ -130,7 +136,7 @@ class Simulation:
     statistic: StatisticName = "auc"
     option: StatisticOptions = None
     protocol: Annotated[str, "Names from 'gosta protocols', separated by commas.", "-p"] = "tracking"
-    graph: Annotated[str, "A family of graphs ('gosta graph --help'), or an edge-list file.", "-g"] = "watts-strogatz"
+    graph: GraphName = None
     iterations: Annotated[int | None, "Edges drawn in a run; by default 100 per node."] = None
     runs: Runs = 10
     seed: Seed = 0

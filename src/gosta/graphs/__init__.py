@@ -87,6 +87,9 @@ GRAPHS = {
 }
 
 
+LEAST_WATTS_STROGATZ = 6  # nodes; a ring of fewer with four neighbours each is about complete
+
+
 def make(name: str, n: int, seed: int = 0) -> Graph:
     """Generate a graph of a family with n nodes.
 
@@ -106,7 +109,8 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
     ----------
     source
         The name of a family; the path of a file of edges; a ``Graph``; a networkx graph; a symmetric scipy sparse
-        matrix; or an array of edges, m × 2, with weights m × 3.
+        matrix; or an array of edges, m × 2, with weights m × 3. None: "watts-strogatz", "complete" for fewer than 6
+        nodes.
     n
         Number of nodes: required for a family; any other graph must have that many.
     seed
@@ -119,6 +123,8 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
     >>> load([[0, 1], [1, 2]])
     Graph('edges', 3 nodes, 2 edges)
     """
+    if source is None:
+        source = "complete" if n is not None and n < LEAST_WATTS_STROGATZ else "watts-strogatz"
     if isinstance(source, str) and source in GRAPHS:
         if n is None:
             raise InputError(f"graph {source!r} needs a number of nodes; give n")

@@ -223,7 +223,7 @@ def compare_spreading(
 
 
 def simulate_sums(
-    data: Data, statistic: str, settings: PrivateSettings, *, graph: Any = "watts-strogatz", nodes: int | None = None,
+    data: Data, statistic: str, settings: PrivateSettings, *, graph: Any = None, nodes: int | None = None,
     deal: str | None = None, by: str | None = None, runs: int = 10, seed: int = 0,
     options: Mapping[str, Any] | None = None,
 ) -> Simulated:  # fmt: skip

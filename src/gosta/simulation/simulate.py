@@ -68,7 +68,7 @@ def simulate(
     data: Any,
     statistic: Chosen,
     *,
-    graph: Any = "watts-strogatz",
+    graph: Any = None,
     protocol: str | AnyProtocol = protocols.DEFAULT,
     iterations: int | None = None,
     runs: int = 10,
@@ -101,7 +101,7 @@ def simulate(
         separated by commas, which nodes estimate together.
     graph
         Name of a family of graphs (``gosta graph --help``), made for as many nodes as are needed; or a graph, an edge
-        file, a networkx graph.
+        file, a networkx graph. By default "watts-strogatz", "complete" for fewer than 6 nodes.
     protocol
         A name from ``gosta protocols``, or a `gosta.Protocol`.
     iterations

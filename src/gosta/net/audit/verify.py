@@ -19,7 +19,6 @@ from gosta.net.node.source import fingerprint
 from gosta.net.node.stopped import load_peer
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import Record
-from gosta.runtime.arrays import Floats
 from gosta.views import numbers
 
 ERROR_TOLERANCE = 3.0  # actual errors may be so many times the largest expected error,
@@ -96,7 +95,7 @@ def verify(journals: Journals) -> list[Finding]:
     findings = [same, _check_visitors(journals), _check_counts(found), _check_exchanges(journals, found)]
     if all(peer.trust.members for peer in journals.peers.values()):  # without TLS, nothing is signed
         findings.append(_check_receipts(found))
-    return [*findings, _check_estimates(journals)]
+    return [*findings, *_check_estimates(journals)]
 
 
 def _check_visitors(journals: Journals) -> Finding:
@@ -142,26 +141,27 @@ def _check_receipts(found: Edges) -> Finding:
     return Finding(claim, True, evidence) if checked.signatures else Finding(claim, None, "nothing is signed yet")
 
 
-def _check_estimates(journals: Journals) -> Finding:
-    estimand = journals.estimand
-    exact, names = estimand.value, estimand.value_names
-    reports = {name: peer.report() for name, peer in journals.peers.items()}
-    missing = [name for name, report in reports.items() if report is None]
+def _check_estimates(journals: Journals) -> list[Finding]:
+    """Compare the estimates of each statistic with its value over all rows."""
+    found = {name: peer.report() for name, peer in journals.peers.items()}
+    missing = [name for name, report in found.items() if report is None]
     if missing:
-        return Finding("every node has an estimate", False, f"none at {', '.join(missing)}")
-    values = np.array([report.value for report in reports.values() if report is not None])
-    expected = [report.expected_error for report in reports.values() if report is not None]
-    errors: Floats = np.max([relative_errors(values[:, one], exact[one]) for one in estimand.value_places], axis=0)
-    known = [error for error in expected if error is not None]
-    if len(known) < len(expected):
-        tolerance, why = UNKNOWN_TOLERANCE, "too few exchanges for an expected error"
-    else:
-        tolerance, why = max(MIN_TOLERANCE, ERROR_TOLERANCE * max(known)), "from the errors that the nodes expect"
-    shown = numbers.number(exact.tolist())
-    if names:
-        shown = ", ".join(f"{name} {numbers.number(one)}" for name, one in zip(names, exact.tolist(), strict=True))
-    evidence = (
-        f"exact {shown}; error {numbers.error(errors.mean())} on average, "
-        f"{numbers.error(errors.max())} at most; tolerance {numbers.error(tolerance)}, {why}"
-    )
-    return Finding("estimates agree with the value over all rows", bool(errors.max() <= tolerance), evidence)
+        return [Finding("every node has an estimate", False, f"none at {', '.join(missing)}")]
+    reports, estimand = [report for report in found.values() if report is not None], journals.estimand
+    values, exact, findings = np.array([report.value for report in reports]), estimand.value, []
+    for k, place in enumerate(estimand.value_places):
+        parts = [report.statistics[k] if report.statistics else report for report in reports]
+        errors, expected = relative_errors(values[:, place], exact[place]), [part.expected_error for part in parts]
+        known = [error for error in expected if error is not None]
+        if len(known) < len(expected):
+            tolerance, why = UNKNOWN_TOLERANCE, "too few exchanges for an expected error"
+        else:
+            tolerance, why = max(MIN_TOLERANCE, ERROR_TOLERANCE * max(known)), "from the errors that the nodes expect"
+        evidence = (
+            f"exact {numbers.number(exact[place].tolist())}; error {numbers.error(errors.mean())} on average, "
+            f"{numbers.error(errors.max())} at most; tolerance {numbers.error(tolerance)}, {why}"
+        )
+        of = f" of {reports[0].statistics[k].statistic}" if reports[0].statistics else ""
+        claim = f"estimates{of} agree with the value over all rows"
+        findings.append(Finding(claim, bool(errors.max() <= tolerance), evidence))
+    return findings

@@ -77,7 +77,7 @@ class Plan:
 
 
 def for_data(
-    goal: Goal, data: Data, graph: str, nodes: int | None, deal: str | None, by: str | None, seed: int
+    goal: Goal, data: Data, graph: str | None, nodes: int | None, deal: str | None, by: str | None, seed: int
 ) -> Plan:
     """Plan a network whose nodes get the rows of a data set."""
     _, options = _load_goal(goal, seed)
@@ -101,7 +101,7 @@ def for_data(
 
 def for_sites(
     goal: Goal,
-    graph: str,
+    graph: str | None,
     nodes: int | None,
     seed: int,
     roles: Roles = NO_ROLES,
@@ -142,7 +142,7 @@ def for_sites(
 def for_private(
     goal: Goal,
     settings: PrivateSettings,
-    graph: str,
+    graph: str | None,
     nodes: int | None,
     seed: int,
     roles: Roles = NO_ROLES,
@@ -241,9 +241,11 @@ def _load_goal(goal: Goal, seed: int) -> tuple[tuple[Member, ...], dict[str, Any
     return choose(goal.statistic), dict(goal.options or {})
 
 
-def _count_nodes(graph: str, nodes: int | None, seed: int) -> int:
+def _count_nodes(graph: str | None, nodes: int | None, seed: int) -> int:
     """Return how many nodes there are: by default as many as an edge-list file has."""
-    return nodes if nodes is not None else DEFAULT_NODES if graph in graphs.GRAPHS else graphs.load(graph, seed=seed).n
+    if nodes is not None:
+        return nodes
+    return DEFAULT_NODES if graph is None or graph in graphs.GRAPHS else graphs.load(graph, seed=seed).n
 
 
 def edges_of(graph: Graph) -> tuple[tuple[int, int], ...]:
