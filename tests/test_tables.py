@@ -158,7 +158,7 @@ def test_incomplete_rows_are_left_out_of_the_right_sites(name: str) -> None:
 
 def test_few_nodes_are_all_neighbours_by_default() -> None:
     for how, graph in (({"nodes": 4}, "complete"), ({"by": "hospital"}, "complete"), ({"nodes": 9}, "watts-strogatz")):
-        trace = gosta.simulate(PATIENTS, "auc", iterations=5, runs=1, engine="reference", **how)  # type: ignore[arg-type]
+        trace = gosta.simulate(PATIENTS, "auc", iterations=5, runs=1, engine="reference", **how)
         assert trace.info.graph == graph
     goal, data = plan.Goal("auc"), gosta.datasets.load(PATIENTS)
     assert plan.for_data(goal, data, None, None, None, "hospital", 0).graph == "complete"

@@ -123,8 +123,8 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
     >>> load([[0, 1], [1, 2]])
     Graph('edges', 3 nodes, 2 edges)
     """
-    if source is None:
-        source = "complete" if n is not None and n < LEAST_WATTS_STROGATZ else "watts-strogatz"
+    if source is None and n is not None:
+        source = "complete" if n < LEAST_WATTS_STROGATZ else "watts-strogatz"
     if isinstance(source, str) and source in GRAPHS:
         if n is None:
             raise InputError(f"graph {source!r} needs a number of nodes; give n")
