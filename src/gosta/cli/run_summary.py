@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
 
 Record = dict[str, Any]
+NOTABLE_WIDENING = 1.1  # of the nodes' intervals by the error of gossip: from here on a line says so
 
 
 def record(trace: Trace) -> Record:
@@ -94,11 +95,13 @@ def _parts(trace: Trace, runs: Any, at: Any) -> list[Record]:
             part["relative"] = bool(size[k] > 0)
         if info.level is not None:
             low, high = (_finite(by_value(end)[k].mean()) for end in ("low", "high"))  # means over nodes and runs
+            all_rows = tuple(map(_finite, info.pooled_intervals[k]))  # both ends, from all rows in one place
             part["interval"] = {
                 "level": info.level,
                 "low": low,
                 "high": high,
-                "all_rows": tuple(map(_finite, info.pooled_intervals[k])),  # both ends, from all rows in one place
+                "all_rows": all_rows,
+                "widening": _widening((low, high), all_rows),  # by the error of gossip that nodes expect
                 "forces_pairs": bool(_functions_of_means(info.statistic)),  # without it, means would be enough
             }
         if info.local_values:
@@ -116,6 +119,13 @@ def _functions_of_means(statistic: str) -> list[str]:
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
+
+
+def _widening(ends: Sequence[float | None], all_rows: Sequence[float | None]) -> float | None:
+    """Return how many times wider the nodes' intervals are than that of all rows; None where one has no width."""
+    if None in ends or None in all_rows or ends[0] == ends[1] or all_rows[0] == all_rows[1]:
+        return None
+    return (ends[1] - ends[0]) / (all_rows[1] - all_rows[0])  # type: ignore[operator]
 
 
 def text(records: Sequence[Record]) -> str:
@@ -202,8 +212,17 @@ def _interval(interval: Record, statistic: str) -> str:
     return (
         f"{statistic}{': ' if statistic else ''}{level}: "
         f"{numbers.interval(interval['low'], interval['high'])} at the nodes, on average; "
-        f"{numbers.interval(*interval['all_rows'])} from all rows in one place"
+        f"{numbers.interval(*interval['all_rows'])} from all rows in one place{_gossip(interval)}"
     )
+
+
+def _gossip(interval: Record) -> str:
+    """Return what the error of gossip does to the nodes' interval, where that is notable."""
+    if interval["low"] is None:
+        return "; nodes have none before all can tell the error of gossip: use more --iterations"
+    if (interval["widening"] or 0.0) < NOTABLE_WIDENING:
+        return ""
+    return f"; nodes' are {interval['widening']:.1f} times as wide, as they count the error of gossip that is left"
 
 
 def _errors(record: Record) -> str:

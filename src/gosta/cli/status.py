@@ -33,7 +33,7 @@ DISPENSABLE = (
     "sites",
 )  # left out first on a narrow terminal
 EXPLANATION = (
-    "estimate, interval: over the rows of so many sites; exchanges: in this epoch",
+    "estimate, interval: over the rows of so many sites, the interval with the error; exchanges: in this epoch",
     "error: relative error that the node expects; difference: largest one from a neighbour's estimate",
 )
 ROW_VALUES_EXPLANATION = "each node's own rows have a value each: row_values of --json; the estimate is their mean"

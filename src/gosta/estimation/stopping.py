@@ -1,42 +1,52 @@
 """How a node estimates its own error from its own readings alone.
 
 A node reads its estimate eight times while its number of exchanges doubles. Whatever is wrong with an estimate,
-disagreement with others or sampling error, shows as change while the number of exchanges doubles; sampling error alone
-decreases with the square root of that number. So a node expects its error to be a multiple of the largest of its last
-six changes over a doubling, each scaled by that square root.
+disagreement with others or sampling error, shows as change while the number of exchanges doubles. Of a running mean,
+that change has the same standard deviation as the error that is left, and decreases with the square root of the number
+of exchanges. So a node expects its error to be a multiple of the root mean square of its last changes over a doubling,
+each scaled by that square root; older changes count less.
 
-The multiple depends on how many nodes a node has seen rows of. Where there are many, each meets other visitors, and
-80 % of them are content only if few are wrong: 1.5 is enough. Where there are few, they see the same rows and are wrong
-together, and one small change by chance would be enough: up to 4.5 is needed. And a value that a share 1/m of the pairs
-decides may not have shown in m exchanges: up to 100 exchanges, a node expects an error of 1/exchanges at least.
-Nothing of this is needed where nodes average moments of their own rows, which are known and not sampled.
+How many changes count depends on how many nodes a node has seen rows of. Where there are many, each meets other
+visitors, and 80 % of them are content only if few are wrong: the last few changes are enough, and the first exchanges,
+in which estimates change the most, are soon forgotten. Where there are few, they see the same rows and are wrong
+together: a small change by chance must not be enough, so the changes of several doublings count. And a value that a
+share 1/m of the pairs decides may not have shown in m exchanges: up to 100 exchanges, a node expects an error of
+1/exchanges at least. Nodes that average moments of their own rows sample nothing, and need neither.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from gosta.runtime.arrays import Floats, Integers
 
 READINGS_PER_DOUBLING = 8
-CHANGES = 6
-MAX_READINGS = 2 * (READINGS_PER_DOUBLING + CHANGES)  # more than needed, for runs that are resumed beyond their end
-# Measured at 5 to 400 nodes, with rows at random, sorted and with heavy tails: docs/tracking.md.
-SAFETY_FACTOR = 1.5
-SMALL_NETWORK_FACTOR = 3.0  # added at networks of few nodes, and half of it at so many:
-SMALL_NETWORK_NODES = 60
+MIN_CHANGES, MAX_CHANGES = 6, 40  # fewer give no error; more would not count for much
+MAX_READINGS = 2 * READINGS_PER_DOUBLING + MAX_CHANGES  # more than needed, for runs that are resumed beyond their end
 FEW_EXCHANGES = 100
 
 
-def safety_factor(nodes: int) -> float:
-    """Return by what a node multiplies the change of its readings, given of how many nodes it has seen rows.
+class Rule(NamedTuple):
+    """Constants of the expected error; `python benchmarks/stopping.py --tune` measures others."""
 
-    >>> [round(safety_factor(nodes), 2) for nodes in (5, 20, 60, 100, 400)]
-    [4.48, 4.2, 3.0, 2.29, 1.57]
-    """
-    return SAFETY_FACTOR + SMALL_NETWORK_FACTOR / (1.0 + (nodes / SMALL_NETWORK_NODES) ** 2)
+    factor: float = 2.5  # the quantile of Student's distribution for the changes of about five doublings
+    memory: float = 4.0  # readings that a change counts for, in large networks
+    more_memory: float = 21.0  # added in networks of few nodes, and half of it at so many:
+    few_nodes: float = 100.0
+
+    def changes(self, nodes: int | None) -> float:
+        """Return how many changes count, given of how many nodes rows were seen; None: nothing is sampled.
+
+        >>> [round(Rule().changes(nodes), 1) for nodes in (5, 20, 100, 400, None)]
+        [24.9, 24.2, 14.5, 5.2, 4.0]
+        """
+        return self.memory + (0.0 if nodes is None else self.more_memory / (1.0 + (nodes / self.few_nodes) ** 2))
+
+
+RULE = Rule()
 
 
 def reading_times(first: int, last: int) -> Integers:
@@ -52,7 +62,11 @@ def reading_grid(first: int, last: int) -> Integers:
 
 
 def expected_errors(
-    readings: Sequence[Floats], times: Sequence[int], nodes: int | None = None, exchanges: float = np.inf
+    readings: Sequence[Floats],
+    times: Sequence[int],
+    nodes: int | None = None,
+    exchanges: float = np.inf,
+    rule: Rule = RULE,
 ) -> Floats:
     """Return the relative error that each node expects, from its last readings (nodes × values each) and their times.
 
@@ -60,22 +74,24 @@ def expected_errors(
     The error is infinite while there are too few readings.
     """
     values, at = np.array(readings), np.array(times, dtype=np.float64)[-len(readings) :]
-    last = np.arange(len(at))[-CHANGES:]
-    half = np.searchsorted(at, 0.501 * at[last], side="right") - 1
-    if len(last) < CHANGES or half[0] < 0:
+    half = np.searchsorted(at, 0.501 * at, side="right") - 1
+    last = np.flatnonzero(half >= 0)[-MAX_CHANGES:]
+    if len(last) < MIN_CHANGES:
         return np.full(values.shape[1], np.inf)
-    changes = np.linalg.norm(values[last] - values[half], axis=2) * np.sqrt(at[last] / at[-1])[:, None]
+    squares = ((values[last] - values[half[last]]) ** 2).sum(axis=2) * (at[last] / at[-1])[:, None]
+    weights = (1.0 - 1.0 / rule.changes(nodes)) ** np.arange(len(last))[::-1]
     sizes = np.linalg.norm(values[-1], axis=1)
     with np.errstate(all="ignore"):
-        found = (SAFETY_FACTOR if nodes is None else safety_factor(nodes)) * changes.max(axis=0) / sizes
+        found = rule.factor * np.sqrt(np.average(squares, axis=0, weights=weights)) / sizes
     least = 0.0 if nodes is None or exchanges >= FEW_EXCHANGES else 1.0 / exchanges
     return np.where(sizes > 0, np.maximum(found, least), np.inf)
 
 
 def gossip_errors(values: Floats, expected: Floats) -> Floats:
-    """Return the standard error of gossip in nodes' values, from the relative errors that they expect.
+    """Return the standard error of gossip in nodes' values, from the relative errors that they expect. NaN: not known.
 
-    Nodes keep what they expect in 95 % of cases, so it counts for two standard errors. NaN: not known yet.
+    The whole of what a node expects counts for one standard error: where rows are in the order of the network, the
+    error decreases slower than changes tell (benchmarks/intervals.py).
     """
     with np.errstate(invalid="ignore"):
-        return np.where(np.isfinite(expected), np.abs(values) * expected / 2.0, np.nan)
+        return np.where(np.isfinite(expected), np.abs(values) * expected, np.nan)
