@@ -6,6 +6,7 @@ import dcor
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import erf
 from scipy.stats import binom, binomtest, t
 
@@ -96,17 +97,76 @@ def test_interval_of_distance_correlation_is_about_the_unbiased_square() -> None
     estimate = gosta.exact(x, "distance-correlation", interval=0.95)
     left_out = [np.delete(x, i, axis=0) for i in range(60)]
     centre, *others = (dcor.u_distance_correlation_sqr(*rows.T) for rows in (x, *left_out))
-    error = np.sqrt(59 / 60 * ((np.array(others) - np.mean(others)) ** 2).sum())
-    ends = np.tanh(np.arctanh(centre) + np.array([-1, 1]) * t.ppf(0.975, 59) * error / (1 - centre**2))
+    error = np.sqrt(59 / 60 * ((np.array(others) - np.mean(others)) ** 2).sum()) / (1 - centre**2)
+    z = np.arctanh(centre)
+    ends = np.tanh([z - t.ppf(0.975, 59) * error, upper_end(z, error, t.ppf(0.975, 59))])
     assert (estimate.low, estimate.high) == pytest.approx(tuple(np.sqrt(ends)), rel=1e-8)
     assert estimate.value == pytest.approx(dcor.distance_correlation(*x.T), rel=1e-10)
+
+
+def upper_end(value: float, error: float, quantile: float) -> float:
+    """The value whose standard error, if its square is proportional to the value, reaches back to what was found."""
+    variance = quantile**2 * error**2 / (max(value, 0.0) + error)
+    return float(brentq(lambda end: (end - max(value, 0.0)) ** 2 - variance * end, max(value, 0.0) + 1e-12, 1e3))
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.4, 2.0])
+def test_upper_end_of_a_distance_counts_that_its_error_grows(shift: float) -> None:
+    """Rows of the first sample, of the second; the standard error and its degrees of freedom come from all pairs."""
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=30), rng.normal(size=40) + shift
+    data = {"x": np.append(x, y), "label": np.repeat([1.0, 0.0], [30, 40])}
+    for name, kernel, sign in (("energy-distance", lambda a, b: abs(a - b), 1), ("mmd", gauss, -1)):
+        options = {"bandwidth": 1.0} if name == "mmd" else {}
+        estimate = gosta.exact(data, name, interval=0.95, **options)
+        count = 0 if name == "energy-distance" else 1  # mmd leaves pairs of a row with itself out
+        xx, yy, xy = (kernel(a[:, None], b) for a, b in ((x, x), (y, y), (x, y)))
+        own = [(k.sum(axis=1) - count) / (len(k) - count) for k in (xx, yy)]
+        assert estimate.value == pytest.approx(sign * (2 * xy.mean() - own[0].mean() - own[1].mean()))
+        parts = [2 * xy.mean(axis=1) - 2 * own[0], 2 * xy.mean(axis=0) - 2 * own[1]]
+        terms = [part.var(ddof=1) / len(part) for part in parts]
+        assert estimate.standard_error == pytest.approx(np.sqrt(sum(terms)), rel=0.05)
+        error = estimate.standard_error
+        quantile = (estimate.value - estimate.low) / error if estimate.low > 0 else t.ppf(0.975, 60)
+        assert estimate.high == pytest.approx(upper_end(estimate.value, error, quantile), rel=0.02)
+        assert estimate.low >= 0
+
+
+def gauss(a: Floats, b: Floats) -> Floats:
+    return np.exp(-((a - b) ** 2) / 2)
+
+
+def test_skewness_is_corrected_as_hall_has_it() -> None:
+    """Of a variance, ψ is the square of the distance from the mean; the cubic transformation is inverted by search."""
+    x = np.random.default_rng(6).lognormal(size=60)
+    estimate = gosta.exact(x, "variance", interval=0.9)
+    psi = (x - x.mean()) ** 2
+    skewness = ((psi - psi.mean()) ** 3).mean() / psi.var() ** 1.5 / np.sqrt(60)
+    quantile = t.ppf(0.95, 2 * 60 / (((psi - psi.mean()) ** 4).mean() / psi.var() ** 2 - 1))
+
+    def hall(z: float) -> float:
+        return float(z + skewness / 3 * z**2 + skewness**2 / 27 * z**3 + skewness / 6)
+
+    ends = [brentq(lambda z, end=end: hall(z) - end, -40, 40) for end in (quantile, -quantile)]
+    wanted = tuple(estimate.value - estimate.standard_error * np.array(ends))
+    assert (estimate.low, estimate.high) == pytest.approx(wanted, rel=1e-3)
+
+
+def test_two_positive_rows_tell_nothing_about_their_spread() -> None:
+    """They may be close together by chance: the interval is Wilson's for two independent pairs."""
+    score = np.append(np.random.default_rng(7).normal(size=98), [0.5, 0.5001])
+    estimate = gosta.exact({"score": score, "label": np.arange(100) >= 98}, "auc", interval=0.95)
+    low, high = wilson_ends(np.array(estimate.value), np.array(2.0), 0.95)
+    assert (estimate.low, estimate.high) == pytest.approx((float(low), float(high)))
+    assert estimate.high - estimate.low > 0.5
 
 
 def test_heavy_tails_have_few_degrees_of_freedom() -> None:
     """One row of fifty is far away: the standard error rests on it, so that Student's quantile is large."""
     x = np.append(np.random.default_rng(4).normal(size=49), 40.0)
     estimate = gosta.exact(x, "variance", interval=0.95)
-    assert estimate.high > estimate.value * np.exp(4 * estimate.standard_error / estimate.value)
+    assert estimate.high > estimate.value + 6 * estimate.standard_error
+    assert 0 < estimate.low < 1
 
 
 def test_nodes_agree_with_exact_on_a_heavy_tail() -> None:
@@ -121,7 +181,7 @@ def test_nodes_agree_with_exact_on_a_heavy_tail() -> None:
 
 def test_unknown_scale_is_one_line() -> None:
     made = gosta.statistic(name="unknown-scale", scale="cubic")(lambda x, y: abs(x[0] - y[0]))
-    with pytest.raises(gosta.InputError, match="scale = 'cubic' must be one of: plain, log, reciprocal, logit, root"):
+    with pytest.raises(gosta.InputError, match="scale = 'cubic' must be one of: plain, log, reciprocal, logit, root, "):
         gosta.exact([1.0, 2.0, 4.0], made, interval=0.95)
 
 

@@ -101,7 +101,7 @@ class Statistic:
         Function of an observation that returns whether `encode` can have made it. Nodes of a network reject others.
     scale
         Scale on which intervals are symmetric, one of `intervals.SCALES`: "plain", "log", "reciprocal", "logit"
-        (between finite bounds), "root".
+        (between finite bounds), "root", "distance".
     centre
         Function of the means over all rows and their number that intervals are about, where the value has a bias.
     comparable

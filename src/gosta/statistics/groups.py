@@ -47,6 +47,7 @@ def by_sample(x: Observation, y: Observation, value: float) -> tuple[float, floa
     mean_ranges=((-inf, inf),) * 3 + ((0.0, 1.0),) * 3,
     is_row=encode.has_sign,
     both_first=4,
+    scale="distance",
 )
 def energy_distance(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
     """Twice the mean distance across two samples less the mean distances within: 0 only for equal distributions."""
@@ -60,6 +61,7 @@ def energy_distance(x: Observation, y: Observation) -> tuple[float, float, float
     mean_ranges=((0.0, 1.0),) * 6,
     is_row=encode.has_sign,
     both_first=4,
+    scale="distance",
 )
 def mmd(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
     """Squared maximum mean discrepancy of two samples under a Gaussian kernel."""

@@ -6,7 +6,9 @@ AUC is DeLong's formula. A node has no row means but its own: it estimates the m
 from which the same numbers follow.
 
 The ends are value ± t · error on a scale on which the statistic is about symmetric (the field `scale`), transformed
-back; t is Student's quantile, with Satterthwaite's degrees of freedom. docs/intervals.md says why, and what it covers.
+back; t is Student's quantile, with Satterthwaite's degrees of freedom. Where the skewness of ψ is known, both reaches
+are Hall's instead, and where the standard error grows with the value, the upper one takes that into account.
+docs/intervals.md says why, and what it covers.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ ROUNDING = 1e-12  # the same where there is no range, relative to the value
 STEP = 1e-4  # relative, of the differences of the fourth order that slopes come from: they are right to 1e-12
 # Kernel values up to which nodes also estimate the fourth power of ψ, for heavy tails: 4 means for one, 14 for two.
 MAX_HEAVY_WIDTH = 2
+FEW_TRIALS = 3.0  # so many disjoint pairs of rows tell nothing about their spread
 
 
 class Spread(NamedTuple):
@@ -40,6 +43,7 @@ class Spread(NamedTuple):
     error: Floats  # standard error; infinite where there is no value
     degrees: Floats  # of freedom, of its square
     trials: Floats  # independent pairs of rows that the value rests on
+    skewness: Floats | float = float("nan")  # of the value; NaN: not known
 
 
 class Scale(NamedTuple):
@@ -58,8 +62,12 @@ SCALES: Mapping[str, Scale] = {
     "logit": Scale(lambda v: np.log(v / (1 - v)), lambda v: 1 / (v * (1 - v)), lambda z: 1 / (1 + np.exp(-z))),
     # Of the square of a value between 0 and 1: Fisher's z, and the root of the ends.
     "root": Scale(np.arctanh, lambda v: 1 / (1 - v * v), lambda z: np.sqrt(np.tanh(z).clip(0.0))),
+    # Of a squared distance between distributions, which is 0 where they are equal.
+    "distance": Scale(lambda v: v, np.ones_like, lambda z: z.clip(0.0)),
 }
 BOUNDED = ("logit", "root")  # scales of values between two bounds
+GROWING = ("root", "distance")  # where standard errors grow with the root of the value, from little at 0
+SKEWED = ("plain", "log")  # where Hall's transformation on the plain scale is better, if the skewness is known
 
 
 def interval_ends(
@@ -76,21 +84,59 @@ def interval_ends(
     origin, unit = (bounds[0], bounds[1] - bounds[0]) if scale in BOUNDED else (0.0, 1.0)
     value, error = (np.clip(centre, *bounds) - origin) / unit, spread.error / unit
     with np.errstate(all="ignore"):
-        chosen, reach = SCALES[scale], _student_quantiles(level, spread.degrees) * error
-        middle, wide = chosen.forward(value), reach * chosen.slope(value)
-        is_known = error > ROUNDING * np.abs(value)
+        quantile = _student_quantiles(level, spread.degrees)
+        low, high = _ends_on(SCALES[scale], value, error, quantile, quantile)
+        is_known, has_few = error > ROUNDING * np.abs(value), np.full(value.shape, False)
         others: Sequence[Floats] = [np.full_like(value, np.nan)] * 2
+        if scale in SKEWED:
+            skewed = _ends_on(SCALES["plain"], value, error, *_hall_reaches(quantile, spread.skewness))
+            # Far from normal, the lower end can be none: negative for a variance.
+            has_skewness = np.isfinite(skewed[0])
+            low = np.where(has_skewness & (skewed[0] > bounds[0]), skewed[0], low)
+            high = np.where(has_skewness, skewed[1], high)
+        if scale in GROWING:
+            reach = _growing_reach(quantile, SCALES[scale].forward(value) / (error * SCALES[scale].slope(value)))
+            high = _ends_on(SCALES[scale], value, error, quantile, reach)[1]
         if scale in BOUNDED:
             least = 0.0 if scale == "root" else NEGLIGIBLE
             is_known = (error > NEGLIGIBLE) & (value >= least) & (value <= 1 - NEGLIGIBLE)
+            has_few = (spread.trials <= FEW_TRIALS) & (scale == "logit")
             others = [end ** (0.5 if scale == "root" else 1.0) for end in wilson_ends(value, spread.trials, level)]
-        ends = [
-            np.where(is_known, chosen.back(end), o)
-            for end, o in zip((middle - wide, middle + wide), others, strict=True)
-        ]
+        ends = [np.where(is_known & ~has_few, end, o) for end, o in zip((low, high), others, strict=True)]
         has_none = ~np.isfinite(error) | np.isnan(value)
         low, high = (np.where(has_none, np.nan, np.clip(origin + unit * end, *bounds)) for end in ends)
     return low, high
+
+
+def _ends_on(scale: Scale, value: Floats, error: Floats, down: Floats, up: Floats) -> tuple[Floats, Floats]:
+    """Return both ends, so many standard errors below and above the value on a scale."""
+    middle, unit = scale.forward(value), error * scale.slope(value)
+    return scale.back(middle - down * unit), scale.back(middle + up * unit)
+
+
+def _hall_reaches(quantile: Floats, skewness: Floats | float) -> tuple[Floats, Floats]:
+    """Return how many standard errors an interval reaches down and up, given the skewness of the value.
+
+    Studentised values are skew the other way. Hall's cubic transformation (1992) removes that, and can be inverted.
+    """
+    skew = np.where(np.abs(skewness) < ROUNDING, ROUNDING, skewness)
+
+    def inverse(z: Floats) -> Floats:
+        return np.asarray(3 / skew * (np.cbrt(1 + skew * (z - skew / 6)) - 1))
+
+    return inverse(quantile), -inverse(-quantile)
+
+
+def _growing_reach(quantile: Floats, value: Floats) -> Floats:
+    """Return the upper reach where the variance is proportional to the true value, all in units of the standard error.
+
+    The upper end is that value whose own standard error reaches back to what was found, as in Wilson's interval. The
+    variance was found at the value, but not at 0, where it is not 0: so it is taken as one at the value plus one error.
+    """
+    found = np.maximum(value, 0.0)
+    growth = quantile**2 / (found + 1)
+    reach: Floats = found - value + growth / 2 + np.sqrt(growth * found + growth**2 / 4)
+    return reach
 
 
 def _student_quantiles(level: float, degrees: Floats) -> Floats:
@@ -139,8 +185,9 @@ def spread_of_rows(statistic: Statistic, means: Floats, slopes: Floats, sample: 
     trials = _trials(statistic, means.mean(axis=0)[None], n)
     if sample is None:
         gaps = psi - psi.mean()
-        second, fourth = (gaps**2).mean(), (gaps**4).mean() if is_heavy(statistic, means.shape[1]) else np.nan
-        return _one_sample(np.array([second]), np.array([fourth]), trials, n)
+        higher = [(gaps**k).mean() if is_heavy(statistic, means.shape[1]) else np.nan for k in (3, 4)]
+        second, third, fourth = (np.array([moment]) for moment in ((gaps**2).mean(), *higher))
+        return _one_sample(second, third, fourth, trials, n)
     parts = [psi[sample > 0], psi[sample < 0]]
     return _two_samples([(len(p), np.array([p.var()])) for p in parts], n)
 
@@ -165,10 +212,11 @@ def spread_of_means(statistic: Statistic, means: Floats, slopes: Floats, n: int)
         first, second = power(1), power(2)
         both = statistic.both_first
         if both is None:
-            m2, m4 = second - first**2, np.full(len(means), np.nan)
+            m2, m3, m4 = second - first**2, *[np.full(len(means), np.nan)] * 2
             if is_heavy(statistic, width):
+                m3 = power(3) - 3 * second * first + 2 * first**3
                 m4 = power(4) - 4 * power(3) * first + 6 * second * first**2 - 3 * first**4
-            return _one_sample(m2, m4, _trials(statistic, means[:, :width], n), n)
+            return _one_sample(m2, m3, m4, _trials(statistic, means[:, :width], n), n)
         # A row's mean of the indicator is the same number for all rows of the first sample, and 0 for the others.
         share = means[:, place[(both, both)]] / means[:, both]
         count = share * n if statistic.normalisation == "V" else 1 + share * (n - 1)
@@ -180,7 +228,7 @@ def spread_of_means(statistic: Statistic, means: Floats, slopes: Floats, n: int)
         return _two_samples(parts, n)
 
 
-def _one_sample(m2: Floats, m4: Floats, trials: Floats, n: int) -> Spread:
+def _one_sample(m2: Floats, m3: Floats, m4: Floats, trials: Floats, n: int) -> Spread:
     """Return a spread from central moments of ψ: by the formula of the jackknife.
 
     The variance of a variance is (kurtosis − 1)/n of its square, as of χ² with 2n/(kurtosis − 1) degrees of freedom.
@@ -188,7 +236,8 @@ def _one_sample(m2: Floats, m4: Floats, trials: Floats, n: int) -> Spread:
     with np.errstate(all="ignore"):
         degrees = 2 * n / np.clip(m4 / m2**2 - 1, 2.0, None)
         degrees = np.clip(np.nan_to_num(degrees, nan=np.inf), 1.0, n - 1.0)
-        return Spread(_root(m2 * 4 * (n - 1) / (n - 2) ** 2), degrees, trials)
+        skewness = np.clip(m3 / np.maximum(m2, 0.0) ** 1.5 / np.sqrt(n), -1.0, 1.0)  # of n numbers it cannot be more
+        return Spread(_root(m2 * 4 * (n - 1) / (n - 2) ** 2), degrees, trials, skewness)
 
 
 def _two_samples(parts: Sequence[tuple[Floats | int, Floats]], n: int) -> Spread:
