@@ -26,6 +26,7 @@ ROWS = 400
 LEVEL = 0.95
 SMOKE_SAMPLES = 3
 LEAST_COVERAGE = 0.92  # 95 % less four standard errors with 1000 samples
+LEAST_COVERAGE_SORTED = 0.85  # docs/tracking.md says why
 LEAST_COVERAGE_SMOKE = 0.6
 MOST_WIDTH_FACTOR = 1.5  # between the mean widths of nodes' intervals and of those from all rows; not for SORTED
 SORTED = "one row per node, sorted, geometric"
@@ -110,7 +111,9 @@ def main() -> None:
                 nodes, pooled, wider = coverage(name, samples, title)
                 shares = f"{100 * nodes:.1f} % | {100 * pooled:.1f} % | {wider:.2f} x"
                 print(f"| `{name}` | {title} | {shares} |", flush=True)
-                assert min(nodes, pooled) >= least, (name, title, nodes, pooled)
+                wanted = min(least, LEAST_COVERAGE_SORTED) if title == SORTED else least
+                assert pooled >= least, (name, pooled)
+                assert nodes >= wanted, (name, title, nodes)
                 advance(1)
 
 

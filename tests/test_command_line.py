@@ -292,6 +292,9 @@ def test_run_with_several_rows_per_node_intervals_and_stopping(run, tmp_path: Pa
     shown = run(*common, "--nodes", 20, "--by", "mean radius", "--interval", "95%").out
     assert "averaging the nodes' own values would give 0.91" in shown
     assert "95 % interval for the population: 0.9" in shown
+    assert "times as wide, as they count the error of gossip that is left" in shown
+    few = run(*common, "--nodes", 20, "--interval", "95%", "--iterations", 20, "--json").out
+    assert json.loads(few)["interval"]["widening"] is None
     record = json.loads(run(*common, "--until", "2%", "--json").out)
     assert record["until"]["stopped"] == 2
     assert "stopped after" in run(*common, "--until", "2%").out

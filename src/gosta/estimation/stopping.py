@@ -47,6 +47,8 @@ class Rule(NamedTuple):
 
 
 RULE = Rule()
+# For intervals only the last changes count: before, errors often decreased faster, and intervals would be too wide.
+INTERVAL_RULE = Rule(more_memory=0.0)
 
 
 def reading_times(first: int, last: int) -> Integers:
@@ -88,7 +90,7 @@ def expected_errors(
 
 
 def gossip_errors(values: Floats, expected: Floats) -> Floats:
-    """Return the standard error of gossip in nodes' values, from the relative errors that they expect. NaN: not known.
+    """Return the standard error of gossip in nodes' values, from what they expect by INTERVAL_RULE. NaN: not known.
 
     The whole of what a node expects counts for one standard error: where rows are in the order of the network, the
     error decreases slower than changes tell (benchmarks/intervals.py).

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import Setting
-from gosta.estimation.stopping import MAX_READINGS, expected_errors, gossip_errors, reading_grid
+from gosta.estimation.stopping import (
+    INTERVAL_RULE,
+    MAX_READINGS,
+    RULE,
+    Rule,
+    expected_errors,
+    gossip_errors,
+    reading_grid,
+)  # fmt: skip
 from gosta.protocols import CollectingProtocol
 from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats, Integers
@@ -161,7 +169,7 @@ class Runner:
             if not readings or readings[-1][0] < batch.iteration:
                 readings.append((batch.iteration, values[k]))
 
-    def _expected_errors(self, run: int, iteration: int) -> Floats:
+    def _expected_errors(self, run: int, iteration: int, rule: Rule = RULE) -> Floats:
         """Return the relative error that each node of a run expects, from its readings: nodes × statistics."""
         protocol, nodes, places = self.setting.protocol, self.setting.placement.nodes, self._places
         if not self._readings[run]:
@@ -170,7 +178,7 @@ class Runner:
         exchanges = 2 * protocol.draws * iteration / nodes  # of a node, on average
         sampled = None if protocol.averages_moments else nodes
         own = ([reading[:, place] for reading in readings] for place in places)
-        return np.column_stack([expected_errors(one, times, sampled, exchanges) for one in own])
+        return np.column_stack([expected_errors(one, times, sampled, exchanges, rule) for one in own])
 
     def _read(self, engine: Engine[Any], batch: Batch[Any], c: int) -> None:
         """Store estimates and errors of the active runs at a checkpoint, and stop runs whose nodes are content."""
@@ -186,7 +194,7 @@ class Runner:
                 self._readings[run].append((batch.iteration, values[k]))
         if self.info.level is not None:
             for k, run in enumerate(runs):
-                errors = self._expected_errors(run, batch.iteration)
+                errors = self._expected_errors(run, batch.iteration, INTERVAL_RULE)
                 own = [gossip_errors(values[k][:, one], errors[:, [c]]) for c, one in enumerate(self._places)]
                 gossip = np.hstack(own)
                 found = setting.estimand.value_function.intervals(means[k], self.info.level, gossip)

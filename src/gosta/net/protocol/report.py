@@ -12,7 +12,15 @@ import numpy as np
 from gosta.errors import GostaError
 from gosta.estimation.exchange import Estimator
 from gosta.estimation.setting import kernel_means
-from gosta.estimation.stopping import MAX_READINGS, READINGS_PER_DOUBLING, expected_errors, gossip_errors
+from gosta.estimation.stopping import (
+    INTERVAL_RULE,
+    MAX_READINGS,
+    READINGS_PER_DOUBLING,
+    RULE,
+    Rule,
+    expected_errors,
+    gossip_errors,
+)  # fmt: skip
 from gosta.runtime.arrays import Floats
 from gosta.statistics.joint import JointStatistic
 
@@ -86,7 +94,7 @@ class Readings:
             return ()
         return tuple(self.expected_error(estimator, slice(c, c + 1)) for c in range(width))
 
-    def expected_error(self, estimator: Estimator, place: slice | None = None) -> float | None:
+    def expected_error(self, estimator: Estimator, place: slice | None = None, rule: Rule = RULE) -> float | None:
         """Return the relative error that the last reading is expected to have; None: too few readings.
 
         `place` is that of the values of one of several statistics; without it, the largest error of all counts.
@@ -96,7 +104,7 @@ class Readings:
         sampled, found = None if estimator.protocol.averages_moments else len(estimator.homes), 0.0
         for one in estimator.rows.estimand.value_places if place is None else [place]:
             values = [np.array([value[one]]) for value in self.values]
-            found = max(found, float(expected_errors(values, self.times, sampled, self.times[-1])[0]))
+            found = max(found, float(expected_errors(values, self.times, sampled, self.times[-1], rule)[0]))
         return found if np.isfinite(found) else None
 
 
@@ -131,8 +139,8 @@ def make_report(
     errors = [error] if len(places) == 1 else [readings.expected_error(estimator, one) for one in places]
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(places)
     if level is not None and estimator.known_rows > 2:
-        known = [np.array([np.inf if one is None else one]) for one in errors]
-        own = zip(places, known, strict=True)
+        expected = [readings.expected_error(estimator, one, INTERVAL_RULE) for one in places]
+        own = zip(places, [np.array([np.inf if one is None else one]) for one in expected], strict=True)
         gossip = np.concatenate([gossip_errors(np.array(value[place]), one) for place, one in own])
         low, high, _ = estimator.value_function.intervals(np.array([estimator.estimates()]), level, gossip[None])
         ends = [_finite_ends(low[0, place], high[0, place]) for place in places]
