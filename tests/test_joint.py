@@ -180,7 +180,11 @@ def test_own_statistics_and_options(tmp_path: Path) -> None:
         ("auc,nonsense", {}, "unknown statistic 'nonsense'"),
         ("auc:risk,variance:cost", {"bandwidth": 1.0}, "auc:risk,variance:cost have no option 'bandwidth'"),
         ("auc:risk,variance:nothing", {}, "unknown column of the data 'nothing'"),
-        ("auc:risk,kendall-tau:risk", {}, "kendall-tau:risk: needs columns for first, second"),
+        (
+            "auc:risk,kendall-tau:risk",
+            {},
+            r"kendall-tau:risk: needs columns for first, second; selected are 1 \(risk\); .*--columns risk,age\)",
+        ),
         ("auc:risk,variance:cost", {"protocol": "u1"}, "protocol u1 estimates the mean of each row, of one statistic"),
         ("auc:risk,ranks:age", {}, "ranks:age has a value for each row; estimate it alone"),
         ("auc:risk,theil-sen:risk+age", {}, "theil-sen.* is a median over pairs of rows, which nodes cannot average"),

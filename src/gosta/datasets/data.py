@@ -176,12 +176,14 @@ class Data:
         elif not self.has_selected_columns and len(self.default_columns) >= count:
             names = self.default_columns[:count]
         if len(names) != count:
-            example = list((self.features or tuple(self.columns))[:count])
-            raise DataError(
-                f"needs {'one column' if count == 1 else 'columns for ' + ', '.join(roles)}; "
-                f"{self.name} has {len(names)} ({shorten(names) or 'none'}), "
-                f"select with columns={example!r} (--columns {','.join(example)})"
-            )
+            needed = "one column" if count == 1 else f"columns for {', '.join(roles)}"
+            given = f"{'selected are' if self.has_selected_columns else f'{self.name} has'} {len(names)}"
+            # Those that are there already first, then others.
+            example = [name for name in dict.fromkeys([*names, *self.columns]) if name != self.label][:count]
+            advice = f"select {count}, as with columns={example!r} (--columns {','.join(example)})"
+            if len(example) < count:
+                advice = "use other data"
+            raise DataError(f"needs {needed}; {given} ({shorten(names) or 'none'}); {advice}")
         return self.to_floats(names)
 
     def to_floats(self, names: Sequence[str]) -> Floats:
