@@ -199,6 +199,17 @@ def test_what_cannot_be_computed_together_is_said_in_one_line(
     assert "\n" not in str(error.value)
 
 
+def test_doubts_are_about_the_right_value(run: Any, tmp_path: Path) -> None:
+    pd.DataFrame(PATIENTS).to_csv(tmp_path / "patients.csv", index=False)
+    (tmp_path / "two.py").write_text(
+        "import gosta\n\n@gosta.statistic\ndef two_small(x, y):\n    return 0.01 * abs(x[0] - y[0]), 0.02\n"
+    )
+    plot = ["--plot", tmp_path / "plot.png", "--engine", "reference", "--iterations", 9, "--runs", 1, "--nodes", 4]
+    command_line = ["run", tmp_path / "patients.csv", *plot, "-s"]
+    assert "below 0.5" not in run(*command_line, f"{tmp_path}/two.py:two-small:cost,auc:risk")[1]
+    assert "auc is below 0.5" in run(*command_line, "gini-index:cost,auc:risk", "--positive", "False")[1]
+
+
 def test_the_command_line_shows_each_statistic(run: Any, tmp_path: Path) -> None:
     pd.DataFrame(PATIENTS).to_csv(tmp_path / "patients.csv", index=False)
     arguments: list[Any] = [

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
@@ -338,9 +339,9 @@ class Assumptions(NamedTuple):
 
 
 def find_assumptions(
-    data: Data, statistic: str, given: dict[str, Any], values: Sequence[float | None] = ()
+    data: Data, statistic: str, given: dict[str, Any], values: Mapping[str, float] = MappingProxyType({})
 ) -> Assumptions:
-    """Find what is assumed about data for one or several statistics; `values` are the exact ones, if known."""
+    """Find what is assumed about data for one or several statistics; `values` are exact ones by title, if known."""
     from gosta.statistics import assumptions
     from gosta.statistics.joint import choose, encode
 
@@ -352,8 +353,7 @@ def find_assumptions(
         own = members[k].own_options(given)
         chosen.encode_rows(table, own)
         assumed = found[title] = assumptions.collect(table, chosen, own, rows)
-        value = values[k] if k < len(values) else None
-        doubts |= dict.fromkeys(assumptions.doubts(table, chosen, assumed, 1.0 if value is None else value))
+        doubts |= dict.fromkeys(assumptions.doubts(table, chosen, assumed, values.get(title, 1.0)))
         shown = assumed if len(members) == 1 else {**assumed, "columns_left_out": []}
         for line in assumptions.text(shown):
             lines.setdefault(line, []).append(title)

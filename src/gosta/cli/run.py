@@ -100,7 +100,9 @@ def _add_assumptions(
 ) -> list[str]:
     """Add to records what was assumed about the data, and doubts; return them in words."""
     given, exact = rows.statistic_options(simulation.option), records[0]["exact"]
-    values = [part["exact"] for part in records[0].get("statistics", [])] or [exact] * isinstance(exact, float)
+    values = {part["statistic"]: part["exact"] for part in records[0].get("statistics", [])}
+    if isinstance(exact, float):
+        values[simulation.statistic] = exact
     found = options.find_assumptions(data, simulation.statistic, given, values)
     for record in records:
         record |= {"assumed": found.assumed, "warnings": found.warnings}
