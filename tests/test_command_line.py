@@ -90,7 +90,7 @@ def test_values_from_sums_beside_exact_ones(run, tmp_path: Path) -> None:  # typ
     records = [json.loads(line) for line in run(*arguments, "--json").out.splitlines()]
     assert [record["stratum"] for record in records] == ["", "sex = f", "sex = m"] * 2
     assert all(r["low"][0] <= r["exact"][0] <= r["high"][0] for r in records)
-    assert "quantiles 50 %  13.37" in run("exact", "-s", "quantiles", "-c", "mean radius").out
+    assert "\n  50 %  13.37\n" in run("exact", "-s", "quantiles", "-c", "mean radius").out
     assert "high probability" in run("exact", "-s", "mean-pairwise-distance", "--bins", 8).out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import dcor
@@ -318,3 +319,45 @@ def test_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert one_sided["effect"]["high"] == 1.0
     assert "alternative" in run(*arguments, "--alternative", "less")[1]
     assert run("test", "breast-cancer", "-s", "auk")[0] == 2
+
+
+def test_what_was_assumed_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The positive class, rows that were left out, and a warning where the names of classes contradict."""
+    rng = np.random.default_rng(1)
+    score, group = rng.normal(size=40), np.array(["case", "control"] * 20)
+    score[3] = np.nan
+    table = {"score": score, "group": group, "time": rng.exponential(size=40), "event": np.ones(40)}
+    result = gosta.test(table, "mann-whitney", score="score", label="group", drop_missing=True)
+    assert (result.assumed["positive"], result.assumed["rows_dropped"], result.n) == ("control", 1, 39)
+    assert result.warnings[0].startswith("the positive class is 'control'")
+    given = gosta.test(table, "mann-whitney", score="score", label="group", drop_missing=True, positive="case")
+    assert (given.assumed["positive"], given.warnings) == ("case", ())
+    survival: dict[str, Any] = {"columns": ["time", "event"], "label": "group"}
+    assert gosta.test(table, "log-rank", **survival).warnings == ()  # it has no direction
+    one_sided = gosta.test(table, "log-rank", alternative="less", **survival)
+    assert one_sided.assumed["positive"] == "control"
+    assert len(one_sided.warnings) == 1
+    file = tmp_path / "rows.csv"
+    lines = [f"{a},{b}" for a, b in zip(score, group, strict=True)]
+    file.write_text("score,group\n" + "\n".join(lines).replace("nan", "") + "\n")
+    run = command(capsys, monkeypatch)
+    shown = run("test", file, "-s", "mann-whitney", "--label", "group", "--drop-missing")[1]
+    for text in (
+        "positive class: control, against case",
+        "left out: 1 row",
+        "warning: the positive class is 'control'",
+    ):
+        assert text in shown
+    record = json.loads(run("test", file, "-s", "mann-whitney", "--label", "group", "--drop-missing", "--json")[1])
+    assert (record["assumed"]["rows_dropped"], len(record["warnings"])) == (1, 1)
+
+
+def test_no_interval_has_a_width_of_zero() -> None:
+    rows = {"first": np.arange(20.0), "second": 2 * np.arange(20.0)}
+    with pytest.raises(NumericalError, match="theil-sen has no interval here: every row"):
+        gosta.exact(rows, "theil-sen", interval=0.95)
+    alike = {"a": [1, 2, 3, 4, 5, 6.0], "b": [1, 2, 3, 4, 5, 6.5], "ill": [0, 0, 0, 1, 1, 1]}
+    with pytest.raises(NumericalError, match="auc-difference has no interval here"):
+        gosta.exact(alike, "auc-difference", columns=["a", "b"], label="ill", interval=0.95)

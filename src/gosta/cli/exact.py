@@ -46,9 +46,8 @@ def exact(
     as_json: options.Json = False,
 ) -> None:
     """Compute the exact values of statistics over all rows of the data."""
-    from gosta.sketches import SKETCHES, several
+    from gosta.sketches import several
     from gosta.sketches.exact import make_sampling
-    from gosta.statistics import STATISTICS
     from gosta.statistics.wanted import parse
 
     table, level = (
@@ -59,20 +58,21 @@ def exact(
     if normalisation not in (None, "U", "V"):
         raise InputError(f"normalisation = {normalisation!r} must be U or V")
     wanted, bins = [] if statistic is None else parse(statistic), binning.settings()
-    sums_only = set(SKETCHES) - set(STATISTICS)
-    if bins is not None or (len(wanted) == 1 and wanted[0].name in sums_only and by is None):
+    if bins is not None:
         if not wanted:
             raise InputError("bins are for one statistic or some; name them, such as --statistic auc")
         if normalisation is not None:
             raise InputError(f"normalisation = {normalisation!r}: sums have that of textbooks; leave it out")
         if by is not None:
             raise InputError(f"by = {by!r}: with bins, groups are strata (--strata {by})")
-        if bins is not None and weights is not None:
+        if weights is not None:
             raise InputError(f"weights = {weights!r}: sums in bins have none; leave out bins")
         titles = ",".join(one.title for one in wanted)
-        sketches.show(_select(rows, table, weights), titles, bins, level, given, as_json)
+        sketches.show(rows.select(table), titles, bins, level, given, as_json)
         return
-    selected = _select(rows, table, weights)
+    selected = rows.select(table)
+    if weights is not None:
+        selected = selected.with_weights(weights)
     if by is not None and level is None:
         level = several.LEVEL
     settings: dict[str, Any] = {"by": by, "normalisation": normalisation, "interval": level}
@@ -90,11 +90,6 @@ def exact(
         print(_text(results[0], table.name, level))
     else:
         print(_table(selected, results, reasons, level))
-
-
-def _select(rows: options.Rows, table: Data, weights: str | None) -> Data:
-    selected = rows.select(table)
-    return selected if weights is None else selected.with_weights(weights)
 
 
 def _all_that_fit(
@@ -125,18 +120,24 @@ def _all_that_fit(
 
 def _text(result: Result, data: str, level: float | None) -> str:
     """Return a value, its interval, and what it was computed from, in lines."""
+    import numpy as np
+
     from gosta.statistics import assumptions
 
     found, n = result.pooled, result.pooled.n
     values = found.value if isinstance(found.value, list) and len(found.value) == n > MOST_SHOWN else None
-    shown = found.value if values is None else "one value for each row, below"
-    lines = [f"{found.statistic} of {data}: {shown}"]
+    shown = "one value for each row, below" if values else "" if result.labels else found.value
+    lines = [f"{found.statistic} of {data}: {shown}".rstrip()]
+    if result.labels:
+        cells = zip(result.labels, map(numbers.number, np.ravel(np.array(found.value)).tolist()), strict=True)
+        lines.append(terminal.columns(list(cells), right=[1]))
     if found.low is not None:
         what = "95 % interval for all triples" if level is None else f"{numbers.percent(level, 'g')} interval"
         ends = f"{numbers.interval(found.low, found.high)} ({what})"
         error = "" if found.standard_error is None else f", standard error {numbers.number(found.standard_error, 3)}"
         lines.append(f"  {ends}{error}")
-    lines.append(f"  {n:,} rows, {result.tuples or numbers.count(comb(n, 2), 'pair')}, {result.seconds:.2g} s")
+    tuples = result.tuples or (numbers.count(comb(n, 2), "pair") if result.normalisation else "")
+    lines.append(f"  {n:,} rows, {f'{tuples}, ' * bool(tuples)}{result.seconds:.2g} s")
     lines.append(f"  from {_columns(result.columns)}{f', weighted by {result.weights}' * bool(result.weights)}")
     lines += [f"  {terminal.printable(line)}" for line in assumptions.text(result.assumed)]
     lines += [f"  row {k}: {numbers.number(value)}" for k, value in enumerate(values or [], 1)]

@@ -33,6 +33,7 @@ def test(
     """Test a hypothesis: two AUCs (DeLong), ranks, survival, or any distribution by permutations."""
     from gosta.significance.definition import Settings, describe, find_test
     from gosta.significance.test import run_test
+    from gosta.statistics import assumptions
 
     find_test(statistic)  # before the data are read
     confidence = options.fraction("level", level, options.LEVEL)
@@ -42,8 +43,11 @@ def test(
     result = run_test(selected, statistic, by, settings)
     if not as_json:
         print(f"test of {statistic} in {data}", terminal.definitions(describe(result).items()), sep="\n")
+        lines = assumptions.text(result.assumed, selected.has_selected_columns)
+        for line in [*(f"  {line}" for line in lines), *(f"warning: {one}" for one in result.warnings)]:
+            print(terminal.printable(line))
         return
-    record = {"data": data, **result._asdict()}
+    record = {"data": data, **result._asdict(), "assumed": dict(result.assumed)}
     if result.effect is not None:
         found = {k: getattr(result.effect, k) for k in ("value", "low", "high", "standard_error", "level")}
         record["effect"] = {k: v if isfinite(v) else None for k, v in found.items()}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
@@ -25,6 +26,8 @@ class HypothesisTest(NamedTuple):
     effect: Estimate | None = None  # how large it is, with an interval
     effect_name: str = ""  # what that is: the difference of two AUCs, a shift or a slope
     alternative: str = "two-sided"  # what the p-value is against: "two-sided", "less" or "greater"
+    assumed: Mapping[str, Any] = MappingProxyType({})  # what the user had not said: see `gosta.statistics.assumptions`
+    warnings: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         return html.table(describe(self).items(), caption=f"Test: {self.test}")

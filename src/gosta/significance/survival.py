@@ -19,6 +19,10 @@ def log_rank(data: Data, settings: Settings, name: str) -> HypothesisTest:
     """Test whether events come at the same rate in two classes of rows with censored times."""
     layout = compare(data, name, Bins(), None, settings.options).layout
     x = layout.rows_of(layout.parts[0], layout.encode(data))
+    labelled = data.select(drop_missing=True)
+    labelled.class_signs(settings.options.get("positive"))
+    data.used_columns.update(dict.fromkeys(layout.columns) | labelled.used_columns)
+    data.assumed.update(labelled.assumed)
     z = log_rank_z(x)
     if isnan(z):
         raise NumericalError("log-rank is not defined here: there are no events while both classes have rows")

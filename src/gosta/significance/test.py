@@ -8,7 +8,7 @@ from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.significance.definition import HypothesisTest, Settings, find_test
-from gosta.statistics import STATISTICS, find
+from gosta.statistics import STATISTICS, assumptions, find
 from gosta.statistics.definition import Options
 from gosta.statistics.exact import Columns
 
@@ -93,9 +93,14 @@ def run_test(data: Data, statistic: str, by: object, settings: Settings) -> Hypo
     found = find_test(statistic)
     if statistic in STATISTICS:
         find(statistic).options_by_part(settings.options)  # an unknown option is reported before the data are encoded
-    if by is None:
-        return found(data, settings, statistic)
-    if statistic not in USES_GROUPS:
+    if by is not None and statistic not in USES_GROUPS:
         groups = ", ".join(sorted(USES_GROUPS))
         raise InputError(f"by = {by!r}: groups of rows are compared by {groups} only; name classes with label")
-    return found(data.with_sites(by, exclude=True), settings, statistic)
+    table = data if by is None else data.with_sites(by, exclude=True)
+    result = found(table, settings, statistic)
+    assumed = assumptions.collect(table, None, settings.options, result.n)
+    has_direction = statistic in assumptions.ORDERED_BY_POSITIVE or settings.alternative != "two-sided"
+    warnings = table.doubts
+    if has_direction and assumptions.likely_positive(assumed) is not None:
+        warnings = (*warnings, assumptions.opposite(assumed))
+    return result._replace(assumed=assumed, warnings=warnings)

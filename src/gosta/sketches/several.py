@@ -23,7 +23,7 @@ from gosta.runtime.extras import is_installed
 from gosta.sketches.definition import SKETCHES
 from gosta.sketches.exact import compare
 from gosta.sketches.making import Bins, option_names
-from gosta.statistics import STATISTICS
+from gosta.statistics import STATISTICS, assumptions
 from gosta.statistics import exact as rows
 from gosta.statistics.definition import Normalisation, Options, Statistic, find, with_weights
 from gosta.statistics.exact import Estimate, measure_encoded
@@ -210,6 +210,8 @@ def _compute(
         if isinstance(statistic, Statistic) and data.weights is not None:
             statistic = with_weights(statistic, data.weights)
         if isinstance(statistic, str):
+            if normalisation is not None:
+                raise InputError(f"normalisation = {normalisation!r}: it is no mean over pairs; leave it out")
             found = _not_pairwise(title, statistic, data, interval, own)
         else:
             norm = normalisation or statistic.normalisation
@@ -301,13 +303,14 @@ def _not_pairwise(title: str, name: str, data: Data, interval: float | None, opt
         return value[0] if len(value) == 1 else np.array(value), found.results[0].labels
 
     value, labels = value_of(data)
-    reason = "it is no pairwise statistic and has no interval here" if interval is not None else ""
+    reason = f"{title} has no interval: it is no mean over pairs" if interval is not None else ""
     left_out = [column for column in data.columns if column not in (*columns, data.by, data.weights)]
-    assumed: dict[str, Any] = {"columns_left_out": left_out, "rows_dropped": total - len(data)}
+    assumed, warnings = assumptions.of_classes(data, [name] if part.has_label else [], options)
+    assumed |= {"columns_left_out": left_out, "rows_dropped": total - len(data)}
     if data.has_header is not None:
         assumed["header"] = data.has_header
     pooled = _finding(title, None, len(data), value, reason)
-    result = Result(pooled, columns, options, None, assumed, data.doubts, tuple(labels), data.by)
+    result = Result(pooled, columns, options, None, assumed, warnings, tuple(labels), data.by)
     if data.by is None:
         return result
     grouped = _group(title, data, names, lambda chosen: value_of(data.take(chosen))[0], interval or LEVEL)

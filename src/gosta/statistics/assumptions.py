@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,24 +23,39 @@ NEGATIVE = (
     "non-responder nonresponder normal ok placebo survived unaffected untreated"
 )
 # Statistics that are turned round with the positive class.
-ORDERED_BY_POSITIVE = ("auc", "auc-difference", "mann-whitney", "partial-auc", "roc-curve")
+ORDERED_BY_POSITIVE = (
+    *("auc", "auc-difference", "mann-whitney", "mann-whitney-z", "hodges-lehmann-shift", "partial-auc", "roc-curve"),
+)
 # Those that are 1/2 for a score that says nothing.
 OF_CLASSES, OF_EVENTS = ("auc", "partial-auc"), ("concordance-index", "uno-concordance")
 
 
-def collect(data: Data, statistic: Statistic, options: Options, rows: int) -> dict[str, Any]:
+def collect(data: Data, statistic: Statistic | None, options: Options, rows: int) -> dict[str, Any]:
     """Return what was assumed to compute a statistic over data that have just been encoded, for `rows` complete rows.
+
+    Without a statistic, as for a hypothesis test, nothing is said of its options.
 
     Keys: "positive", "negative" and "positive_was_given", the classes; "score", if it was made from the class means;
     options that have a default, such as "variant"; "columns_left_out"; "rows_dropped"; "header", of a file.
     """
     assumed = dict(data.assumed)
-    assumed |= {k: v for k, v in statistic.options.items() if k not in options and v is not None}
+    if statistic is not None:
+        assumed |= {k: v for k, v in statistic.options.items() if k not in options and v is not None}
     assumed["columns_left_out"] = [name for name in data.columns if name not in data.used_columns and name != data.by]
     assumed["rows_dropped"] = len(data) - rows
     if data.has_header is not None:
         assumed["header"] = data.has_header
     return assumed
+
+
+def of_classes(data: Data, names: Iterable[str], options: Options) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return which class was taken for the positive one, if a statistic of these names depends on it, and doubts."""
+    if not set(names) & set(ORDERED_BY_POSITIVE):
+        return {}, data.doubts
+    labelled = data.select(drop_missing=True)
+    labelled.class_signs(options.get("positive"))
+    found = [opposite(labelled.assumed)] if likely_positive(labelled.assumed) is not None else []
+    return labelled.assumed, (*data.doubts, *found)
 
 
 def doubts(data: Data, statistic: Statistic, assumed: Mapping[str, Any], value: float | Floats) -> tuple[str, ...]:

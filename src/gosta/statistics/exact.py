@@ -27,6 +27,7 @@ from gosta.statistics.weighting import weighted
 from gosta.views import html, numbers
 
 Columns = str | int | Sequence[str | int]
+ALIKE = "every row contributes the same, which says nothing about others"
 LEAST_SAMPLE = 100  # of triples
 SAMPLE_LEVEL = 0.95  # of the interval for the value over all triples, where none for the population is asked for
 
@@ -137,8 +138,7 @@ def _value(
     centre, spread, error = _spread(statistic, x, rows, norm, options)
     low, high = interval_ends(statistic.scale, statistic.bounds, np.array([centre]), spread, level)
     if np.isnan([low, high]).any():
-        reason = "every row contributes the same, which says nothing about others"
-        raise NumericalError(f"{statistic.name} has no interval here: {reason}")
+        raise NumericalError(f"{statistic.name} has no interval here: {ALIKE}")
     return Estimate(value, float(low[0]), float(high[0]), error, level)
 
 
@@ -180,7 +180,10 @@ def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float |
         return value
     if weights is not None:
         raise InputError(f"{statistic.name} has no interval: it depends on the number of rows, which weights are not")
-    return Estimate(value, *found.ends(level), np.nan, level)
+    low, high = found.ends(level)
+    if low == high and found.quantile(1) == found.quantile(found.total):
+        raise NumericalError(f"{statistic.name} has no interval here: {ALIKE}")
+    return Estimate(value, low, high, np.nan, level)
 
 
 def without_weights(statistic: Statistic, x: Floats, kernel_options: Options) -> Statistic:

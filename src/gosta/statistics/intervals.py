@@ -86,7 +86,9 @@ def interval_ends(
     with np.errstate(all="ignore"):
         quantile = _student_quantiles(level, spread.degrees)
         low, high = _ends_on(SCALES[scale], value, error, quantile, quantile)
-        is_known, has_few = error > ROUNDING * np.abs(value), np.full(value.shape, False)
+        span = bounds[1] - bounds[0]
+        is_known = error > ROUNDING * np.maximum(np.abs(value), span if np.isfinite(span) else 0.0)
+        has_few = np.full(value.shape, False)
         others: Sequence[Floats] = [np.full_like(value, np.nan)] * 2
         if scale in SKEWED:
             skewed = _ends_on(SCALES["plain"], value, error, *_hall_reaches(quantile, spread.skewness))
