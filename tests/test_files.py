@@ -191,6 +191,10 @@ def test_excel(tmp_path: Path) -> None:
     (tmp_path / "t.xls").write_bytes(b"old")
     with pytest.raises(gosta.DataError, match=r"save it as \.xlsx or \.csv"):
         load(tmp_path / "t.xls")
+    book.create_sheet("cover", 0)
+    book.save(path)
+    with pytest.raises(gosta.DataError, match=r"no rows in its first sheet, 'cover'; name another with --sheet: first"):
+        load(path)
 
 
 @pytest.mark.parametrize(

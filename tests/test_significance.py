@@ -361,3 +361,5 @@ def test_no_interval_has_a_width_of_zero() -> None:
     alike = {"a": [1, 2, 3, 4, 5, 6.0], "b": [1, 2, 3, 4, 5, 6.5], "ill": [0, 0, 0, 1, 1, 1]}
     with pytest.raises(NumericalError, match="auc-difference has no interval here"):
         gosta.exact(alike, "auc-difference", columns=["a", "b"], label="ill", interval=0.95)
+    with pytest.raises(NumericalError, match="energy-distance has no interval here"):
+        gosta.exact([1, 2, 3, 1, 2, 3.0], "energy-distance", label=[0, 0, 0, 1, 1, 1], interval=0.95)

@@ -114,7 +114,8 @@ def _all_that_fit(
         except GostaError as error:
             reasons.append((chosen.name, str(error).removeprefix(chosen.name + ": ").partition(";")[0]))
     if not results:
-        raise InputError(f"no statistic fits {data.name}; choose one to see why: --statistic auc")
+        way_out = f"see which do with some of its columns: gosta statistics --for {data.name}"
+        raise InputError(f"no statistic fits {data.name} with all its columns; {way_out}")
     return results, reasons
 
 

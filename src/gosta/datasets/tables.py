@@ -169,6 +169,9 @@ def read_excel(path: Path, given: Format) -> Table:
         raise DataError(f"cannot read {path}: it is no Excel file (.xlsx): {error}") from None
     doubts: tuple[str, ...] = ()
     if len(names) > 1 and given.sheet is None:
+        if len(rows) < 2:
+            others = shorten(names[1:])
+            raise DataError(f"{path} has no rows in its first sheet, {sheet!r}; name another with --sheet: {others}")
         doubts = (f"the sheet {sheet!r} is read, the first of {shorten(names)}; name one with --sheet",)
     return _from_rows(path, rows, given, doubts)
 

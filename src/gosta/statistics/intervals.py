@@ -184,6 +184,8 @@ def centre_values(statistic: Statistic, means: Floats, n: int, final_values: Cal
 def spread_of_rows(statistic: Statistic, means: Floats, slopes: Floats, sample: Floats | None) -> Spread:
     """Return the spread of a value from the means of all rows, n × k, and the slopes of the value by their means."""
     n, psi = len(means), means @ slopes
+    if np.ptp(psi) <= ROUNDING * float((np.abs(means) @ np.abs(slopes)).max()):
+        psi = np.full(n, psi[0])  # what differs is rounding
     trials = _trials(statistic, means.mean(axis=0)[None], n)
     if sample is None:
         gaps = psi - psi.mean()
