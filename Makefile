@@ -6,8 +6,8 @@ BIN := .venv/bin
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
 
-test: .venv/installed  ## all tests
-	$(BIN)/python -m pytest
+test: .venv/installed  ## all tests, in two processes
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/installed  ## format, lint, types; changes nothing
 	$(BIN)/ruff format --check .
