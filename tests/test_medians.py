@@ -182,3 +182,9 @@ def test_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
         not in run("exact", "iris", "-s", "theil-sen", "-c", "sepal length,petal length", "--interval", "95%")[1]
     )
     assert "has a value for each row: --statistic ranks" in run("exact", "iris")[1]
+
+
+def test_samples_with_the_same_values_have_no_interval() -> None:
+    """The energy distance is 0 by cancellation, and so is its standard error: rounding is not taken for one."""
+    with pytest.raises(NumericalError, match="energy-distance has no interval here"):
+        gosta.exact([1.0, 2.0, 3.0] * 2, "energy-distance", label=[0, 0, 0, 1, 1, 1], interval=0.95)

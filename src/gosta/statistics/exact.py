@@ -212,9 +212,9 @@ def _spread(
     if statistic.local is None:
         slopes = gradients(lambda m: centres(m, n), means)[0, 0]
         spread = spread_of_rows(statistic, row_means(rows, norm), slopes, sample)
-        if (
-            statistic.degree > 2
-        ):  # the jackknife of a mean over triples: 9(n − 1)/(n − 3)² in place of 4(n − 1)/(n − 2)²
+        if spread.error[0] <= ROUNDING * float(np.abs(slopes * means[0]).sum()):  # differences of means cancel
+            spread = spread._replace(error=np.zeros(1))
+        if statistic.degree > 2:  # the jackknife's factor is 9(n − 1)/(n − 3)², of pairs 4(n − 1)/(n − 2)²
             spread = spread._replace(error=spread.error * 1.5 * (n - 2) / (n - 3), trials=np.array([n / 3]))
         error = float(spread.error[0])
         return centre, spread, error if error > ROUNDING * abs(centre) else 0.0
