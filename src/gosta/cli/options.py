@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from gosta.errors import InputError
+from gosta.errors import InputError, shorten
 from gosta.runtime.extras import require_extra
 from gosta.views import terminal
 
@@ -355,7 +355,8 @@ def find_assumptions(
         assumed = found[title] = assumptions.collect(table, chosen, own, rows)
         doubts |= dict.fromkeys(assumptions.doubts(table, chosen, assumed, values.get(title, 1.0)))
         shown = assumed if len(members) == 1 else {**assumed, "columns_left_out": []}
-        for line in assumptions.text(shown):
+        read = [f"from {shorten(list(table.used_columns))}"] if len(members) > 1 and not columns else []
+        for line in [*read, *assumptions.text(shown)]:
             lines.setdefault(line, []).append(title)
     words = list(lines) if len(members) == 1 else [f"{', '.join(titles)}: {line}" for line, titles in lines.items()]
     words = [terminal.printable(f"  {line}") for line in words]

@@ -206,8 +206,6 @@ def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
 
 def _sums_summary(views: Sequence[View], statuses: Sequence[Status], elapsed_seconds: float | None) -> str:
     """Return whether all nodes have the same result of the current epoch, and otherwise what is wrong."""
-    from gosta.net.node import sum_page
-
     after = "" if elapsed_seconds is None else f" after {elapsed_seconds:.0f} s"
     found = {(one.estimate_epoch, one.estimate, one.sums.participants) for one in statuses if one.sums and one.estimate}
     wrong = "; ".join(_problems(views, statuses))
@@ -215,10 +213,18 @@ def _sums_summary(views: Sequence[View], statuses: Sequence[Status], elapsed_sec
         have = sum(status.estimate is not None for status in statuses)
         return f"{have} of {len(views)} nodes have a result{after}" + f": {wrong}" * bool(wrong)
     ((_, _, participants),) = found
-    first = next(one for one in map(_first_result, statuses) if one is not None)
-    count = len(first.value)
-    shown = f"{count} values of {first.statistic}" if count > 1 else f"{first.statistic} {sum_page.value_of(first)}"
-    return f"all nodes have the same result, {shown}, over {len(participants)} sites{after}"
+    results = next(one.sums.results for one in statuses if one.sums is not None and _first_result(one) is not None)
+    shown = ", ".join(map(_named_value, results))
+    return f"all nodes have the same result over {len(participants)} sites{after}: {shown}"
+
+
+def _named_value(result: StratumResult) -> str:
+    from gosta.net.node import sum_page
+
+    name = f"{result.statistic} ({result.stratum})" if result.stratum else result.statistic
+    if not result.has_value:
+        return f"{name} withheld"
+    return f"{name} {sum_page.value_of(result) if len(result.value) == 1 else f'{len(result.value)} values'}"
 
 
 def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str]:
