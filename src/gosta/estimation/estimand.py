@@ -350,11 +350,11 @@ class Estimand:
             return means
         return np.where(self.leaves_out_diagonal, without_diagonal(means, self.diagonal, self.n), means)
 
-    @property
-    def row_scale(self) -> tuple[Floats, Floats]:
-        """Factors and offsets of `row_values`: a row's means are multiplied by the first, the second subtracted."""
-        scale = np.where(self.leaves_out_diagonal, self.n / (self.n - 1), 1.0)[None]
-        return scale, np.where(self.leaves_out_diagonal, self.diagonal / (self.n - 1), 0.0)
+    def row_scale(self, n: int) -> tuple[Floats, Floats]:
+        """Return factors and offsets of `row_values` over n rows: a row's means times the first, less the second."""
+        is_changed = self.leaves_out_diagonal & (n > 1)
+        scale = np.where(is_changed, n / max(1, n - 1), 1.0)[None]
+        return scale, np.where(is_changed, self.diagonal / max(1, n - 1), 0.0)
 
     def over(self, x: Floats) -> Estimand:
         """Return the same estimand over other rows."""

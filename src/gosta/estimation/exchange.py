@@ -209,6 +209,8 @@ class Estimator:
         self.homes = {name: (rows.count, rows.mean_diagonal)}  # rows and mean diagonal of each home met
         self.known_rows = rows.count  # at these homes together
         self._population = population
+        # What `_local` needs of the own rows, for a number of rows at all nodes.
+        self._scaled: tuple[int, Any, float, Any, Any] = 0, None, 0.0, None, None
 
     @property
     def population(self) -> int:
@@ -371,19 +373,17 @@ class Estimator:
         part = self.weights[1] and self.weights[1] / (self.weights[0] + self.weights[1])
         share = self.rows.count / self.population
         means = share * self.rows.estimand.own_row_means + (1.0 - share) * (first + part * (second - first))
-        return (
-            means[:, 0] / means[:, 1] if self.rows.width > 1 else means[:, 0]
-        )  # of weighted rows the second is theirs
+        return means[:, 0] / means[:, 1] if self.rows.width > 1 else means[:, 0]  # the second is that of weights
 
     def _local(self, others: Floats) -> Floats:
         """Apply `local` to each row's mean over all rows in the textbook's normalisation, for several sets of means."""
         assert self.local is not None
-        estimand, n = self.rows.estimand, self.population
-        share = self.rows.count / n
-        means = share * estimand.own_row_means + (1.0 - share) * others
-        if n > 1 and estimand.leaves_out_diagonal.any():
-            normalised = n / (n - 1) * means - estimand.diagonal / (n - 1)
-            means = np.where(estimand.leaves_out_diagonal, normalised, means)
+        if self._scaled[0] != self.population:
+            estimand, share = self.rows.estimand, self.rows.count / self.population
+            own = share * estimand.own_row_means
+            self._scaled = self.population, own, 1.0 - share, *estimand.row_scale(self.population)
+        _, own, share, scale, offset = self._scaled
+        means = scale * (own + share * others) - offset
         found = apply_to_rows(self.local, means.reshape(-1, self.rows.width))
         return found.reshape(len(others), self.rows.count, -1)
 

@@ -28,7 +28,7 @@ class TableEngine(LoopEngine):
         empty = np.zeros((1, estimand.width))
         own_means = np.array([node.own_mean for node in own]) if own else empty
         own_row_means = np.concatenate([node.own_row_means for node in own]) if own and self.has_local else empty
-        self.own = own_means, own_row_means, *(estimand.row_scale if self.has_local else (empty, empty))
+        self.own = own_means, own_row_means, *(estimand.row_scale(estimand.n) if self.has_local else (empty, empty))
         sample_sizes = np.minimum(placement.rows, MAX_SAMPLE_ROWS)
         self.table = estimand.x, placement.offsets, self.recent_offsets, sample_sizes
         self.compile_loop("tables_loop.py", {"HAS_LOCAL": self.has_local}, self._adapters(), self.first_arrays())
