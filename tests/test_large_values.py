@@ -133,3 +133,39 @@ def test_whole_numbers_that_floats_round_are_refused() -> None:
     assert gosta.exact({"x": ["1", "1e17", "3"]}, "gini-mean-difference") > 1e15
     classes = {"x": [1.0, 2.0, 3.0, 4.0], "label": [large, large, 5, 5]}  # names of classes are no numbers
     assert gosta.exact(classes, "auc") in (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "scale"), [("variance", 6e4), ("variance", 1e25), ("gini-mean-difference", 1e48)]
+)
+def test_intervals_at_real_nodes_of_large_values(statistic: str, scale: float) -> None:
+    """Nodes also tell means of products of four kernel values, which is no reason to reject an honest neighbour."""
+    rows = scale * np.random.default_rng(3).lognormal(0.0, 0.7, (40, 1))
+    parts, triangle = np.split(rows, [10, 25]), [(0, 1), (1, 2), (0, 2)]
+    network = VirtualNetwork(parts, triangle, statistic=statistic, confidence_level=0.95, exchanges_per_second=20.0)
+    network.clock.run(30.0)
+    network.check()
+    assert not network.events["rejected"]
+    exact = float(gosta.exact(rows, statistic))
+    for peer in network.peers.values():
+        report = peer.report()
+        assert report is not None
+        assert report.value[0] == pytest.approx(exact, rel=0.05)
+        assert report.low is not None
+        assert report.low < exact
+
+
+def test_rows_of_real_nodes_whose_products_overflow_are_refused() -> None:
+    rows = 1e40 * np.arange(1.0, 31.0)[:, None]
+    with pytest.raises(gosta.DataError, match=r"variance: kernel values of .* are too large; use smaller units"):
+        VirtualNetwork(np.split(rows, 3), [(0, 1), (1, 2)], statistic="variance", confidence_level=0.95)
+    ordinary = [np.arange(1.0, 11.0)[:, None], np.arange(1.0, 11.0)[:, None]]
+    large = np.array([[1e40]] * 5)  # equal rows: only those with others are too large
+    network = VirtualNetwork([*ordinary, large], [(0, 1), (1, 2)], statistic="variance", confidence_level=0.95)
+    network.clock.run(20.0)
+    assert network.events["rejected"] > 0
+    assert not network.events["suspended"]
+    for name in ("node-0", "node-1"):
+        report = network.peers[name].report()
+        assert report is not None
+        assert np.isfinite(report.value).all()

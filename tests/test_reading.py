@@ -95,6 +95,8 @@ def test_excel_and_doubts_about_the_first_line(run: Any, tmp_path: Path) -> None
         ({"sep": ";;"}, r"node\.sep = ';;' must be one character"),
         ({"decimal": "'"}, r"node\.decimal = \"'\" must be \. or ,"),
         ({"encoding": "klingon"}, r"node\.encoding = 'klingon' is not known; utf-8"),
+        ({"encoding": "undefined"}, r"node\.encoding = 'undefined' is not known; utf-8"),
+        ({"encoding": "utf\0-8"}, r"node\.encoding = 'utf.*' is not known; utf-8"),
         ({"encoding": "x" * 99}, r"node\.encoding = 'x{40}'\.\.\. has more than 40 characters"),
         ({"header": "maybe"}, r"node\.header = 'maybe' must be yes, no or auto"),
         ({"sheet": "s" * 32}, r"node\.sheet = 's{32}'\.\.\. has more than 31 characters"),

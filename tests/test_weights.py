@@ -274,3 +274,15 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert "weighted by w" in run("exact", file, "-s", "quantiles:a,variance:b", "--weights", "w")[1]
     assert "weighted by w" in run("exact", file, "-s", "quantiles", "-c", "a", "--weights", "w")[1]
     assert run("exact", file, "-s", "variance", "-c", "a", "--weights", "w", "--bins", "8")[0] == 2
+
+
+def test_the_unit_of_weights_does_not_matter() -> None:
+    """Nodes' intervals are the same for weights that sum to one, and for counts."""
+    rows, weights = weighted_rows(3)
+    ends = []
+    for unit in (1e-9, 1.0, 1e6):
+        statistic = with_weights(find("auc"), "weights")
+        x = statistic.encode_rows(make_data(rows).with_weights(unit * weights), {})
+        ends.append(Estimand(statistic, x).with_interval(0.95).pooled_intervals()[0])
+    assert ends[0] == pytest.approx(ends[1], rel=1e-6)
+    assert ends[2] == pytest.approx(ends[1], rel=1e-6)

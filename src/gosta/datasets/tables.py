@@ -60,7 +60,7 @@ class Format(NamedTuple):
         try:
             "".encode(self.encoding)
             codecs.lookup(self.encoding)
-        except LookupError:
+        except (LookupError, ValueError):
             raise InputError(f"encoding = {self.encoding!r} is not known; utf-8, utf-16, latin-1, cp1252 are") from None
         return self
 

@@ -22,6 +22,7 @@ from gosta.statistics.intervals import (
     centre_values,
     gradients,
     interval_ends,
+    product_degree,
     spread_of_means,
     with_mean_products,
     with_samples,
@@ -71,7 +72,8 @@ class ValueFunction:
         def centres(kernel_means: Floats) -> Floats:
             return centre_values(self.statistic, kernel_means, self.n, self.values)
 
-        slopes = gradients(centres, means[:, :width])[:, 0]
+        both = self.statistic.both_first  # the value does not depend on it if it was added, as the last
+        slopes = gradients(centres, means[:, :width], width - 1 if both == width - 1 else None)[:, 0]
         return centres(means[:, :width])[:, 0], spread_of_means(self.statistic, means, slopes, self.n)
 
     def intervals(
@@ -247,6 +249,11 @@ class Estimand:
         """Number of means that nodes estimate."""
         local = self.tracked.local
         return self.width if local is None else len(as_tuple(local((1.0,) * self.width)))
+
+    @property
+    def mean_degree(self) -> int:
+        """How many kernel values are multiplied at most in a mean that nodes estimate."""
+        return max(2 if one.level is None else product_degree(one.statistic, one.width) for one in self.parts)
 
     @cached_property
     def mean_bounds(self) -> Floats:

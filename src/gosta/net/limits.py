@@ -2,8 +2,8 @@
 
 VERSION = 3  # of the wire format
 MAX_MESSAGE_BYTES = 256 * 1024  # enough for a visitor of 8 rows of 3,600 numbers
-MAX_ROW_VALUE = 1e50  # products of kernel values of such rows are still finite
-MAX_ESTIMATE = 1e250  # sums of products of two kernel values of such rows stay below
+MAX_ROW_VALUE = 1e50
+MAX_ESTIMATE = 1e250  # a mean of products of kernel values; rows with larger ones are not accepted
 MAX_COUNT = 2**53  # integers up to here are exact in a float and in JSON
 MAX_ROWS = 2**40  # at one node
 MAX_NAME_CHARACTERS = 64
@@ -11,7 +11,12 @@ SECONDS_PER_EPOCH = 10.0  # an epoch's number is at most that of such intervals 
 MAX_HOMES = 100_000  # nodes whose visitors one node keeps apart
 MAX_ROWS_FACTOR = 2  # a home may have so many times the rows that it declared in the member list
 MAX_CACHED_SEALS = 10_000  # visitors whose signatures a node need not verify again
-MAX_TOLD_FACTOR = 1e18  # a mean may be so many times the square of the largest number that was seen, where a
-# statistic has no range: far beyond what honest sites with different rows tell
+MAX_TOLD_FACTOR = 1e18  # a mean may be so many times the product of the largest numbers that were seen, where
+# a statistic has no range: far beyond what honest sites with different rows tell
 MAX_SUMS = 16_384  # numbers in a vector of private sums: half of the largest message
 MAX_STATEMENTS = 8_192  # of private sums in one epoch: eight for each of 1,000 participants
+
+
+def max_kernel_value(degree: int) -> float:
+    """Return the largest kernel value of which products of so many stay far below MAX_ESTIMATE."""
+    return float((1e-3 * MAX_ESTIMATE) ** (1 / degree))

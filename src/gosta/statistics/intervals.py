@@ -161,9 +161,12 @@ def wilson_ends(share: Floats, trials: Floats, level: float) -> tuple[Floats, Fl
     return np.where(share <= 0, 0.0, middle - reach), np.where(share >= 1, 1.0, middle + reach)
 
 
-def gradients(function: Callable[[Floats], Floats], means: Floats) -> Floats:
-    """Return the derivative of each value of a function with respect to each mean, at each row of means: r × p × k."""
-    largest = np.abs(means).max(axis=1, keepdims=True)
+def gradients(function: Callable[[Floats], Floats], means: Floats, used: int | None = None) -> Floats:
+    """Return the derivative of each value of a function with respect to each mean, at each row of means: r × p × k.
+
+    `used` is how many of the means, the first ones, the function depends on; by default all.
+    """
+    largest = np.abs(means[:, :used]).max(axis=1, keepdims=True)
     steps = np.maximum(np.abs(means), largest * 1e-3) * STEP + 1e-300
     changes = []
     for c in range(means.shape[1]):
@@ -280,6 +283,11 @@ def _products(statistic: Statistic, width: int) -> list[tuple[int, ...]]:
     if is_heavy(statistic, width):
         found += [chosen for degree in (3, 4) for chosen in combinations_with_replacement(range(width), degree)]  # type: ignore[misc]
     return list(dict.fromkeys(found))
+
+
+def product_degree(statistic: Statistic, width: int) -> int:
+    """Return how many row means are multiplied at most."""
+    return max(map(len, _products(statistic, width)))
 
 
 def with_mean_products(statistic: Statistic, width: int) -> Statistic:

@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
-from gosta.errors import NetworkError
+from gosta.errors import DataError, NetworkError
 from gosta.estimation.estimand import Estimand, join_estimands
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, Estimator, LocalRows, first_state
 from gosta.estimation.setting import protocol_for
 from gosta.net.config import NodeConfig, Task
+from gosta.net.limits import max_kernel_value
 from gosta.net.members import OpenTrust, Trust, read_trust
 from gosta.net.node.rows import read_rows_and_widths, resolve_files
 from gosta.net.node.subject import subject_of
@@ -51,6 +53,9 @@ class Source:
         self.data_digest = digest(x.tobytes())
         self.digest = digest(x.tobytes(), self.fingerprint, *sorted(neighbours), trust.digest)
         self._rows = LocalRows(self.estimand)  # evaluates the kernel once, before a record is written
+        largest = float(np.abs(self.estimand.own_row_means).max())
+        if largest > max_kernel_value(self.estimand.mean_degree):
+            raise DataError(f"{task.statistic}: kernel values of {largest:.3g} are too large; use smaller units")
 
     def with_trust(self, trust: Trust) -> Source:
         """Return the same rows among other members."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gosta.errors import GostaError
 from gosta.estimation.estimand import kernel_ranges, payload_bounds
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, Visitor
-from gosta.net.limits import MAX_CACHED_SEALS, MAX_HOMES, MAX_ROWS_FACTOR, MAX_TOLD_FACTOR
+from gosta.net.limits import MAX_CACHED_SEALS, MAX_HOMES, MAX_ROWS_FACTOR, MAX_TOLD_FACTOR, max_kernel_value
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.messages import Rejected, Seal
@@ -19,6 +19,7 @@ class Checks:
         self._bounds: list[list[float]] = payload_bounds(estimand, estimator.protocol).tolist()
         self._ranges: list[list[float]] = kernel_ranges(estimand).tolist()
         self._verified: dict[bytes, Visitor] = {}  # by signature, as visitors return
+        self._degree = estimand.mean_degree
         # The largest number in a row, or absolute kernel value; at least 1, in case that all rows are alike.
         self._largest = max(1.0, float(abs(estimand.x).max()), estimator.largest_mean)
 
@@ -52,7 +53,7 @@ class Checks:
 
     @property
     def _widest(self) -> float:
-        return MAX_TOLD_FACTOR * self._largest**2
+        return MAX_TOLD_FACTOR * self._largest**self._degree
 
     def _check_shape(self, visitor: Visitor) -> None:
         rows, has_sample = self._estimator.rows, self._estimator.protocol.visitors > 0
@@ -68,14 +69,16 @@ class Checks:
         if len(homes) > MAX_HOMES:
             raise Rejected("member", f"more than {MAX_HOMES:,} homes")
         if not all(map(rows.estimand.is_valid_row, visitor.sample)):
-            raise Rejected("visitor", f"a row of {home} has a class that does not exist")
+            raise Rejected("visitor", f"a row of {home} has a class or a weight that does not exist")
         if visitor.sample:
             try:
                 found = rows.kernel_means(visitor.sample)  # cached for the exchange
             except GostaError as error:
                 raise Rejected("visitor", str(error), is_blamed=home == sender) from None
-            largest = max(abs(number) for row in visitor.sample for number in row)
-            self._largest = max(self._largest, largest, float(abs(found).max()))
+            largest, kernel = max(abs(number) for row in visitor.sample for number in row), float(abs(found).max())
+            if kernel > max_kernel_value(self._degree):
+                raise Rejected("visitor", f"kernel values of {kernel:.3g} are too large", is_blamed=False)
+            self._largest = max(self._largest, largest, kernel)
             self._check_means(sender, visitor)
 
     def _check_means(self, sender: str, visitor: Visitor) -> None:
