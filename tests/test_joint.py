@@ -336,3 +336,13 @@ def test_sites_bring_tables_with_all_columns(run: Any, tmp_path: Path) -> None:
     code, _, err = run("network", "init", tmp_path / "other", "-s", "auc:risk,mmd:risk+age", "--classes", "a,b")
     assert (code, err.count("\n")) == (2, 1)
     assert "the encoding of a row depends on other rows" in err
+
+
+def test_a_score_for_one_statistic_beside_columns_of_another(run: Any, tmp_path: Path) -> None:
+    """A network without data yet: the score is that of statistics that name no columns."""
+    arguments = ["--statistic", "auc@cost,kendall-tau:age+risk", "--score", "risk", "--label", "ill"]
+    code, out, error = run(
+        "network", "init", tmp_path / "net", *arguments, "--classes", "no,yes", "--nodes", 3, "--port", ports.free(6)
+    )
+    assert (code, error) == (0, "")
+    assert "auc@cost,kendall-tau:age+risk" in out

@@ -64,6 +64,11 @@ def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
         ("exchanges_per_second = 3.5", "exchanges_per_second = inf", "node.exchanges_per_second = inf must be"),
         ("epoch_seconds = 0.0", "epoch_seconds = nan", "node.epoch_seconds = nan must be"),
         ("keep_exchanges = 100000", "keep_exchanges = -1", "node.keep_exchanges = -1 must be 0 or more"),
+        (
+            'statistic = "mmd"',
+            'statistic = "mmd"\nencoded_columns = [2, 100000000000]',
+            "must be 0 or more, and at most 3,600 together",
+        ),
         ("max_disclosures = 0", "max_disclosures = -2", "node.max_disclosures = -2 must be 0 or more"),
         ('statistic = "mmd"', 'statistic = "mmd"\nuntil = 1.0', "network.until = 1.0 must be a relative error below 1"),
         ('statistic = "mmd"', 'statistic = "mmd"\nuntil = nan', "network.until = nan must be a relative error below 1"),

@@ -15,7 +15,7 @@ import msgspec
 from gosta.datasets.tables import Format
 from gosta.errors import InputError
 from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse
-from gosta.net.limits import SECONDS_PER_EPOCH
+from gosta.net.limits import MAX_ROW_NUMBERS, SECONDS_PER_EPOCH
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.files import read_toml, write_atomically
 
@@ -168,8 +168,9 @@ def _check_task(task: Task) -> None:
         if any(file.name != str(file) for file, _ in user_file.own_references(task.statistic)):
             where = "the file must be beside node.toml; name no folder"
             raise InputError(f"network.statistic = {task.statistic!r}: {where}")
-    if any(width < 0 for width in task.row_widths):
-        raise InputError(f"network.encoded_columns = {task.encoded_columns!r} must be 0 or more")
+    if min(task.row_widths, default=0) < 0 or sum(task.row_widths) > MAX_ROW_NUMBERS:
+        limits = f"0 or more, and at most {MAX_ROW_NUMBERS:,} together"
+        raise InputError(f"network.encoded_columns = {task.encoded_columns!r} must be {limits}")
     check_protocol(task.protocol)
     level = task.confidence_level
     if level is not None and not 0 < level < 1:

@@ -1,7 +1,8 @@
 """Bounds on every number that a node reads from its files or from a neighbour."""
 
 VERSION = 3  # of the wire format
-MAX_MESSAGE_BYTES = 256 * 1024  # enough for a visitor of 8 rows of 3,600 numbers
+MAX_MESSAGE_BYTES = 256 * 1024
+MAX_ROW_NUMBERS = 3_600  # a visitor of 8 such rows fits into a message
 MAX_ROW_VALUE = 1e50
 MAX_ESTIMATE = 1e250  # a mean of products of kernel values; rows with larger ones are not accepted
 MAX_COUNT = 2**53  # integers up to here are exact in a float and in JSON

@@ -133,8 +133,8 @@ def for_sites(
     task = Task(secrets.token_hex(8), own_name, goal.protocol, level, settings, until=goal.until)
     task = replace(task, **roles._asdict())
     for member in chosen:
-        columns = member.columns or task.columns
-        _check_encoding(member.statistic, member.own_options(options), replace(task, columns=columns))
+        own = replace(task, columns=member.columns, score=None) if member.columns else task
+        _check_encoding(member.statistic, member.own_options(options), own)
     shared = (*own_file, *files.values())
     return Plan(task, network.name, network.n, edges_of(network), shared_files=shared, no_interval=no_interval)
 
