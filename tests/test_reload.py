@@ -131,6 +131,23 @@ def test_some_settings_need_a_restart(site: Site) -> None:
     assert site.node.config.node.exchanges_per_second == 7.5
 
 
+def test_a_changed_file_of_the_statistic_needs_a_restart(tmp_path: Path) -> None:
+    """Other sites would go on with the old kernel, and nobody would notice."""
+    own = tmp_path / "own.py"
+    text = "import gosta\n\n@gosta.statistic\ndef reload_gap(x, y):\n    return abs(x[0] - y[0])\n"
+    own.write_text(text)
+    (tmp_path / "data.csv").write_text(ROWS)
+    site = Site(tmp_path, Task("0" * 16, "own.py:reload-gap", encoded_columns=2))
+    own.write_text(text.replace("abs", "2 * abs"))
+    site.data.write_text(ROWS + "0.75,1.0\n")
+    assert site.poll() == (1, 2)
+    assert site.node.reload_error.startswith("restart the node: a file that the statistic needs has changed")
+    own.write_text(text)
+    site.data.write_text(ROWS + "0.75,1.0\n0.5,1.0\n")
+    assert site.poll() == (2, 4)
+    site.node.stop()
+
+
 def test_a_deleted_data_file_withdraws_the_rows(site: Site) -> None:
     site.data.unlink()
     assert site.poll(1) == (1, 2)

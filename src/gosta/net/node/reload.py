@@ -68,6 +68,8 @@ class FileWatcher:
         if new.network != old.network or any(getattr(new.node, f) != getattr(old.node, f) for f in FIXED_SETTINGS):
             return f"restart the node: [network] changed, or one of {', '.join(FIXED_SETTINGS)}"
         source = read_source(new, self._folder) if isinstance(node, Node) else read_sum_source(new, self._folder)
+        if source.fingerprint != node.peer.identity.fingerprint:
+            return "restart the node: a file that the statistic needs has changed; all sites need the same"
         if self._digests() != digests and self._data == data:
             self._handled = ()  # they changed meanwhile: again later
             return ""

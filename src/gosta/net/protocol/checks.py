@@ -80,15 +80,13 @@ class Checks:
                 raise Rejected("visitor", f"kernel values of {kernel:.3g} are too large", is_blamed=False)
             self._largest = max(self._largest, largest, kernel)
             self._check_means(sender, visitor)
+            self._largest = max(self._largest, *map(abs, (*visitor.correction, *visitor.diagonal)))
 
     def _check_means(self, sender: str, visitor: Visitor) -> None:
         """Raise `Rejected` for a correction or a diagonal that the statistic cannot have."""
+        widest = min(MAX_TOLD_FACTOR * self._largest, max_kernel_value(self._degree))
         for correction, mean, (low, high) in zip(visitor.correction, visitor.diagonal, self._ranges, strict=True):
-            if (
-                not low <= mean <= high
-                or abs(correction) > high - low
-                or max(abs(mean), abs(correction)) > self._widest
-            ):
+            if not low <= mean <= high or abs(correction) > high - low or max(abs(mean), abs(correction)) > widest:
                 detail = f"{visitor.home} has means that the statistic cannot have"
                 raise Rejected("visitor", detail, is_blamed=visitor.home == sender)
 
