@@ -50,10 +50,8 @@ def exact(
     from gosta.sketches.exact import make_sampling
     from gosta.statistics.wanted import parse
 
-    table, level = (
-        rows.load(data or ["breast-cancer"], seed if sample is None else None),
-        options.fraction("interval", interval, options.LEVEL),
-    )
+    table = rows.load(data or ["breast-cancer"], seed if sample is None else None)
+    level = options.fraction("interval", interval, options.LEVEL)
     given = rows.statistic_options(option)
     if normalisation not in (None, "U", "V"):
         raise InputError(f"normalisation = {normalisation!r} must be U or V")
@@ -108,7 +106,7 @@ def _all_that_fit(
         if chosen.is_per_row:
             reasons.append((chosen.name, f"has a value for each row: --statistic {chosen.name}"))
             continue
-        own = {name: value for name, value in given.items() if name in chosen.options}
+        own = chosen.own_options(given)
         try:
             results += several.compute(data, [chosen], options=own, **settings)
         except GostaError as error:

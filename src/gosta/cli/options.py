@@ -348,9 +348,9 @@ def find_assumptions(
     members, found, doubts = choose(statistic), {}, dict[str, None]()
     lines: dict[str, list[str]] = {}
     rows = len(encode(members, data.select(), given).x)
-    for k, (title, chosen, columns) in enumerate(members):
+    for title, chosen, columns in members:
         table = data.select(columns or None)  # a copy, which notes the columns that are read
-        own = members[k].own_options(given)
+        own = chosen.own_options(given)
         chosen.encode_rows(table, own)
         assumed = found[title] = assumptions.collect(table, chosen, own, rows)
         doubts |= dict.fromkeys(assumptions.doubts(table, chosen, assumed, values.get(title, 1.0)))

@@ -47,7 +47,7 @@ class ValueFunction:
         """Yield the function of each of several statistics, and its place."""
         assert isinstance(self.statistic, JointStatistic)
         for part in self.statistic.parts:
-            own = part.statistic.options_by_part(part.own_options(self.options)).get("final", {})
+            own = part.statistic.options_by_part(part.statistic.own_options(self.options)).get("final", {})
             yield ValueFunction(part.statistic, self.n, self.mean_diagonal[part.kernel], own), part
 
     def values(self, means: Floats) -> Floats:
@@ -189,7 +189,7 @@ class Estimand:
             Estimand(
                 part.statistic,
                 self.x[:, part.numbers],
-                part.own_options(self.options),
+                part.statistic.own_options(self.options),
                 None if part.no_interval else self.level,
                 self.data,
             )
@@ -408,7 +408,7 @@ def join_estimands(
     found = []
     kernel = values = 0
     for member, numbers in zip(members, place_numbers(members, widths), strict=True):
-        one = Estimand(member.statistic, x[:, numbers], member.own_options(options))
+        one = Estimand(member.statistic, x[:, numbers], member.statistic.own_options(options))
         found.append(one)
         count = _count_values(one)
         places = slice(kernel, kernel + one.width), slice(0, 0), slice(values, values + count)

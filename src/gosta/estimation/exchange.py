@@ -359,7 +359,7 @@ class Estimator:
             half = self.halves[self.exchanges // 2 % 2]
             half += self._weight(visitor, self.exchanges // 2 % 2) * (self.rows.visit(visitor) - half)
         first, second = self.halves
-        share = self.weights[1] and self.weights[1] / (self.weights[0] + self.weights[1])
+        share = self._second_share
         if share > 0.0:
             a, b, both = self._local(np.array([first, second, first + share * (second - first)]))
             found = 2.0 * both - 0.5 * (a + b)
@@ -367,12 +367,17 @@ class Estimator:
             (found,) = self._local(self.halves[:1])
         return _sequential_means(found)
 
+    @property
+    def _second_share(self) -> float:
+        """Share of the second half in what both halves have seen."""
+        return self.weights[1] and self.weights[1] / (self.weights[0] + self.weights[1])
+
     def row_values(self) -> Floats:
         """Return the value of each own row, of a statistic that has one for each."""
         first, second = self.halves
-        part = self.weights[1] and self.weights[1] / (self.weights[0] + self.weights[1])
         share = self.rows.count / self.population
-        means = share * self.rows.estimand.own_row_means + (1.0 - share) * (first + part * (second - first))
+        others = first + self._second_share * (second - first)
+        means = share * self.rows.estimand.own_row_means + (1.0 - share) * others
         return means[:, 0] / means[:, 1] if self.rows.width > 1 else means[:, 0]  # the second is that of weights
 
     def _local(self, others: Floats) -> Floats:

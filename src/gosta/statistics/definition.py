@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import FunctionType
 from typing import Any, Literal, NamedTuple, overload
 
@@ -131,9 +132,8 @@ class Statistic:
     bounds: tuple[float, float] = (-np.inf, np.inf)  # of the value in a population: intervals are clipped there
     mean_ranges: tuple[tuple[float, float], ...] = ()
     is_row: Callable[[Observation], bool] | None = None
-    no_interval: str = (
-        ""  # why there is none, such as that `encode` takes from all rows what leaving out a row would change
-    )
+    # Why there is no interval, such as that `encode` takes from all rows what leaving out a row would change.
+    no_interval: str = ""
     scale: str = "plain"
     centre: Callable[[Means, int], Numbers] | None = None
     comparable: int | None = None
@@ -185,10 +185,14 @@ class Statistic:
                 defaults = _option_defaults(function, skip)
                 yield part, {name: value for name, value in defaults.items() if (part, name) != ("final", "rows")}
 
-    @property
+    @cached_property
     def final_needs_rows(self) -> bool:
         """Whether `final` takes the number of rows."""
         return self.final is not None and "rows" in inspect.signature(self.final).parameters
+
+    def own_options(self, options: Options) -> dict[str, Any]:
+        """Return those of the options that this statistic has."""
+        return {name: value for name, value in options.items() if name in self.options}
 
     def options_by_part(self, options: Options) -> dict[str, dict[str, Any]]:
         """Return the options of "encode", "kernel" and "final", completed with their defaults."""

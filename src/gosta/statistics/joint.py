@@ -34,10 +34,6 @@ class Member(NamedTuple):
     statistic: Statistic
     columns: tuple[str, ...] = ()  # empty: those selected for all statistics
 
-    def own_options(self, options: Options) -> dict[str, Any]:
-        """Return those of the options that this statistic has."""
-        return {name: value for name, value in options.items() if name in self.statistic.options}
-
 
 class Encoded(NamedTuple):
     """The rows of several statistics."""
@@ -90,7 +86,7 @@ def check_options(members: Sequence[Member], options: Options) -> None:
         return
     defaults: dict[str, tuple[str, object]] = {}
     for member in members:
-        member.statistic.options_by_part(member.own_options(options))
+        member.statistic.options_by_part(member.statistic.own_options(options))
         for name, default in member.statistic.options.items():
             title, other = defaults.setdefault(name, (member.title, default))
             if name not in options and other != default:
@@ -126,7 +122,7 @@ def _table(member: Member, data: Data) -> Data:
 
 def _encode(member: Member, data: Data, options: Options) -> tuple[Floats, Booleans]:
     try:
-        return member.statistic.encode_complete_rows(data, member.own_options(options))
+        return member.statistic.encode_complete_rows(data, member.statistic.own_options(options))
     except GostaError as error:
         raise type(error)(f"{member.title}: {str(error).removeprefix(member.statistic.name + ': ')}") from None
 
@@ -157,10 +153,6 @@ class Part(NamedTuple):
     means: slice  # of the means that nodes estimate
     values: slice  # of the values that follow
     no_interval: str = ""  # why nodes can compute none
-
-    def own_options(self, options: Options) -> dict[str, Any]:
-        """Return those of the options that this statistic has."""
-        return {name: value for name, value in options.items() if name in self.statistic.options}
 
 
 def why_no_interval(statistic: Statistic, width: int = 1, values: int = 1) -> str:
@@ -194,7 +186,7 @@ class JointStatistic(Statistic):
     def options_by_part(self, options: Options) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {"encode": {}, "kernel": {}, "final": {}}
         for part in self.parts:
-            for name, own in part.statistic.options_by_part(part.own_options(options)).items():
+            for name, own in part.statistic.options_by_part(part.statistic.own_options(options)).items():
                 found[name] |= own
         return found
 
@@ -211,9 +203,7 @@ class JointStatistic(Statistic):
 def join(parts: Sequence[Part], are_tuples: Sequence[bool], options: Options) -> JointStatistic:
     """Return several statistics as one; `are_tuples` says whether each kernel returns a tuple, or a number."""
     statistics = [part.statistic for part in parts]
-    of_kernels = [
-        one.options_by_part(part.own_options(options))["kernel"] for one, part in zip(statistics, parts, strict=True)
-    ]
+    of_kernels = [one.options_by_part(one.own_options(options))["kernel"] for one in statistics]
     calls = []
     for k, (part, own, is_tuple) in enumerate(zip(parts, of_kernels, are_tuples, strict=True)):
         cut = f"[{part.numbers.start}:{part.numbers.stop}]"

@@ -134,7 +134,7 @@ def for_sites(
     task = replace(task, **roles._asdict())
     for member in chosen:
         own = replace(task, columns=member.columns, score=None) if member.columns else task
-        _check_encoding(member.statistic, member.own_options(options), own)
+        _check_encoding(member.statistic, member.statistic.own_options(options), own)
     shared = (*own_file, *files.values())
     return Plan(task, network.name, network.n, edges_of(network), shared_files=shared, no_interval=no_interval)
 

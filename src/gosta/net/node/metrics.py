@@ -51,7 +51,7 @@ def _statistics(now: Status) -> Iterator[Metric]:
         for part, value in enumerate(one.value):
             family.add_metric([one.statistic, str(part)], value)
     yield family
-    gauges = {
+    gauges: Gauges = {
         "gosta_statistic_low": ("Lower end of its interval", {one.statistic: one.low for one in now.statistics}),
         "gosta_statistic_high": ("Upper end of its interval", {one.statistic: one.high for one in now.statistics}),
         "gosta_statistic_expected_error": (
@@ -59,9 +59,7 @@ def _statistics(now: Status) -> Iterator[Metric]:
             {one.statistic: one.expected_error for one in now.statistics},
         ),
     }
-    for name, (text, values) in gauges.items():
-        known = {statistic: value for statistic, value in values.items() if value is not None}
-        yield _family(GaugeMetricFamily, name, text, "statistic", known)
+    yield from _known(gauges, "statistic")
 
 
 def _sums(sums: SumStatus) -> Iterator[Metric]:
@@ -89,7 +87,7 @@ def _sums(sums: SumStatus) -> Iterator[Metric]:
 
 
 def _neighbours(now: Status) -> Iterator[Metric]:
-    gauges: dict[str, tuple[str, dict[str, float | None]]] = {
+    gauges: Gauges = {
         "gosta_neighbour_connected": ("1 while connected", {one.name: one.connected for one in now.neighbours}),
         "gosta_neighbour_alive": ("1 while its heartbeats arrive", {one.name: one.alive for one in now.neighbours}),
         "gosta_neighbour_round_trip_seconds": (
@@ -97,14 +95,20 @@ def _neighbours(now: Status) -> Iterator[Metric]:
             {one.name: one.round_trip_seconds for one in now.neighbours},
         ),
     }
-    for name, (text, values) in gauges.items():
-        known = {neighbour: value for neighbour, value in values.items() if value is not None}
-        yield _family(GaugeMetricFamily, name, text, "neighbour", known)
+    yield from _known(gauges, "neighbour")
     exchanges, text = {one.name: one.exchanges for one in now.neighbours}, "Exchanges in this epoch"
     yield _family(CounterMetricFamily, "gosta_neighbour_exchanges", text, "neighbour", exchanges)
 
 
 Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
+Gauges = Mapping[str, tuple[str, Mapping[str, float | None]]]  # name: text, values by label
+
+
+def _known(gauges: Gauges, label: str) -> Iterator[Metric]:
+    """Yield gauges with the values that are known, by label."""
+    for name, (text, values) in gauges.items():
+        known = {key: value for key, value in values.items() if value is not None}
+        yield _family(GaugeMetricFamily, name, text, label, known)
 
 
 def _family(kind: Family, name: str, text: str, label: str, samples: Mapping[str, float]) -> Metric:

@@ -154,7 +154,7 @@ def _read_and_encode(task: Task, path: Path, folder: Path, form: Format) -> Rows
 def check_rows_of_each(members: Sequence[Member], data: Data, options: Mapping[str, Any]) -> None:
     """Raise `DataError` if for one of the statistics the encoding of a row depends on other rows."""
     for member in members:
-        own, table = member.own_options(options), data.select(member.columns or None)
+        own, table = member.statistic.own_options(options), data.select(member.columns or None)
         check_row_independence(member.statistic, table, own, member.statistic.encode_rows(table, own))
 
 
