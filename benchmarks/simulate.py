@@ -81,7 +81,7 @@ class GostaRun:
     @property
     def bytes_per_node(self) -> float | None:
         """Bytes of the contiguous memory of a node; None where visitors are found by index."""
-        return float(self.engine.size * 8) if self.engine.is_carried else None
+        return float(self.engine.size * 8) if self.engine.is_inline else None
 
 
 class CRun:
@@ -141,10 +141,10 @@ def async_against_c(loop: ctypes.CDLL, n: int, d: int, count: int, required: flo
     np.testing.assert_array_equal(ours.estimates(), theirs.z)
     np.testing.assert_array_equal(ours.visitors(), theirs.visitor)
     times = common.best_side_by_side(lambda: ours.advance(edges), lambda: theirs.advance(edges))
-    way = "carried" if ours.bytes_per_node else "by index"
+    way = "inline" if ours.bytes_per_node else "by index"
     title = f"gosta-async, n = {n:,}, d = {d}, {way}, against C"
     common.print_ratio(title, times[0] / count, times[1] / count, required)
-    # Rows of x begin anywhere in a cache line of 64 bytes; nodes of the carried layout begin at one.
+    # Rows of x begin anywhere in a cache line of 64 bytes; nodes of the inline layout begin at one.
     row = (8 * (d + 1) + 56) / 64
     plain = 2 * (3 + 2 * row)  # estimate, count, visitor, own row, visitor's row, at both nodes
     packed = 2 * ours.bytes_per_node / 64 if ours.bytes_per_node else 2 * (2 + 2 * row)

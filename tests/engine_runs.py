@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.estimation.setting import Setting
 from gosta.graphs.graph import Graph
 from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import Schedule
+from gosta.simulation.engines.compiled.carried import CarriedEngine
 from gosta.simulation.engines.compiled.one_row import OneRowEngine
 from gosta.simulation.engines.engine import Batch, Snapshot
 
@@ -34,11 +36,19 @@ class FixedSchedule(Schedule):
         return self._shares[first - self._start : last - self._start]
 
 
-def visitors(engine: OneRowEngine, batch: Batch[Snapshot]) -> Integers:
+def one_row_engine(setting: Setting, is_inline: bool) -> OneRowEngine | CarriedEngine:
+    """Return the compiled engine for nodes with one row each, with a layout."""
+    return (CarriedEngine if setting.rule.carries_means else OneRowEngine)(setting, 0, is_inline)
+
+
+def visitors(engine: OneRowEngine | CarriedEngine, batch: Batch[Snapshot]) -> Integers:
     """Return the number of each visitor's row: runs × nodes × visitors."""
-    if not engine.is_carried:
+    if isinstance(engine, CarriedEngine):
+        columns = [engine.visitor + 1 + slot * engine.visitor_size for slot in range(engine.protocol.held_visitors)]
+    elif engine.is_inline:
+        columns = [engine.visitor + slot * (engine.x.shape[1] + 1) for slot in range(engine.protocol.visitors)]
+    else:
         return batch.state["visitors"].astype(np.int64)
-    columns = [engine.visitor + slot * (engine.x.shape[1] + 1) for slot in range(engine.protocol.visitors)]
     return batch.state["nodes"][..., columns].astype(np.int64)
 
 

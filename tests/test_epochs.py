@@ -205,5 +205,5 @@ def test_a_nodes_own_visitor_as_the_first_one() -> None:
     task = Task("0123456789abcdef", "auc", confidence_level=0.95, encoded_columns=2)
     rows = np.column_stack([RNG.normal(size=20), np.arange(20) % 2 * 2.0 - 1.0])
     node = Source("node-0", task, rows, ["node-1"], HERE, OpenTrust()).estimator()
-    node.exchange(node.contribution(1.0), 1.0)
+    node.exchange("other", node.contribution("other", 1.0), 1.0)
     assert np.isfinite(node.estimates()).all()

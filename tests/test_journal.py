@@ -54,7 +54,7 @@ def epoch(number: int, reason: str = "") -> EpochStarted:
 def exchange(folder: Path, number: int) -> ExchangeCompleted:
     task, rows = Task("0" * 16, "auc", encoded_columns=2), np.array([[1.0, 1.0]])
     source = Source("node-1", task, rows, [], folder, OpenTrust())
-    return ExchangeCompleted("node-1", number, source.estimator().contribution(1.0), Seal(1, b"seal"))
+    return ExchangeCompleted("node-1", number, source.estimator().contribution("node-1", 1.0), Seal(1, b"seal"))
 
 
 def test_written_records_survive_a_killed_process(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_wrong_input_of_meet_is_reported_with_the_right_ones() -> None:
     def meet(me: State, you: tuple[float], freshest: float) -> State:  # noqa: ARG001
         return me
 
-    with pytest.raises(gosta.InputError, match=r"'freshest'.*held, fresh, known, exchanges, fewer_exchanges"):
+    with pytest.raises(gosta.InputError, match=r"'freshest'.*held, fresh, known, change, exchanges, fewer_exchanges"):
         replace(gosta_async.protocol, meet=meet)
     with pytest.raises(gosta.InputError, match=r"init.*zero, held, row_mean, moments"):
         replace(gosta_async.protocol, init=lambda nothing: nothing)

@@ -305,7 +305,7 @@ def test_numbers_that_nodes_send_stay_within_the_bounds_that_receivers_check(nam
         for _ in range(int(rng.geometric(0.03))):
             exchange(nodes[k], nodes[k + 1], edge_share=0.5)
             for node in nodes[k : k + 2]:
-                sent = np.array(node.contribution(0.5).payload)
+                sent = np.array(node.contribution("", 0.5).payload)
                 assert (low <= sent).all()
                 assert (sent <= high).all()
 

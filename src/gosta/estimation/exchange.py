@@ -19,6 +19,8 @@ its home when it has to leave is replaced by the next sample of the home's rows.
 
 A visitor at its own home adds nothing to `known`.
 
+**Carried means.** Where visitors carry means, nodes hold one row each; see `gosta.estimation.carried`.
+
 **Row means.** Where a statistic has a `local` part, a node keeps the means of each of its rows instead, over visits, in
 two halves (exchanges are assigned to them two by two, because of two nodes each sees itself and the other by turns). A
 curved function of a noisy mean has a bias proportional to 1/visits, and with half as many visits twice that; so twice
@@ -42,6 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta.errors import InputError, NumericalError
+from gosta.estimation.carried import Host, HostSnapshot, Luggage
 from gosta.estimation.estimand import MAX_PLAIN_ROWS, Estimand, ValueFunction
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import Start
@@ -70,7 +73,7 @@ class Visitor(NamedTuple):
 class Contribution(NamedTuple):
     """The part of a node in an exchange, as it is sent."""
 
-    payload: tuple[float, ...]  # numbers from the protocol's `tell`, for each mean that is estimated
+    payload: tuple[float, ...]  # numbers from the protocol's `tell` for each state; an offset or the visitor's luggage
     exchanges: int  # number of exchanges of the node so far
     edge_exchanges: int  # of these, those with this neighbour
     edge_share: float  # share of this neighbour in the node's exchanges
@@ -91,6 +94,7 @@ class NodeSnapshot(NamedTuple):
     halves: bytes
     homes: dict[str, tuple[int, tuple[float, ...]]]
     offset: tuple[float, ...]
+    host: HostSnapshot | None
 
 
 class LocalRows:
@@ -165,7 +169,7 @@ def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
     """Return the state of a node that does not know the others: means × fields."""
     match protocol.start:
         case Start.ZERO:
-            values = np.zeros(rows.estimand.mean_count)
+            values = np.zeros(protocol.state_count(rows.estimand.mean_count))
         case Start.HELD:
             values = np.array(rows.mean_diagonal)
         case Start.MOMENTS:
@@ -201,7 +205,8 @@ class Estimator:
         own = Visitor(name, rows.count, (), (), rows.mean_diagonal)
         if protocol.visitors:
             own = own._replace(sample=rows.sample(0), correction=(0.0,) * rows.width)
-        self.visitors = [own] * protocol.draws
+        self.visitors = [own] * protocol.held_visitors
+        self.host = Host(name, own.sample[0], rows.width) if protocol.carries_means else None
         self.weights = [0.0, 0.0]  # rows of the visitors that were folded in; with `local`, for each half
         self.others = [0.0] * rows.width  # mean kernel value with rows of other nodes
         self.recent: dict[str, list[float]] = {}  # visits and mean kernel values by home, oldest first
@@ -225,11 +230,14 @@ class Estimator:
         return replace(self.rows.estimand.value_function, n=self.known_rows, mean_diagonal=mean_diagonal)
 
     def contribution(
-        self, edge_share: float, tick: float = 0.0, edge_exchanges: int = 0, slot: int = 0
+        self, neighbour: str, edge_share: float, tick: float = 0.0, edge_exchanges: int = 0, slot: int = 0
     ) -> Contribution:
-        """Return what the node sends in its next exchange; nothing changes."""
+        """Return what the node sends a neighbour in its next exchange; nothing changes."""
         payload = tuple(number for state in self.states for number in self.protocol.tell(state, tick))
         payload += self.offset
+        if self.host is not None:
+            slot = self.host.leaving(neighbour)
+            payload += self.host.luggage[slot].numbers
         return Contribution(payload, self.exchanges, edge_exchanges, edge_share, self.rows.count, self.departing(slot))
 
     def departing(self, slot: int = 0) -> Visitor:
@@ -242,7 +250,9 @@ class Estimator:
     @property
     def largest_mean(self) -> float:
         """The largest absolute mean kernel value that the node knows of."""
-        recent = (value for seen in self.recent.values() for value in seen[1:])
+        recent = [value for seen in self.recent.values() for value in seen[1:]]
+        if self.host is not None:
+            recent += [value for luggage in self.host.luggage for value in luggage.means]
         return max(*map(abs, (*self.rows.own_mean, *self.others, *recent)), float(np.abs(self.halves).max(initial=0.0)))
 
     @property
@@ -257,9 +267,13 @@ class Estimator:
         """The first row of the sample that leaves next."""
         return (self.position + self.rows.sample_size) % self.rows.count
 
-    def exchange(self, theirs: Contribution, edge_share: float, tick: float = 0.0, slot: int = 0) -> None:
+    def exchange(
+        self, neighbour: str, theirs: Contribution, edge_share: float, tick: float = 0.0, slot: int = 0
+    ) -> None:
         """Carry out this node's side of an exchange, given what the other node sent."""
         protocol, rows = self.protocol, self.rows
+        if self.host is not None:
+            slot = self.host.leaving(neighbour)
         self.exchanges += 1
         inputs: dict[str, Any] = {
             "tick": tick,
@@ -280,8 +294,20 @@ class Estimator:
             inputs["known"] = self._known(arrived) if self.local is None else self._known_through_local(arrived)
         elif "fresh" in protocol.inputs:
             inputs["fresh"] = self._fresh()
+        elif self.host is not None:
+            inputs["change"] = self._receive(self.host, slot, neighbour, theirs)
         payload = self._agree_on_offset(theirs.payload) if self.offset else theirs.payload
         self._apply(payload, [inputs[name] for name in protocol.inputs])
+
+    def _receive(self, host: Host, slot: int, neighbour: str, theirs: Contribution) -> list[float]:
+        """Take in a visitor that carries means, and return the changes of the means."""
+        visitor, share = theirs.visitor, 1.0 / self.population
+        luggage = Luggage.from_numbers(theirs.payload[len(self.states) * self.protocol.payload_size :])
+
+        def over_all_rows(means: tuple[float, ...]) -> tuple[float, ...]:
+            return tuple(share * own + (1.0 - share) * mean for own, mean in zip(visitor.diagonal, means, strict=True))
+
+        return host.receive(slot, neighbour, visitor.home, visitor.sample[0], luggage, self.rows.kernel, over_all_rows)
 
     def _agree_on_offset(self, payload: tuple[float, ...]) -> tuple[float, ...]:
         """Change to the lower offset of the two nodes, and return the other's payload about it, without its offset."""
@@ -315,7 +341,8 @@ class Estimator:
 
     def estimates(self, tick: float = 0.0) -> list[float]:
         """Return the means that the node estimates."""
-        return [self.protocol.read(state, tick) for state in self.states]
+        found = np.array([self.protocol.read(state, tick) for state in self.states])
+        return list(self.protocol.means_of(found).tolist())
 
     def _fresh(self) -> list[float]:
         """Return own rows × visitor; visitor × visitor where the node holds two, which have one row each."""
@@ -398,7 +425,8 @@ class Estimator:
         counts, weights = (self.exchanges, self.position), (self.weights[0], self.weights[1])
         recent = {home: tuple(seen) for home, seen in self.recent.items()}
         halves, homes = self.halves.tobytes(), dict(self.homes)
-        return NodeSnapshot(states, *counts, visitors, weights, others, recent, halves, homes, self.offset)
+        host = None if self.host is None else self.host.snapshot()
+        return NodeSnapshot(states, *counts, visitors, weights, others, recent, halves, homes, self.offset, host)
 
     def restore(self, saved: NodeSnapshot) -> None:
         """Set everything that the node holds from a snapshot."""
@@ -410,13 +438,16 @@ class Estimator:
         self.halves = np.frombuffer(saved.halves).reshape(self.halves.shape).copy()
         self.homes, self.offset = dict(saved.homes), saved.offset
         self.known_rows = sum(rows for rows, _ in self.homes.values())
+        if self.host is not None and saved.host is not None:
+            self.host.restore(saved.host)
 
 
 def exchange(first: Estimator, second: Estimator, edge_share: float, tick: float = 0.0, slot: int = 0) -> None:
     """Carry out both sides of an exchange of two nodes in the same process."""
-    contributions = [node.contribution(edge_share, tick, slot=slot) for node in (first, second)]
-    first.exchange(contributions[1], edge_share, tick, slot)
-    second.exchange(contributions[0], edge_share, tick, slot)
+    of_first = first.contribution(second.name, edge_share, tick, slot=slot)
+    of_second = second.contribution(first.name, edge_share, tick, slot=slot)
+    first.exchange(second.name, of_second, edge_share, tick, slot)
+    second.exchange(first.name, of_first, edge_share, tick, slot)
 
 
 def _differences(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float, ...]:

@@ -42,6 +42,11 @@ class Setting:
         """Number of means that nodes estimate."""
         return self.estimand.moment_count if self.protocol.averages_moments else self.estimand.mean_count
 
+    @property
+    def state_count(self) -> int:
+        """Number of states of a node."""
+        return self.rule.state_count(self.mean_count)
+
     @cached_property
     def offset(self) -> Floats:
         """Offset of the moments, which all nodes know in a simulation: the lowest mean of a node; else empty."""
@@ -76,7 +81,7 @@ class Setting:
 
     def _start_values(self, start: Start) -> Floats:
         if start is Start.ZERO:
-            return np.zeros((self.placement.nodes, self.mean_count))
+            return np.zeros((self.placement.nodes, self.state_count))
         if start is Start.MOMENTS:
             return self.placement.node_means(self.estimand.moments_about(self.offset))
         return self.placement.node_means(self.estimand.row_means if start is Start.ROW_MEAN else self.estimand.diagonal)
@@ -115,7 +120,7 @@ def kernel_means(statistic: Statistic, moments: Floats) -> Floats:
 def protocol_for(
     protocol: str | AnyProtocol, statistic: Statistic, has_interval: bool, has_tables: bool
 ) -> AnyProtocol:
-    """Return the protocol, or its variant for moments; raise `InputError` where it cannot estimate the statistic."""
+    """Return the protocol, or its variant for moments or tables; raise `InputError` where it cannot be used."""
     statistic.require_mean()
     chosen = find_protocol(protocol)
     if isinstance(statistic, JointStatistic) and chosen.estimates_row_means:
@@ -124,6 +129,8 @@ def protocol_for(
         return chosen
     if isinstance(chosen, Protocol) and statistic.moments is not None and not has_interval:
         chosen = chosen.for_moments or chosen
+    if isinstance(chosen, Protocol) and (has_tables or has_interval or statistic.local is not None):
+        chosen = chosen.for_tables or chosen
     if (statistic.local is not None or has_interval) and not chosen.needs_known:
         subject = "an interval requires" if has_interval else f"{statistic.name} is a function of"
         raise InputError(

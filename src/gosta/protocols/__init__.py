@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gosta.errors import InputError, unknown
-from gosta.protocols import averaging, flooding, gosta_async, gosta_sync, master_node, tracking, u1, u2
+from gosta.protocols import averaging, carried_means, flooding, gosta_async, gosta_sync, master_node, tracking, u1, u2
 from gosta.protocols.protocol import CollectingProtocol, Protocol
 
 __all__ = ["DEFAULT", "PROTOCOLS", "AnyProtocol", "CollectingProtocol", "Protocol", "find"]
@@ -12,9 +12,9 @@ AnyProtocol = Protocol | CollectingProtocol
 
 PROTOCOLS: dict[str, AnyProtocol] = {
     module.protocol.name: module.protocol
-    for module in (tracking, gosta_async, gosta_sync, u2, u1, averaging, flooding, master_node)
+    for module in (carried_means, tracking, gosta_async, gosta_sync, u2, u1, averaging, flooding, master_node)
 }
-DEFAULT = tracking.protocol.name
+DEFAULT = carried_means.protocol.name
 
 
 def find(protocol: str | AnyProtocol) -> AnyProtocol:

@@ -14,7 +14,10 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from gosta.errors import InputError
+from gosta.runtime.arrays import Floats
 from gosta.views import html
 
 Function = Callable[..., Any]
@@ -24,6 +27,7 @@ MEET_INPUTS = {
     "held": "own row x visitor before the swap",
     "fresh": "own row x visitor after the swap; visitor x visitor where a node holds two",
     "known": "the node's running mean kernel value, through the statistic's `local` if it has one",
+    "change": "change of the smoothed mean that the visitor carries which arrived, its share of that of its row",
     "exchanges": "number of exchanges of the node, this one included",
     "fewer_exchanges": "the smaller of the two nodes' numbers of exchanges",
     "weight": "weight of this exchange's visitor among all so far; 1/exchanges where nodes hold one row each",
@@ -31,6 +35,11 @@ MEET_INPUTS = {
     "row_share": "the other node's share of the rows that the two hold; 1/2 where nodes hold one row each",
     "tick": "number of the iteration, from 1",
 }
+
+
+SAMPLES = ("held", "fresh", "known", "change")  # of these, `meet` names at most one
+COPIES = 2  # visitors of each row, where visitors carry means
+MIN_COUNTED = 0.01  # share of rows that must be counted before a node has an estimate
 
 
 class Start(StrEnum):
@@ -70,23 +79,24 @@ class Protocol(_Shown):
     tell: Function  # state, tick -> the tuple of numbers that a node sends
     meet: Function  # state, numbers the other sent, `MEET_INPUTS` by name -> the next state
     read: Function  # state, tick -> the estimate
-    visitors: int = 1  # travelling observations that a node holds; an iteration draws an edge for each, at least one
+    visitors: int = 1  # that a node swaps in an iteration, which draws an edge for each, at least one
     estimates_row_means: bool = False  # instead of the statistic
     overshoot: float = inf  # how far a number sent can be beyond the range of the mean, in units of that range
     differences: tuple[str, ...] = ()  # fields of the state that are differences of estimates: see `Moments.shifted`
     for_moments: Protocol | None = None  # to use for statistics of plain means, which need no visitors
+    for_tables: Protocol | None = None  # to use where nodes hold several rows, or need each row's own mean
 
     def __post_init__(self) -> None:
         for name in self.inputs:
             if name not in MEET_INPUTS:
                 text = f"meet has the parameter {name!r}; after the two states it may name: {', '.join(MEET_INPUTS)}"
                 raise InputError(f"protocol {self.name}: {text}")
-        samples = [name for name in ("held", "fresh", "known") if name in self.inputs]
-        allowed: dict[int, list[list[str]]] = {0: [[]], 1: [[], ["held"], ["fresh"], ["known"]], 2: [[], ["fresh"]]}
+        samples = [name for name in SAMPLES if name in self.inputs]
+        allowed: dict[int, list[list[str]]] = {0: [[]], 1: [[], *([name] for name in SAMPLES)], 2: [[], ["fresh"]]}
         if samples not in allowed.get(self.visitors, []) or ("weight" in self.inputs and samples != ["held"]):
             raise InputError(
                 f"protocol {self.name}: visitors = {self.visitors}, and meet names {', '.join(self.inputs)}; with one "
-                "visitor it can name one of held (and weight), fresh, known; with two fresh; with none neither"
+                "visitor it can name one of held (and weight), fresh, known, change; with two fresh; with none neither"
             )
         starts = list(inspect.signature(self.init).parameters)
         if len(starts) != 1 or starts[0] not in list(Start):
@@ -125,9 +135,19 @@ class Protocol(_Shown):
         return "known" in self.inputs
 
     @property
+    def carries_means(self) -> bool:
+        """Whether visitors carry the means of their rows (`gosta.estimation.carried`)."""
+        return "change" in self.inputs
+
+    @property
+    def held_visitors(self) -> int:
+        """Number of visitors that a node holds."""
+        return COPIES if self.carries_means else self.draws
+
+    @property
     def supports_tables(self) -> bool:
         """Whether nodes may hold several rows each."""
-        return "row_share" in self.inputs
+        return "row_share" in self.inputs and not self.carries_means
 
     @property
     def averages_moments(self) -> bool:
@@ -147,7 +167,23 @@ class Protocol(_Shown):
         That depends on those in a visitor, those that are estimated, and those in an offset of moments.
         """
         counts = len({"fewer_exchanges", "edge_share"} & set(self.inputs)) + offset_size
+        if self.carries_means:  # the share of rows that are counted; the visitor's visits, mean and smoothed mean
+            counts += self.payload_size + 1 + 2 * estimated
         return 2 * self.draws * (self.payload_size * estimated + (visitor_size if self.visitors else 0) + counts)
+
+    def state_count(self, means: int) -> int:
+        """Return the number of states of a node that estimates some means: where visitors carry them, one more."""
+        return means + self.carries_means
+
+    def means_of(self, read: Floats) -> Floats:
+        """Convert what was read from states, ... x states, to means.
+
+        Where visitors carry means, the last number is the share of rows that are counted so far.
+        """
+        if not self.carries_means:
+            return read
+        counted = read[..., -1:]
+        return np.where(counted > MIN_COUNTED, read[..., :-1] / np.where(counted > MIN_COUNTED, counted, 1.0), 0.0)
 
 
 @dataclass(frozen=True, repr=False)

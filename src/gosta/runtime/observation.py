@@ -110,7 +110,9 @@ def _size(context: Any, row: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def _cut(context: Any, row: Any, start: Any, size: Any) -> Any:  # noqa: ARG001
+def cut(context: Any, row: Any, start: Any, size: Any) -> Any:  # noqa: ARG001
+    """Return a slice of a row, without a bounds check."""
+
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         made = cgutils.create_struct_proxy(ROW)(context, builder, value=args[0])
         made.data, made.size = builder.gep(made.data, [args[1]]), args[2]
@@ -135,7 +137,7 @@ def _slice(row, c):
     if stop < 0:
         stop += size
     stop = min(stop, size)
-    return _cut(row, start, max(stop - start, 0))
+    return cut(row, start, max(stop - start, 0))
 
 
 def _checked(row, c):

@@ -196,7 +196,7 @@ class Peer(EpochPeer):
         if self.seal is None:
             self.trips[self.name] = self.trips.get(self.name, 0) + 1
         try:
-            self.estimator.exchange(theirs, self.edge_share(partner))
+            self.estimator.exchange(partner, theirs, self.edge_share(partner))
         except Exception as error:  # a user's function can raise anything; it must not keep the node from restarting
             self.failure = f"an exchange with {partner} cannot be computed ({type(error).__name__})"
         home = theirs.visitor.home
@@ -325,7 +325,8 @@ class Peer(EpochPeer):
         """Return what the node sends a neighbour in its next exchange, the same until then."""
         if neighbour not in self._contributions:
             exchanges = self.exchanges_with(neighbour)
-            found = self.estimator.contribution(self.edge_share(neighbour), edge_exchanges=exchanges)
+            share = self.edge_share(neighbour)
+            found = self.estimator.contribution(neighbour, share, edge_exchanges=exchanges)
             self._contributions[neighbour] = found._replace(payload=self.checks.clip(found.payload))
         return self._contributions[neighbour]
 

@@ -10,6 +10,7 @@ from typing import Any
 from gosta.estimation.setting import Setting
 from gosta.protocols import CollectingProtocol
 from gosta.simulation.engines.collecting import CollectingEngine
+from gosta.simulation.engines.compiled.carried import CarriedEngine
 from gosta.simulation.engines.compiled.one_row import OneRowEngine
 from gosta.simulation.engines.compiled.tables import TableEngine
 from gosta.simulation.engines.engine import Engine
@@ -21,4 +22,4 @@ def make(setting: Setting, seed: int) -> Engine[Any]:
         return CollectingEngine(setting, seed, is_compiled=True)
     if setting.placement.has_tables or setting.estimand.tracked.local is not None:
         return TableEngine(setting, seed)
-    return OneRowEngine(setting, seed)
+    return CarriedEngine(setting, seed) if setting.protocol.carries_means else OneRowEngine(setting, seed)

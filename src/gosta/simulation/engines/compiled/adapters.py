@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
+from gosta.estimation import carried
 from gosta.estimation.setting import Setting
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import MEET_INPUTS
@@ -33,7 +34,7 @@ class LoopEngine(ArrayEngine):
     def __init__(self, setting: Setting, seed: int, weights: int) -> None:
         super().__init__(setting, seed)
         self.protocol, self.options = setting.rule, tuple(setting.estimand.kernel_options.values())
-        self.exchanges = setting.mean_count * self.protocol.fields  # column of the number of exchanges
+        self.exchanges = setting.state_count * self.protocol.fields  # column of the number of exchanges
         self.others = self.exchanges + 1
         self.weight = self.others + (setting.estimand.width if self.protocol.needs_known else 0)
         self.size = self.weight + weights
@@ -48,22 +49,25 @@ class LoopEngine(ArrayEngine):
         constants = {
             "VALUES": setting.estimand.width,
             "MEANS": setting.mean_count,
+            "STATES": setting.state_count,
             "VISITORS": protocol.visitors,
             "EXCHANGES": self.exchanges,
             "OTHERS": self.others,
             "WEIGHT": self.weight,
             "ZEROS": (0.0,) * setting.estimand.width,
-            "NO_SAMPLE": (0.0,) * setting.mean_count,
+            "NO_SAMPLE": (0.0,) * setting.state_count,
             **{f"NEEDS_{name.upper()}": name in protocol.inputs for name in MEET_INPUTS},
             **constants,
         }
         functions: dict[str, Any] = {"kernel": statistic.kernel, "local": statistic.local}
         functions |= {"State": protocol.state, "meet": protocol.meet, "tell": protocol.tell}
+        functions |= {"weight_of": carried.weight_of, "rate_of": carried.rate_of} if protocol.carries_means else {}
         text = Path(__file__).with_name(template).read_text(encoding="utf-8")
         text += "".join(f"{name} = {value!r}\n" for name, value in constants.items())
         text += pairs.values_text(setting.estimand.example) + _rule(protocol) + adapters
         known = "own_share * load(own_mean, {c}) + (1.0 - own_share) * load(cells, OTHERS + {c})"
         text += tuple_function("known_values", "own_mean, cells, own_share", known, setting.estimand.width)
+        text += tuple_function("add_values", "a, b", "a[{c}] + b[{c}]", setting.estimand.width)
 
         def trial(module: ModuleType) -> None:
             self.loop = module.advance
@@ -84,7 +88,8 @@ class LoopEngine(ArrayEngine):
     def estimates(self, batch: Batch[Snapshot]) -> Floats:
         fields, columns = self.protocol.fields, np.moveaxis(batch.state["nodes"], -1, 0)
         states = [self.protocol.state(*columns[k : k + fields]) for k in range(0, self.exchanges, fields)]
-        return np.stack([self.protocol.read(state, float(batch.iteration)) for state in states], axis=-1)
+        found = np.stack([self.protocol.read(state, float(batch.iteration)) for state in states], axis=-1)
+        return self.protocol.means_of(found)
 
 
 def _rule(protocol: Protocol) -> str:
@@ -103,7 +108,7 @@ def store_state(cells, c, state):
 
 
 def rule(me, you, samples, exchanges, fewer_exchanges, weight, edge_share, row_share, tick):
-    held, fresh, known = samples
+    held, fresh, known, change = samples
     return meet(me, tell(you, tick), {", ".join(protocol.inputs)})
 """
 

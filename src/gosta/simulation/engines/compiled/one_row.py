@@ -1,7 +1,7 @@
 """The compiled engine where each node holds one row.
 
 There are two ways to lay out nodes. Where everything fits into the cache, visitors are numbers of rows. Where it does
-not, each node's states, own observation and visitors lie side by side ("carried"): an exchange touches two places in
+not, each node's states, own observation and visitors lie side by side ("inline"): an exchange touches two places in
 memory instead of ten, and since these are known from the edge alone, they are prefetched some exchanges ahead.
 """
 
@@ -24,15 +24,15 @@ PREFETCH_EXCHANGES = 16  # exchanges between prefetching a node and using it: so
 class OneRowEngine(LoopEngine):
     """Nodes are rows of one array."""
 
-    def __init__(self, setting: Setting, seed: int, is_carried: bool | None = None) -> None:
+    def __init__(self, setting: Setting, seed: int, is_inline: bool | None = None) -> None:
         super().__init__(setting, seed, weights=1 + RECENT_HOMES_PER_ROW if setting.rule.needs_known else 0)
         self.x, width, visitors = setting.estimand.x, setting.estimand.width, self.protocol.visitors
         n, d = self.x.shape
-        if is_carried is None:
-            is_carried = n * 8 * (d + width * self.protocol.fields) > CACHE_BYTES
-        self.is_carried, self.own = is_carried, self.size
+        if is_inline is None:
+            is_inline = n * 8 * (d + width * self.protocol.fields) > CACHE_BYTES
+        self.is_inline, self.own = is_inline, self.size
         self.visitor = self.own + (d if visitors == 1 else 0)
-        if is_carried:  # whole lines of cache, unless half a line is enough
+        if is_inline:  # whole lines of cache, unless half a line is enough
             size = self.visitor + visitors * (d + 1)
             self.size = size if size <= CACHE_LINE // 2 else -(-size // CACHE_LINE) * CACHE_LINE
         has_diagonal = self.protocol.needs_known and bool(setting.estimand.diagonal.any())
@@ -43,10 +43,10 @@ class OneRowEngine(LoopEngine):
             "NODE_SIZE": self.size,
             "RECENT_SIZE": RECENT_HOMES_PER_ROW,
             "VISITOR": self.visitor,
-            "OWN": self.own if is_carried else 0,
-            "GUEST": self.visitor + 1 if is_carried else 0,
-            "SECOND_GUEST": self.visitor + d + 2 if is_carried else 0,
-            "CARRIED": is_carried,
+            "OWN": self.own if is_inline else 0,
+            "GUEST": self.visitor + 1 if is_inline else 0,
+            "SECOND_GUEST": self.visitor + d + 2 if is_inline else 0,
+            "INLINE": is_inline,
             "HAS_DIAGONAL": len(self.diagonal) > 1,
             "AHEAD": PREFETCH_EXCHANGES * self.protocol.draws,
             "CACHE_LINE": CACHE_LINE,
@@ -64,8 +64,8 @@ class OneRowEngine(LoopEngine):
         nodes = np.zeros((len(x), self.size))
         nodes[:, : self.exchanges] = states
         nodes[:, self.weight + 1 : self.own] = -1.0  # no recent homes
-        if not self.is_carried:
+        if not self.is_inline:
             return {"nodes": nodes, "visitors": np.repeat(homes, visitors, axis=1).astype(np.int32)}
-        carried = np.column_stack([x[:, : self.visitor - self.own], *([homes, x] * visitors)])
-        nodes[:, self.own : self.own + carried.shape[1]] = carried
+        inline = np.column_stack([x[:, : self.visitor - self.own], *([homes, x] * visitors)])
+        nodes[:, self.own : self.own + inline.shape[1]] = inline
         return {"nodes": nodes, "visitors": np.zeros((1, 1), dtype=np.int32)}

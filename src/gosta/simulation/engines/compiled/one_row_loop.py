@@ -5,7 +5,7 @@ constants and adapters declared here, and compiles the result. Functions that ta
 `advance` take rows of arrays.
 
 A node is a row of `nodes`: its states; its number of exchanges; if the protocol needs `known`, its mean over other
-nodes' rows, their number and the numbers of the last of them. If CARRIED, its own observation and its visitors follow,
+nodes' rows, their number and the numbers of the last of them. If INLINE, its own observation and its visitors follow,
 each visitor after the number of its row; otherwise `visitors` holds numbers of rows of `x`.
 """
 
@@ -29,11 +29,11 @@ EXCHANGES: int  # column of the number of exchanges
 OTHERS: int  # column of the mean over other nodes' rows
 WEIGHT: int  # column of the number of these rows; after it, the last RECENT_SIZE of them
 RECENT_SIZE: int
-VISITOR: int  # column of the first visitor: the number of its row and, if CARRIED, its observation
-OWN: int  # first column of the own observation in `nodes` if CARRIED, else in `x`
+VISITOR: int  # column of the first visitor: the number of its row and, if INLINE, its observation
+OWN: int  # first column of the own observation in `nodes` if INLINE, else in `x`
 GUEST: int  # first column of the first visitor's observation, likewise
 SECOND_GUEST: int  # of the second visitor's
-CARRIED: bool  # whether observations and visitors are columns of `nodes`
+INLINE: bool  # whether observations and visitors are columns of `nodes`
 VISITORS: int  # visitors that a node holds
 NEEDS_HELD: bool
 NEEDS_FRESH: bool
@@ -56,10 +56,10 @@ def advance(
     nodes: Floats, x: Floats, visitors: Any, diagonal: Floats, edges: Any, shares: Floats, start: int, options: Options
 ) -> None:
     """Carry out the exchanges of some edges, from tick start + 1 on."""
-    own_share, rows = 1.0 / len(nodes), nodes if CARRIED else x
+    own_share, rows = 1.0 / len(nodes), nodes if INLINE else x
     for t in range(0, len(edges), DRAWS):
         tick = start + t // DRAWS + 1.0
-        if CARRIED:
+        if INLINE:
             soon = min(t + AHEAD, len(edges) - 1)
             for c in range(0, NODE_SIZE, CACHE_LINE):
                 prefetch(nodes, edges[soon, 0], c)
@@ -74,11 +74,11 @@ def advance(
             store(cells_j, EXCHANGES, exchanges_j)
             edge_share = shares[min(t + slot, len(shares) - 1)] if NEEDS_EDGE_SHARE else 1.0
             if NEEDS_HELD:
-                at_i, at_j = (i, j) if CARRIED else (visitors[i, 0], visitors[j, 0])
+                at_i, at_j = (i, j) if INLINE else (visitors[i, 0], visitors[j, 0])
                 held_i = values(part(rows, i, OWN, NUMBERS), part(rows, at_i, GUEST, NUMBERS), options)
                 held_j = values(part(rows, j, OWN, NUMBERS), part(rows, at_j, GUEST, NUMBERS), options)
             if VISITORS > 0:
-                if CARRIED:
+                if INLINE:
                     first = VISITOR + slot * (NUMBERS + 1)
                     for c in range(first, first + NUMBERS + 1):
                         kept = load(cells_i, c)
@@ -87,18 +87,18 @@ def advance(
                 else:
                     visitors[i, slot], visitors[j, slot] = visitors[j, slot], visitors[i, slot]
             if NEEDS_FRESH or NEEDS_KNOWN:
-                at_i, at_j = (i, j) if CARRIED else (visitors[i, 0], visitors[j, 0])
+                at_i, at_j = (i, j) if INLINE else (visitors[i, 0], visitors[j, 0])
                 own_i, own_j = part(rows, i, OWN, NUMBERS), part(rows, j, OWN, NUMBERS)
                 guest_i, guest_j = part(rows, at_i, GUEST, NUMBERS), part(rows, at_j, GUEST, NUMBERS)
                 if VISITORS == 2:
-                    at_i, at_j = (i, j) if CARRIED else (visitors[i, 1], visitors[j, 1])
+                    at_i, at_j = (i, j) if INLINE else (visitors[i, 1], visitors[j, 1])
                     own_i, guest_i = guest_i, part(rows, at_i, SECOND_GUEST, NUMBERS)
                     own_j, guest_j = guest_j, part(rows, at_j, SECOND_GUEST, NUMBERS)
                 if NEEDS_FRESH:
                     fresh_i, fresh_j = values(own_i, guest_i, options), values(own_j, guest_j, options)
                 if NEEDS_KNOWN:
-                    home_i = int(load(cells_i, VISITOR)) if CARRIED else at_i
-                    home_j = int(load(cells_j, VISITOR)) if CARRIED else at_j
+                    home_i = int(load(cells_i, VISITOR)) if INLINE else at_i
+                    home_j = int(load(cells_j, VISITOR)) if INLINE else at_j
                     if home_i != i:
                         fold(cells_i, own_i, guest_i, home_i, options)
                     if home_j != j:
@@ -108,7 +108,7 @@ def advance(
             fewer, weight_i, weight_j = min(exchanges_i, exchanges_j), 1.0 / exchanges_i, 1.0 / exchanges_j
             for c in range(MEANS):
                 a, b = load_state(cells_i, c), load_state(cells_j, c)
-                sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c]), (held_j[c], fresh_j[c], known_j[c])
+                sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c], 0.0), (held_j[c], fresh_j[c], known_j[c], 0.0)
                 store_state(cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, 0.5, tick))
                 store_state(cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, 0.5, tick))
 

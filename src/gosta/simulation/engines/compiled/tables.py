@@ -35,8 +35,7 @@ class TableEngine(LoopEngine):
 
     def _adapters(self) -> str:
         values, means, local = self.setting.estimand.width, self.setting.mean_count, self.setting.estimand.tracked.local
-        text = tuple_function("add_values", "a, b", "a[{c}] + b[{c}]", values)
-        text += tuple_function("divide_values", "a, count", "a[{c}] / count", values)
+        text = tuple_function("divide_values", "a, count", "a[{c}] / count", values)
         corrected = "total[{c}] / rows + load(correction, {c})"
         text += tuple_function("corrected", "total, rows, correction", corrected, values)
         text += tuple_function("add_means", "a, b", "a[{c}] + b[{c}]", means)

@@ -103,7 +103,7 @@ def advance(
                 known_j = known_values(row(own_means, j), cells_j, rows_j / len(x))
         for c in range(MEANS):
             a, b = load_state(cells_i, c), load_state(cells_j, c)
-            sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c]), (held_j[c], fresh_j[c], known_j[c])
+            sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c], 0.0), (held_j[c], fresh_j[c], known_j[c], 0.0)
             share_i, share_j = rows_j / (rows_i + rows_j), rows_i / (rows_i + rows_j)
             store_state(cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, share_i, tick))
             store_state(cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, share_j, tick))

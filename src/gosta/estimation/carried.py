@@ -1,0 +1,136 @@
+"""Means that visitors carry: what a node does with a visitor that arrives, and which one leaves.
+
+A node has one row. It remembers the rows of the visitors that came last, at most `REMEMBERED` of different homes, at
+first its own. A visitor that arrives is compared with all of them but its own row, at its home as well, and the mean of
+these kernel values is folded into the mean that it carries. Recent places count for more: where neighbours have similar
+rows, the first places of a journey are unlike the rest.
+
+What is added to estimates follows the carried mean smoothly, so that a node does not have to spread every single kernel
+value. The visitor carries that smoothed mean, too, so that wherever it is, a node knows what has been counted.
+
+The own row of a node is not compared with each visitor: nodes with many neighbours receive many visitors, and their
+rows would count for more than others. Visitors are the same everywhere, in the long run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gosta.protocols.protocol import COPIES
+
+REMEMBERED = 8  # rows that a node remembers
+MIN_RATE = 0.02  # of the smoothed mean: in the long run, smoothing costs more than it gains
+
+Values = tuple[float, ...]
+Row = tuple[float, ...]
+
+
+def weight_of(visits: float) -> float:
+    """Return the weight of a visit in the mean that a visitor carries; about (visits) ** 0.75 of the sum so far."""
+    return min(1.0, 1.75 / (visits + 0.2))
+
+
+def rate_of(visits: float) -> float:
+    """Return the rate at which the smoothed mean follows the mean."""
+    return max(MIN_RATE, 2.0 / (visits + 1.0))
+
+
+class Luggage(NamedTuple):
+    """What a visitor carries besides its row."""
+
+    visits: float
+    means: Values  # kernel means of its row with rows that it was compared with
+    smooth: Values  # what of the row's means over all rows has been counted in estimates
+
+    @property
+    def numbers(self) -> Values:
+        """All numbers, as they are sent."""
+        return self.visits, *self.means, *self.smooth
+
+    @classmethod
+    def from_numbers(cls, numbers: Values) -> Luggage:
+        """Return the luggage with these numbers."""
+        width = len(numbers) // 2
+        return cls(numbers[0], numbers[1 : 1 + width], numbers[1 + width :])
+
+
+def empty_luggage(width: int) -> Luggage:
+    """Return the luggage of a visitor that has not been anywhere."""
+    return Luggage(0.0, (0.0,) * width, (0.0,) * width)
+
+
+class HostSnapshot(NamedTuple):
+    """The state of a host."""
+
+    luggage: tuple[Luggage, ...]
+    came_from: tuple[str, ...]
+    latest: int
+    remembered: tuple[tuple[str, Row], ...]
+    oldest: int
+
+
+class Host:
+    """What a node keeps for the visitors that it holds: their luggage, where they came from, the rows it remembers."""
+
+    def __init__(self, home: str, row: Row, width: int) -> None:
+        self.luggage = [empty_luggage(width)] * COPIES
+        self.came_from = [""] * COPIES  # name of the node from which each visitor came
+        self.latest = COPIES - 1  # which visitor came last
+        self.remembered = [(home, row)]
+        self.oldest = 0  # which of the remembered rows is replaced next
+
+    def leaving(self, neighbour: str) -> int:
+        """Return which visitor leaves: the one held longer, unless only that one came from the neighbour."""
+        other, latest = 1 - self.latest, self.latest
+        return latest if self.came_from[other] == neighbour != self.came_from[latest] else other
+
+    def receive(
+        self,
+        slot: int,
+        neighbour: str,
+        home: str,
+        row: Row,
+        luggage: Luggage,
+        kernel: Callable[[Row, Row], Values],
+        known: Callable[[Values], Values],
+    ) -> list[float]:
+        """Take in a visitor, and return what each mean that is estimated changes by; last, the share counted.
+
+        `known` converts means over other rows to means over all rows.
+        """
+        self.came_from[slot], self.latest = neighbour, slot
+        totals, count = [0.0] * len(luggage.means), 0
+        for name, other in self.remembered:
+            if name != home:
+                count += 1
+                totals = [total + value for total, value in zip(totals, kernel(row, other), strict=True)]
+        if count == len(self.remembered):  # its home is not among them
+            self._remember(home, row)
+        if count == 0:
+            self.luggage[slot] = luggage
+            return [0.0] * (len(totals) + 1)
+        visits = luggage.visits + 1.0
+        weight, rate = weight_of(visits), rate_of(visits)
+        means = tuple(mean + weight * (total / count - mean) for mean, total in zip(luggage.means, totals, strict=True))
+        changes = [rate * (now - before) for now, before in zip(known(means), luggage.smooth, strict=True)]
+        smooth = tuple(before + change for before, change in zip(luggage.smooth, changes, strict=True))
+        self.luggage[slot] = Luggage(visits, means, smooth)
+        return [*(change / COPIES for change in changes), 1.0 / COPIES if visits == 1.0 else 0.0]
+
+    def _remember(self, home: str, row: Row) -> None:
+        if len(self.remembered) < REMEMBERED:
+            self.remembered.append((home, row))
+        else:
+            self.remembered[self.oldest] = home, row
+            self.oldest = (self.oldest + 1) % REMEMBERED
+
+    def snapshot(self) -> HostSnapshot:
+        """Return the state."""
+        visitors = tuple(self.luggage), tuple(self.came_from), self.latest
+        return HostSnapshot(*visitors, tuple(self.remembered), self.oldest)
+
+    def restore(self, saved: HostSnapshot) -> None:
+        """Set the state from a snapshot."""
+        self.luggage, self.came_from, self.latest = list(saved.luggage), list(saved.came_from), saved.latest
+        self.remembered, self.oldest = list(saved.remembered), saved.oldest

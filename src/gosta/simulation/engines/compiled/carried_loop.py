@@ -1,0 +1,153 @@
+"""Template of the compiled loop over exchanges where visitors carry means.
+
+`gosta.estimation.carried` is the definition; this is the same for all nodes at once. The engine appends the constants
+and adapters declared here, and compiles the result. Functions that take arrays count references, so all but `advance`
+take rows of arrays.
+
+A node is a row of `nodes`: its states; its number of exchanges; which visitor came last, the number of rows that it
+remembers and which of them is replaced next; their homes; its visitors. A visitor is the node that it came from, its
+home, its visits, its mean, its smoothed mean and, if INLINE, its observation. If INLINE, the observations that the node
+remembers follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gosta.runtime.arrays import Floats
+from gosta.runtime.observation import Row, cut, load, prefetch, row, store
+
+Options = tuple[Any, ...]
+Values = tuple[float, ...]  # as many as the kernel returns
+Changes = tuple[float, ...]  # of all states
+
+# Constants.
+VALUES: int  # numbers that the kernel returns
+STATES: int  # states of a node
+NUMBERS: int  # numbers in an observation
+NODE_SIZE: int  # numbers in a row of `nodes`
+COPIES: int  # visitors that a node holds
+EXCHANGES: int  # column of the number of exchanges
+LATEST: int  # column of the visitor that came last
+SIZE: int  # column of the number of rows that are remembered
+OLDEST: int  # column of the row that is replaced next
+HOMES: int  # column of the first home that is remembered
+REMEMBERED: int  # rows that are remembered at most
+VISITOR: int  # column of the first visitor
+VISITOR_SIZE: int  # numbers in a visitor
+ROWS: int  # column of the first observation that is remembered, if INLINE
+INLINE: bool  # whether observations are columns of `nodes`
+HAS_DIAGONAL: bool  # whether the kernel of a row with itself is not always zero
+AHEAD: int  # exchanges between prefetching a node and using it
+CACHE_LINE: int  # numbers in a line of cache
+ZEROS: Values
+NO_SAMPLE: Changes
+
+# Columns of a visitor.
+CAME_FROM = 0
+HOME = 1
+VISITS = 2
+MEAN = 3
+SMOOTH: int
+GUEST: int  # its observation, if INLINE
+
+# Adapters, generated for the protocol and the kernel.
+values: Callable[[Row, Row, Options], Values]  # the kernel
+load_state: Callable[[Row, int], Any]
+store_state: Callable[[Row, int, Any], None]
+rule: Callable[..., Any]  # `meet` and `tell` of the protocol
+weight_of: Callable[[float], float]
+rate_of: Callable[[float], float]
+add_values: Callable[[Values, Values], Values]
+new_means: Callable[[Row, Values, int, float], Values]  # visitor, sum and number of kernel values, weight
+changes_of: Callable[[Row, Values, Row, float, float], Values]  # visitor, means, diagonal, share of own rows, rate
+shares_of: Callable[[Values, float], Changes]  # changes of one of COPIES visitors, and whether it is counted now
+
+
+def advance(
+    nodes: Floats, x: Floats, diagonal: Floats, edges: Any, shares: Floats, start: int, options: Options
+) -> None:
+    """Carry out the exchanges of some edges, from tick start + 1 on."""
+    own_share, all_rows = 1.0 / len(nodes), row(x, 0)
+    for t in range(len(edges)):
+        tick = start + t + 1.0
+        if INLINE:
+            soon = min(t + AHEAD, len(edges) - 1)
+            for c in range(0, NODE_SIZE, CACHE_LINE):
+                prefetch(nodes, edges[soon, 0], c)
+                prefetch(nodes, edges[soon, 1], c)
+        i, j = edges[t, 0], edges[t, 1]
+        cells_i, cells_j = row(nodes, i), row(nodes, j)
+        exchanges_i, exchanges_j = load(cells_i, EXCHANGES) + 1.0, load(cells_j, EXCHANGES) + 1.0
+        store(cells_i, EXCHANGES, exchanges_i)
+        store(cells_j, EXCHANGES, exchanges_j)
+        fewer, edge_share = min(exchanges_i, exchanges_j), shares[min(t, len(shares) - 1)]
+        slot_i, slot_j = leaving(cells_i, j), leaving(cells_j, i)
+        guest_i = cut(cells_i, VISITOR + slot_i * VISITOR_SIZE, VISITOR_SIZE)
+        guest_j = cut(cells_j, VISITOR + slot_j * VISITOR_SIZE, VISITOR_SIZE)
+        for c in range(HOME, VISITOR_SIZE):
+            kept = load(guest_i, c)
+            store(guest_i, c, load(guest_j, c))
+            store(guest_j, c, kept)
+        store(guest_i, CAME_FROM, 1.0 * j)
+        store(guest_j, CAME_FROM, 1.0 * i)
+        store(cells_i, LATEST, 1.0 * slot_i)
+        store(cells_j, LATEST, 1.0 * slot_j)
+        diagonal_i = row(diagonal, int(load(guest_i, HOME)) if HAS_DIAGONAL else 0)
+        diagonal_j = row(diagonal, int(load(guest_j, HOME)) if HAS_DIAGONAL else 0)
+        change_i = receive(cells_i, guest_i, all_rows, diagonal_i, own_share, options)
+        change_j = receive(cells_j, guest_j, all_rows, diagonal_j, own_share, options)
+        for c in range(STATES):
+            a, b = load_state(cells_i, c), load_state(cells_j, c)
+            sample_i, sample_j = (0.0, 0.0, 0.0, change_i[c]), (0.0, 0.0, 0.0, change_j[c])
+            store_state(cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, 0.0, edge_share, 0.5, tick))
+            store_state(cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, 0.0, edge_share, 0.5, tick))
+
+
+def leaving(cells: Row, neighbour: int) -> int:
+    """Return which visitor leaves: the one held longer, unless only that one came from the neighbour."""
+    latest = int(load(cells, LATEST))
+    other = 1 - latest
+    is_back = load(cells, VISITOR + other * VISITOR_SIZE) == neighbour
+    is_back &= load(cells, VISITOR + latest * VISITOR_SIZE) != neighbour
+    return other ^ int(is_back)
+
+
+def receive(cells: Row, visitor: Row, all_rows: Row, diagonal: Row, own_share: float, options: Options) -> Changes:
+    """Compare a visitor with the rows that a node remembers, and return what each state changes by."""
+    home, size = load(visitor, HOME), int(load(cells, SIZE))
+    guest = cut(visitor, GUEST, NUMBERS) if INLINE else cut(all_rows, int(home) * NUMBERS, NUMBERS)
+    total, count = ZEROS, 0
+    for k in range(size):
+        other = load(cells, HOMES + k)
+        if other != home:
+            start = ROWS + k * NUMBERS if INLINE else int(other) * NUMBERS
+            total = add_values(total, values(guest, cut(cells if INLINE else all_rows, start, NUMBERS), options))
+            count += 1
+    if count == size:
+        remember(cells, home, guest, size)
+    if count == 0:
+        return NO_SAMPLE
+    visits = load(visitor, VISITS) + 1.0
+    store(visitor, VISITS, visits)
+    means = new_means(visitor, total, count, weight_of(visits))
+    changes = changes_of(visitor, means, diagonal, own_share, rate_of(visits))
+    for c in range(VALUES):
+        store(visitor, MEAN + c, means[c])
+        store(visitor, SMOOTH + c, load(visitor, SMOOTH + c) + changes[c])
+    return shares_of(changes, 1.0 if visits == 1.0 else 0.0)
+
+
+def remember(cells: Row, home: float, guest: Row, size: int) -> None:
+    """Remember a row, in place of the one that came first if there are too many."""
+    place = size
+    if size < REMEMBERED:
+        store(cells, SIZE, size + 1.0)
+    else:
+        place = int(load(cells, OLDEST))
+        store(cells, OLDEST, (place + 1.0) % REMEMBERED)
+    store(cells, HOMES + place, home)
+    if INLINE:
+        for c in range(NUMBERS):
+            store(cells, ROWS + place * NUMBERS + c, load(guest, c))
