@@ -147,7 +147,7 @@ def test_nodes_say_why_they_cannot(statistic: Statistic) -> None:
         Estimand(statistic, statistic.encode_rows(rows, {}))
     with pytest.raises(InputError, match=why):
         gosta.simulate(rows, statistic)
-    with pytest.raises(InputError, match="ranks has a value for each row, a simulation of tracking reads one"):
+    with pytest.raises(InputError, match="ranks has a value for each row, a simulation of carried-means reads one"):
         gosta.simulate(rows, "ranks", columns="first", graph="complete")
     with pytest.raises(InputError, match="ranks:first has a value for each row; estimate it alone"):
         gosta.simulate(rows, ["ranks:first", "variance:first"])

@@ -36,7 +36,7 @@ def test_what_a_trace_holds() -> None:
     relative = abs(trace.estimates - trace.data["target"]) / trace.data["target"]
     np.testing.assert_allclose(error["mean"], relative.mean(("node", "run")))
     np.testing.assert_allclose(error["spread"], relative.std("node").mean("run"))
-    assert trace.units.tolist() == (8 * trace.iterations).tolist()
+    assert trace.units.tolist() == (16 * trace.iterations).tolist()
     assert list(trace.to_pandas().columns) == ["mean", "spread", "units"]
     assert trace.is_complete
 

@@ -6,6 +6,7 @@ gosta run iris --statistic gini-mean-difference --graph torus --protocol gosta-a
 gosta run wine-quality-red --statistic within-cluster-scatter --graph torus --iterations 200000 --runs 50 --out wine.nc
 gosta run --resume wine.nc --iterations 400000
 gosta run --protocol gosta-sync,u2 --log --bound
+gosta run --protocol carried-means,tracking,gosta-async
 gosta run --nodes 20 --protocol tracking,gosta-async
 gosta run --nodes 20 --interval 95%
 gosta run --nodes 20 --by 'mean radius' --until 1%

@@ -90,7 +90,7 @@ def _text(record: dict[str, Any]) -> str:
     if "exchanges" in record:
         until = f"exchanges until {record['protocol']} has this mean error for a typical kernel"
         lines.append(f"to x %: {until}; 'gosta theory' computes it for your data")
-        lines.append("tracking, the default of 'gosta run', has no prediction; it usually needs fewer exchanges")
+        lines.append("carried-means, the default of 'gosta run', has no prediction; it usually needs fewer exchanges")
     return "\n".join(lines)
 
 

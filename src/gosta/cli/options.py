@@ -60,8 +60,8 @@ FindEdges = Annotated[bool, "A first sum finds edges, so that bins hold equally 
 Strata = Annotated[
     list[str] | None, "Results for each value of a column, COLUMN=A,B; with data in one place also COLUMN,COLUMN."
 ]
-# Tracking, the default of simulations, has no theory yet; GoSta-async sends the same messages.
-THEORY_PROTOCOL = "gosta-async"
+DEFAULT_PROTOCOL = "carried-means"  # as `gosta.protocols.DEFAULT`, which takes longer to import
+THEORY_PROTOCOL = "gosta-async"  # since the default of simulations has no theory yet
 # Values that `fraction` takes.
 ERROR, LEVEL = "an error such as 1% or 0.01", "a level such as 95% or 0.95"
 
@@ -136,7 +136,7 @@ class Simulation:
     TITLE: ClassVar = "Simulation"
     statistic: StatisticName = "auc"
     option: StatisticOptions = None
-    protocol: Annotated[str, "Names from 'gosta protocols', separated by commas.", "-p"] = "tracking"
+    protocol: Annotated[str, "Names from 'gosta protocols', separated by commas.", "-p"] = DEFAULT_PROTOCOL
     graph: GraphName = None
     iterations: Annotated[int | None, "Edges drawn in a run; by default 100 per node."] = None
     runs: Runs = 10

@@ -204,7 +204,7 @@ def _notes(records: Sequence[Record]) -> Iterator[str]:
     elif "interval" in first and first["interval"]["forces_pairs"]:
         yield f"with --interval, {first['statistic']} is computed from pairs of rows; without, from means, far faster"
     if any(record["uses_means"] for record in records):
-        yield f"{first['statistic']} is a function of plain means: tracking averages those, and no rows travel"
+        yield f"{first['statistic']} is a function of plain means: nodes average those, and no rows travel"
 
 
 def _interval(interval: Record, statistic: str) -> str:

@@ -23,7 +23,7 @@ CURVES = ("simulated", "spread", "predicted", "expectation", "bound")
 class Simulation(options.Simulation):
     """Options of the simulation that theory is compared with."""
 
-    protocol: Annotated[str, "averaging, u1, u2, gosta-sync or gosta-async; there is no theory for tracking.", "-p"] = (
+    protocol: Annotated[str, "averaging, u1, u2, gosta-sync or gosta-async; there is no theory for others.", "-p"] = (
         options.THEORY_PROTOCOL
     )
 

@@ -17,9 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from gosta.protocols.protocol import COPIES
+from gosta.runtime.arrays import Floats
 
 REMEMBERED = 8  # rows that a node remembers
+MIN_COUNTED = 0.01  # share of rows that must be counted before a node has an estimate
 MIN_RATE = 0.02  # of the smoothed mean: in the long run, smoothing costs more than it gains
 
 Values = tuple[float, ...]
@@ -34,6 +38,13 @@ def weight_of(visits: float) -> float:
 def rate_of(visits: float) -> float:
     """Return the rate at which the smoothed mean follows the mean."""
     return max(MIN_RATE, 2.0 / (visits + 1.0))
+
+
+def means_of(states: Floats) -> Floats:
+    """Convert what was read from states, ... x states, the last of which is the share of rows counted, to means."""
+    counted = states[..., -1:]
+    is_started = counted > MIN_COUNTED
+    return np.where(is_started, states[..., :-1] / np.where(is_started, counted, 1.0), 0.0)
 
 
 class Luggage(NamedTuple):

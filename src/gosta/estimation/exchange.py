@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta.errors import InputError, NumericalError
-from gosta.estimation.carried import Host, HostSnapshot, Luggage
+from gosta.estimation.carried import Host, HostSnapshot, Luggage, means_of
 from gosta.estimation.estimand import MAX_PLAIN_ROWS, Estimand, ValueFunction
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import Start
@@ -341,8 +341,8 @@ class Estimator:
 
     def estimates(self, tick: float = 0.0) -> list[float]:
         """Return the means that the node estimates."""
-        found = np.array([self.protocol.read(state, tick) for state in self.states])
-        return list(self.protocol.means_of(found).tolist())
+        found = [self.protocol.read(state, tick) for state in self.states]
+        return found if self.host is None else list(means_of(np.array(found)).tolist())
 
     def _fresh(self) -> list[float]:
         """Return own rows × visitor; visitor × visitor where the node holds two, which have one row each."""

@@ -124,7 +124,7 @@ def protocol_for(
     statistic.require_mean()
     chosen = find_protocol(protocol)
     if isinstance(statistic, JointStatistic) and chosen.estimates_row_means:
-        raise InputError(f"protocol {chosen.name} estimates the mean of each row, of one statistic; use tracking")
+        raise InputError(f"protocol {chosen.name} estimates the mean of each row, of one statistic; use carried-means")
     if statistic.is_per_row and chosen.estimates_row_means:
         return chosen
     if isinstance(chosen, Protocol) and statistic.moments is not None and not has_interval:

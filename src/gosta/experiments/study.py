@@ -120,7 +120,7 @@ KEYS = {
     "data": Key(_text, "a name from 'gosta datasets' or a file", True),
     "statistic": Key(_text, "a name from 'gosta statistics' or FILE.py:NAME", True),
     "graph": Key(_text, "a family of graphs or an edge-list file", True, ["watts-strogatz"]),
-    "protocol": Key(_text, "a name from 'gosta protocols'", True, ["tracking"]),
+    "protocol": Key(_text, "a name from 'gosta protocols'", True, [protocols.DEFAULT]),
     "n": Key(_integer(2), "a whole number of rows, 2 or more", True, [None]),
     "seed": Key(_integer(0), "a whole number, not negative", True, [0]),
     "seeds": Key(_integer(1), "a number of seeds: a whole number, 1 or more"),

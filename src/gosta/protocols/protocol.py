@@ -14,10 +14,7 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-import numpy as np
-
 from gosta.errors import InputError
-from gosta.runtime.arrays import Floats
 from gosta.views import html
 
 Function = Callable[..., Any]
@@ -39,7 +36,6 @@ MEET_INPUTS = {
 
 SAMPLES = ("held", "fresh", "known", "change")  # of these, `meet` names at most one
 COPIES = 2  # visitors of each row, where visitors carry means
-MIN_COUNTED = 0.01  # share of rows that must be counted before a node has an estimate
 
 
 class Start(StrEnum):
@@ -174,16 +170,6 @@ class Protocol(_Shown):
     def state_count(self, means: int) -> int:
         """Return the number of states of a node that estimates some means: where visitors carry them, one more."""
         return means + self.carries_means
-
-    def means_of(self, read: Floats) -> Floats:
-        """Convert what was read from states, ... x states, to means.
-
-        Where visitors carry means, the last number is the share of rows that are counted so far.
-        """
-        if not self.carries_means:
-            return read
-        counted = read[..., -1:]
-        return np.where(counted > MIN_COUNTED, read[..., :-1] / np.where(counted > MIN_COUNTED, counted, 1.0), 0.0)
 
 
 @dataclass(frozen=True, repr=False)

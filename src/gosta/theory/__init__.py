@@ -1,7 +1,7 @@
 """Theory: the speed of a network and the expected errors of a protocol, without running anything.
 
-There is theory for averaging, U1, U2, GoSta-sync and GoSta-async, but none for tracking, the default protocol of
-simulations: functions that need a protocol require its name.
+There is theory for averaging, U1, U2, GoSta-sync and GoSta-async, but none for the default protocol of simulations:
+functions that need a protocol require its name.
 """
 
 from gosta.theory.bottleneck import Bottleneck as Bottleneck

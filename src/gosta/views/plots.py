@@ -19,7 +19,8 @@ from gosta.views.numbers import percent
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 COLOURS = {
-    "tracking": "#882255",
+    "carried-means": "#882255",
+    "tracking": "#AA7744",
     "gosta-async": "#0072B2",
     "gosta-sync": "#009E73",
     "u2": "#D55E00",

@@ -89,7 +89,7 @@ class LoopEngine(ArrayEngine):
         fields, columns = self.protocol.fields, np.moveaxis(batch.state["nodes"], -1, 0)
         states = [self.protocol.state(*columns[k : k + fields]) for k in range(0, self.exchanges, fields)]
         found = np.stack([self.protocol.read(state, float(batch.iteration)) for state in states], axis=-1)
-        return self.protocol.means_of(found)
+        return carried.means_of(found) if self.protocol.carries_means else found
 
 
 def _rule(protocol: Protocol) -> str:
