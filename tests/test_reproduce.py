@@ -14,7 +14,7 @@ from gosta import datasets
 from gosta.cli.main import main
 from gosta.errors import InputError
 from gosta.experiments.paper import drawing, figure2, figure3a, figure3b, figure4, figure5, figure6, reproduce, table1
-from gosta.experiments.paper.model import GRAPHS, ErrorHistory, HistoryOf, Plan, Subject
+from gosta.experiments.paper.model import GRAPHS, ErrorHistory, Findings, HistoryOf, Plan, Subject
 from gosta.experiments.study import Job
 
 
@@ -147,33 +147,41 @@ def test_claims_of_figure5_depend_on_the_histories(plan: Plan) -> None:
 
 @pytest.fixture
 def six() -> dict[tuple[str, str], ErrorHistory]:
-    """Return histories: tracking is at 1 % after 100,000 exchanges and 3.2 million numbers, GoSta after a million."""
-    slow = ("gosta-async", 10_000, 28), ("gosta-sync", 12_000, 28), ("u2", 90_000, 52)
+    """Return histories: ours is at 1 % after 100,000 exchanges and 4 million numbers, GoSta after a million."""
+    slow = ("gosta-async", 10_000, 28), ("gosta-sync", 12_000, 28), ("u2", 90_000, 52), ("tracking", 1500, 32)
     curves = {("*", name): falling(1_600_000, size, 1, units) for name, size, units in slow}
     curves["*", "flooding"] = falling(200_000, 90_000, 1, 28)
     curves["*", "master-node"] = falling(566, 1.5, 0.5, 28_000)
-    return curves | {("*", "tracking"): falling(1_600_000, 1000, 1, 32)}
+    return curves | {("*", figure6.OURS): falling(400_000, 1000, 1, 40)}
 
 
 def test_claims_of_figure6_depend_on_the_histories(plan: Plan, six: dict[tuple[str, str], ErrorHistory]) -> None:
-    def agree(**torus: ErrorHistory) -> list[bool]:
-        changed = six | {("torus", name.replace("_", "-")): curve for name, curve in torus.items()}
-        return [claim.agrees for claim in figure6.evaluate(plan, made(changed)).claims]
+    def findings(ours: ErrorHistory, is_sorted: bool = False) -> Findings:
+        def history_of(job: Job) -> ErrorHistory:
+            is_changed = (job.graph, job.protocol) == ("torus", figure6.OURS)
+            return ours if is_changed and is_sorted == ("sorted" in job.data) else six["*", job.protocol]
+
+        return figure6.evaluate(plan, history_of)
+
+    def agree(ours: ErrorHistory, is_sorted: bool = False) -> list[bool]:
+        return [claim.agrees for claim in findings(ours, is_sorted).claims]
 
     found = figure6.evaluate(plan, made(six))
-    assert [claim.agrees for claim in found.claims] == [True] * 3
-    assert found.numbers["sent"]["torus"]["tracking"] == pytest.approx(3.2e6, rel=0.01)
-    assert found.numbers["sent"]["torus"]["gosta-async"] == pytest.approx(28e6, rel=0.01)
-    assert found.numbers["sent"]["torus"]["u2"] is None
-    assert found.table[4][1] == "5.62 % after 83.20 million"
-    assert agree(tracking=falling(1_600_000, 2600, 1, 32)) == [False, True, False]  # flooding ends too early to tell
-    assert agree(tracking=falling(1_600_000, 20, 0.01, 32)) == [False] * 3
-    late = falling(1_600_000, 1000, 1, 32)
+    assert [claim.agrees for claim in found.claims] == [True] * 4
+    assert found.claims[0].measured.endswith("; 1.5, 1.5, 1.5 times fewer than tracking")
+    assert found.numbers["shuffled"]["sent"]["torus"][figure6.OURS] == pytest.approx(4e6, rel=0.01)
+    assert found.numbers["sorted"]["exchanges"]["torus"]["gosta-async"] == pytest.approx(1e6, rel=0.01)
+    assert found.numbers["shuffled"]["sent"]["torus"]["u2"] is None
+    assert found.table[5][2] == "5.62 % after 83.20 million"
+    assert agree(falling(400_000, 2600, 1, 40)) == [False, True, True, False]  # flooding ends too early to tell
+    assert agree(falling(400_000, 2600, 1, 40), is_sorted=True) == [True, False, True, True]
+    assert agree(falling(400_000, 20, 0.01, 40)) == [False, True, False, False]
+    late = falling(1_600_000, 1000, 1, 40)
     late.error[-1] = 1.2 * six["*", "gosta-async"].error[-1]
-    assert agree(tracking=late) == [True, False, True]
-    assert figure6.evaluate(plan, made(six | {("torus", "tracking"): late})).claims[1].finding == figure6.RANDOM_PAIRS
+    assert agree(late) == [True, True, False, True]
+    assert findings(late).claims[2].finding == figure6.RANDOM_PAIRS
     late.error[-1] = 0.02
-    assert figure6.evaluate(plan, made(six | {("torus", "tracking"): late})).claims[1].finding != figure6.RANDOM_PAIRS
+    assert findings(late).claims[2].finding != figure6.RANDOM_PAIRS
 
 
 def test_figure6_says_at_least_where_gosta_does_not_reach_the_error(
@@ -182,22 +190,31 @@ def test_figure6_says_at_least_where_gosta_does_not_reach_the_error(
     six["torus", "gosta-async"] = falling(1_600_000, 32_000, 1, 28)
     claims = figure6.evaluate(plan, made(six)).claims
     assert claims[0].measured.startswith("10.0, 10.0, at least 16.0 times fewer")
-    assert "GoSta-async ends at 2.00 %" in claims[2].measured
+    assert "GoSta-async ends at 2.00 %" in claims[3].measured
 
 
 def test_figure6_shares_the_jobs_of_flooding_with_figure4(plan: Plan) -> None:
     four, six = ({job.key: job for job in jobs(plan)} for jobs in (figure4.jobs, figure6.jobs))
     assert [four[key].protocol for key in four.keys() & six.keys()] == ["flooding"] * 3
-    assert len(six) == 16
+    assert len(six) == 28
+
+
+def test_rows_of_figure6_are_sorted_by_class(plan: Plan) -> None:
+    codes = plan.sorted_scatter.rows.class_codes()[0]
+    assert (np.diff(codes) >= 0).all()
+    assert np.ptp(codes) > 0
+    assert plan.sorted_scatter.data in plan.loaded.data
 
 
 def test_command_writes_figure6_and_its_table(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure6, "LONG_ITERATIONS", 20_000)
+    for name in ("LONG_ITERATIONS", "SORTED_ITERATIONS"):
+        monkeypatch.setattr(figure6, name, dict.fromkeys(figure6.FAST, 20_000))
     code, out, err = command("figure6", "--runs", 1, "--data", "breast-cancer", "--out", tmp_path)
     assert code == 0, err
-    assert "of 3 claims agree" in out
+    assert "of 4 claims agree" in out
     rows = (tmp_path / "figure6.csv").read_text().splitlines()
-    assert [row.partition(",")[0] for row in rows[1:]] == [drawing.NAMES[name] for name in figure6.PROTOCOLS]
+    names = [drawing.NAMES[name] for name in (*figure6.PROTOCOLS, *figure6.FAST)]
+    assert [row.partition(",")[0] for row in rows[1:]] == names
     assert "never" not in rows[1]
     assert (tmp_path / "figure6.png").exists()
 
@@ -206,7 +223,7 @@ def test_figure6_is_drawn_with_all_protocols(plan: Plan, six: dict[tuple[str, st
     figure = figure6.draw(plan, made(six), figure6.evaluate(plan, made(six)))
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == [drawing.NAMES[name] for name in figure6.PROTOCOLS]
-    assert [len(ax.lines) for ax in figure.axes] == [7] * 3  # all protocols, and 1 %
+    assert [len(ax.lines) for ax in figure.axes] == [8] * 3 + [4] * 3  # protocols, and 1 %
     assert figure.axes[0].get_xscale() == figure.axes[0].get_yscale() == "log"
     low, high = figure.axes[0].get_ylim()
     assert low < 0.01 < high

@@ -53,7 +53,7 @@ from gosta.statistics import pairs
 from gosta.statistics.definition import apply_to_rows, as_floats
 
 MAX_SAMPLE_ROWS = 8  # rows in a visitor
-RECENT_HOMES_PER_ROW = 8  # homes kept apart for each row of a node; more did not reduce errors (docs/tracking.md)
+RECENT_HOMES_PER_ROW = 8  # homes kept apart for each row of a node; more did not reduce errors (docs/protocols.md)
 MAX_CACHED_NUMBERS = 1 << 21  # kernel means of visitors that are cached, because visitors return: 16 MiB
 MAX_CACHED_VISITORS = 256  # samples of the node's own rows that are cached for the same reason
 

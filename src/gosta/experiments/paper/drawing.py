@@ -15,6 +15,7 @@ from gosta.views.plots import COLOURS, DASHES, ErrorCurve, draw_curve, new_figur
 
 WIDTH_INCHES = 7.0  # two columns of a page
 DPI = 300
+MAX_LEGEND_COLUMNS = 6  # with more names, the legend has two lines
 MAX_ERROR = 3.0  # relative error at the upper edge of a figure
 STYLE = {
     **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 8),
@@ -26,6 +27,7 @@ STYLE = {
     "svg.hashsalt": "gosta",
 }
 NAMES = {
+    "carried-means": "carried-means",
     "tracking": "tracking",
     "gosta-sync": "GoSta-sync",
     "gosta-async": "GoSta-async",
@@ -80,7 +82,8 @@ def finish(figure: Any, axes: Any, titles: Sequence[str], x_label: str, row_titl
         set_scales(ax, log_x=ax.get_xscale() == "log")
         ax.margins(x=0.02)
     handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
+    columns = len(names) if len(names) <= MAX_LEGEND_COLUMNS else -(-len(names) // 2)
+    figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False)
 
 
 def draw_by_graph(histories: ByGraph, title: str, against: Against = "iterations", x_scale: str = "linear") -> Any:

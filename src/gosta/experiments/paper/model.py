@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -73,7 +73,14 @@ class Plan:
     @property
     def loaded(self) -> Loaded:
         """Data that jobs refer to by name, with rows in the order of this plan."""
-        return Loaded(data={subject.data: subject.rows for subject in (self.scatter, self.auc)})
+        return Loaded(data={each.data: each.rows for each in (self.scatter, self.auc, self.sorted_scatter)})
+
+    @cached_property
+    def sorted_scatter(self) -> Subject:
+        """The cluster scatter with rows sorted by class, so that neighbours are alike."""
+        rows = self.scatter.rows
+        in_order = rows.take(np.argsort(rows.class_codes()[0], kind="stable"))
+        return replace(self.scatter, rows=replace(in_order, name=f"{rows.name} sorted by class"))
 
     def job(
         self,
