@@ -1,4 +1,4 @@
-"""Engines on given edges."""
+"""Engines on given edges, and small graphs to run them on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta import graphs
 from gosta.estimation.setting import Setting
 from gosta.graphs.graph import Graph
 from gosta.runtime.arrays import Floats, Integers
@@ -59,3 +60,12 @@ def advance(engine: Any, batch: Batch[Any], edges: Any, edge_shares: Floats | No
     last = batch.iteration + len(edges) // draws
     engine.advance_run(batch, 0, schedule, batch.iteration, last)
     batch.iteration = last
+
+
+def small_graph(rng: np.random.Generator, weighted: bool) -> Graph:
+    """Return a random tree and some more edges on 2 to 12 nodes; weights over several orders of magnitude."""
+    n = int(rng.integers(2, 13))
+    edges = {(int(rng.integers(0, k)), k) for k in range(1, n)}
+    edges |= {tuple(sorted(rng.choice(n, 2, replace=False).tolist())) for _ in range(int(rng.integers(0, n)))}
+    weights = np.exp(rng.normal(0, 1.5, len(edges))) if weighted else None
+    return graphs.from_edges(np.array(sorted(edges)), weights=weights)

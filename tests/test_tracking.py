@@ -1,41 +1,28 @@
-"""Tracking: what it conserves, that it never diverges, that it is faster; moments, intervals, stopping."""
+"""Tracking: what it conserves, that it never diverges, that it is faster; moments, intervals."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from engine_runs import advance
+from engine_runs import advance, small_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 import gosta
 from gosta import graphs, protocols
-from gosta.estimation import stopping
 from gosta.estimation.estimand import Estimand, payload_bounds
 from gosta.estimation.exchange import Estimator, LocalRows, exchange, first_state
 from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs import GRAPHS as FAMILIES
-from gosta.graphs.graph import Graph
 from gosta.protocols import Protocol
 from gosta.simulation.engines import compiled
-from gosta.simulation.runner import Interrupted, Runner
 from gosta.statistics import STATISTICS
 
 WINE: dict[str, Any] = {"data": "wine-quality-red", "statistic": "within-cluster-scatter", "centroids": "class-means"}
-
-
-def small_graph(rng: np.random.Generator, weighted: bool) -> Graph:
-    """A random tree and some more edges on 2 to 12 nodes; weights over several orders of magnitude."""
-    n = int(rng.integers(2, 13))
-    edges = {(int(rng.integers(0, k)), k) for k in range(1, n)}
-    edges |= {tuple(sorted(rng.choice(n, 2, replace=False).tolist())) for _ in range(int(rng.integers(0, n)))}
-    weights = np.exp(rng.normal(0, 1.5, len(edges))) if weighted else None
-    return graphs.from_edges(np.array(sorted(edges)), weights=weights)
 
 
 def setting_of(seed: int, statistic: str) -> tuple[Setting, np.random.Generator]:
@@ -118,12 +105,6 @@ def test_not_worse_than_gosta_anywhere(graph: str) -> None:
     assert ((errors[0] / errors[1]).values[late] < 1.05).all()
 
 
-def test_pairs_of_a_row_with_itself_are_counted_right() -> None:
-    """Kernels that are not 0 there, few nodes, many exchanges: the value counts all pairs, visitors do not."""
-    trace = gosta.simulate([1.0, 2.0, 4.0, 9.0], "gini-index", graph="cycle", iterations=400_000, runs=4)
-    assert float(trace.error()["mean"][-1]) < 0.01
-
-
 def test_functions_of_means_need_no_visitors() -> None:
     trace = gosta.simulate("iris", "variance", columns="petal length", graph="complete", iterations=8000, runs=3)
     assert trace.info.averages_moments
@@ -198,96 +179,6 @@ def test_intervals_of_a_run_that_is_continued() -> None:
     part = gosta.simulate("iris", "gini-mean-difference", iterations=4000, checkpoints=2, **common)
     longer = gosta.resume(part, iterations=6000)
     np.testing.assert_array_equal(longer.intervals()[0], whole.intervals()[0])
-
-
-def test_expected_error_of_a_node() -> None:
-    """The factor times the root mean square of the last changes, the last of which counts the most."""
-    times = stopping.reading_times(10, 10_000).tolist()
-    assert times[0] == 10
-    assert times[-1] == 10_000
-    assert times[stopping.READINGS_PER_DOUBLING] == 20
-    still = [np.ones((3, 1))] * (stopping.READINGS_PER_DOUBLING + stopping.MIN_CHANGES)
-    assert (stopping.expected_errors(still[1:], times[: len(still) - 1]) == np.inf).all()
-    assert (stopping.expected_errors(still, times[: len(still)]) == 0).all()
-    moved = [*still[:-1], np.array([[1.0], [1.1], [0.0]])]
-    kept = 0.75 ** np.arange(stopping.MIN_CHANGES)  # of each change, 1/4 is forgotten at every reading
-    change = 2.5 * 0.1 / np.sqrt(kept.sum()) / 1.1
-    assert stopping.expected_errors(moved, times[: len(moved)]) == pytest.approx([0.0, change, np.inf])
-    sampled = stopping.expected_errors(moved, times[: len(moved)], nodes=10**9, exchanges=50)
-    assert sampled == pytest.approx([0.02, change, np.inf])
-
-
-def test_change_over_a_doubling_is_as_large_as_the_error_of_a_running_mean() -> None:
-    """What the rule rests on: their standard deviations are equal, so without its factor the rule is the error's."""
-    times = stopping.reading_times(10, 4000).tolist()
-    values = np.random.default_rng(0).normal(10.0, 1.0, size=(4000, 500))
-    totals = np.cumsum(values, axis=0)
-    readings = [totals[t - 1][:, None] / t for t in times]
-    expected = stopping.expected_errors(readings, times, nodes=10) / stopping.RULE.factor
-    error = readings[-1][:, 0] / 10.0 - 1.0
-    assert np.sqrt((expected**2).mean()) == pytest.approx(error.std(), rel=0.1)
-
-
-@pytest.mark.parametrize(("statistic", "graph"), [("auc", "torus"), ("gini-mean-difference", "watts-strogatz")])
-def test_nodes_stop_and_keep_their_promise(statistic: str, graph: str) -> None:
-    """In 38 of 40 runs; with a true rate of 98 % that fails for one set of seeds in twenty, and these are fixed."""
-    rows = gosta.datasets.load("breast-cancer").shuffle(0).head(196)
-    trace = gosta.simulate(rows, statistic, columns=None if statistic == "auc" else 0, graph=graph, until=0.02, runs=40)
-    ends = np.isfinite(trace.data["mean"].values).sum(axis=1) - 1
-    assert trace.is_complete
-    assert (trace.data["stopped"].values == trace.iterations[ends]).all()
-    assert (trace.data["median"].values[np.arange(40), ends] < 0.02).sum() >= 38
-
-
-@pytest.mark.parametrize("n", [10, 20, 50])
-def test_small_networks_keep_their_promise(n: int) -> None:
-    """In 56 of 60 runs; with a true rate of 98 % that fails for one set of seeds in a hundred, and these are fixed."""
-    kept = 0
-    for seed in range(6):
-        rows = np.random.default_rng(seed).lognormal(size=n)
-        trace = gosta.simulate(rows, "gini-index", graph="watts-strogatz", until=0.02, runs=10, seed=seed)
-        ends = np.isfinite(trace.data["mean"].values).sum(axis=1) - 1
-        kept += int((trace.data["median"].values[np.arange(10), ends] < 0.02).sum())
-    assert kept >= 56
-
-
-def test_a_value_that_few_pairs_decide_is_not_missed() -> None:
-    """Of 25 pairs one is ordered wrong: nodes that have not met it yet see no change at all."""
-    rows = {"score": [1.0, 2, 3, 4, 6, 5, 7, 8, 9, 10], "label": np.arange(10) >= 5}
-    trace = gosta.simulate(rows, "auc", label="label", score="score", graph="watts-strogatz", until=0.01, runs=40)
-    ends = np.isfinite(trace.data["mean"].values).sum(axis=1) - 1
-    assert (trace.data["median"].values[np.arange(40), ends] < 0.01).sum() >= 39
-
-
-def test_a_run_that_is_resumed_stops_where_it_would_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    common: dict[str, Any] = {"graph": "complete", "runs": 2, "until": 0.02}
-    whole = gosta.simulate("iris", "gini-mean-difference", **common)
-    read = Runner._read
-
-    def interrupt_at_5000(self: Runner, engine: Any, batch: Any, c: int) -> None:
-        read(self, engine, batch, c)
-        if batch.iteration > 5000:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Runner, "_read", interrupt_at_5000)
-    with pytest.raises(Interrupted) as interrupted:
-        gosta.simulate("iris", "gini-mean-difference", **common)
-    monkeypatch.undo()
-    half = interrupted.value.trace
-    assert not half.is_complete
-    half.save(tmp_path / "half.nc")
-    again = gosta.resume(tmp_path / "half.nc")
-    np.testing.assert_array_equal(again.data["stopped"], whole.data["stopped"])
-    np.testing.assert_array_equal(again.data["mean"], whole.data["mean"])
-
-
-def test_resuming_beyond_the_end_keeps_the_ratio_of_reading_times() -> None:
-    common: dict[str, Any] = {"columns": "petal length", "graph": "cycle", "runs": 2, "until": 0.05}
-    short = gosta.simulate("iris", "gini-mean-difference", iterations=4096, **common)
-    longer = gosta.resume(short, iterations=60_000)
-    whole = gosta.simulate("iris", "gini-mean-difference", iterations=60_000, **common)
-    assert len(longer.iterations) <= len(whole.iterations) + 1
-    np.testing.assert_array_equal(longer.data["stopped"] > 0, whole.data["stopped"] > 0)
 
 
 @pytest.mark.parametrize("name", ["auc", "kendall-tau", "spearman-rho", "mmd"])
