@@ -128,8 +128,8 @@ VARIANTS = {
     "factor 3": RULE._replace(factor=3.0),
     "short memory": RULE._replace(more_memory=8.0),
     "long memory": RULE._replace(memory=8.0),
-    "few nodes are 50": RULE._replace(few_nodes=50.0),
-    "few nodes are 200": RULE._replace(few_nodes=200.0),
+    "few nodes are 30": RULE._replace(few_nodes=30.0),
+    "few nodes are 100": RULE._replace(few_nodes=100.0),
 }
 
 

@@ -35,13 +35,13 @@ class Rule(NamedTuple):
     factor: float = 2.5  # the quantile of Student's distribution for the changes of about five doublings
     memory: float = 4.0  # readings that a change counts for, in large networks
     more_memory: float = 21.0  # added in networks of few nodes, and half of it at so many:
-    few_nodes: float = 100.0
+    few_nodes: float = 50.0
 
     def changes(self, nodes: int | None) -> float:
         """Return how many changes count, given of how many nodes rows were seen; None: nothing is sampled.
 
         >>> [round(Rule().changes(nodes), 1) for nodes in (5, 20, 100, 400, None)]
-        [24.9, 24.2, 14.5, 5.2, 4.0]
+        [24.8, 22.1, 8.2, 4.3, 4.0]
         """
         return self.memory + (0.0 if nodes is None else self.more_memory / (1.0 + (nodes / self.few_nodes) ** 2))
 
