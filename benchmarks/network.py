@@ -1,4 +1,4 @@
-"""Exchanges a second of two nodes, beside a bare echo; where the time goes; many nodes on one machine.
+"""Exchanges a second of two nodes, beside a bare echo; where the time goes; bytes; many nodes on one machine.
 
 The echo is asyncio's streams with mutual TLS and msgspec: two processes, an offer there and back, decoded and encoded
 at both ends. An exchange is such a round trip, a confirmation, three writes to two journals, and the rule at both ends.
@@ -28,6 +28,9 @@ import common
 import numpy as np
 import ports
 import psutil
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hostile import make_trusts
+from virtual_network import START_TIME, VirtualNetwork
 
 import gosta
 from gosta.net.config import read_node
@@ -37,6 +40,7 @@ from gosta.net.protocol.epochs import Identity
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import ExchangeCompleted
 from gosta.net.storage.journal import Journal
+from gosta.net.transport.frames import encode_frame
 
 
 class Sizes(NamedTuple):
@@ -204,6 +208,28 @@ def parts(folder: Path, message: bytes, calls: int) -> dict[str, float]:
     return found
 
 
+def bytes_of_exchange(protocol: str, columns: int) -> int:
+    """Return the bytes of an exchange of two nodes with one row each: its three frames, signatures included."""
+    names = [f"node-{k}" for k in range(4)]
+    trusts = make_trusts(dict.fromkeys(names, 1), {name: Ed25519PrivateKey.generate() for name in names})
+    rows, ring = np.random.default_rng(0).normal(size=(4, columns)), [(0, 1), (1, 2), (2, 3), (3, 0)]
+    options: dict[str, Any] = {"statistic": "mean-pairwise-distance", "protocol": protocol, "trusts": trusts}
+    network = VirtualNetwork(np.split(rows, 4), ring, **options)
+    network.clock.run(60.0)
+    first, second = network.peers["node-0"], network.peers["node-1"]
+    first.pending = first.accepted = second.pending = second.accepted = None
+    (_, offer), id = first.offer("node-1", int(START_TIME * 1e6)).messages[0], int(START_TIME * 1e6)
+    sent = [offer, second._encode_accept("node-0", id), wire.encode(wire.Confirm(id))]
+    return sum(len(encode_frame(one)) for one in sent)
+
+
+def print_bytes() -> None:
+    print("bytes of an exchange, one row of d numbers at each node, one kernel value:")
+    for protocol in ("gosta-async", "tracking", "carried-means"):
+        found = [f"{bytes_of_exchange(protocol, d):,} for d = {d}" for d in (1, 12)]
+        print(f"  {protocol}: {', '.join(found)}")
+
+
 def many_nodes(folder: Path, port: int, sizes: Sizes) -> None:
     """Run many nodes on this machine at their usual rate; print their state and what they take."""
     names, status_ports = [f"node-{k}" for k in range(sizes.nodes)], [port + 2 * k + 1 for k in range(sizes.nodes)]
@@ -269,6 +295,7 @@ def main() -> None:
         if not arguments.smoke:
             durable = exchanges(pair, port, sizes.seconds)
             print(f"with a journal that survives a loss of power: {durable:,.0f} a second")
+        print_bytes()
         many = make_network(Path(place) / "many", sizes.nodes, sizes.graph, port, "--exchanges-per-second", sizes.rate)
         many_nodes(many, port, sizes)
     assert arguments.smoke or ratio >= REQUIRED, f"{ratio:.2f} is less than {REQUIRED:.2f}"

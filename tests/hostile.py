@@ -70,7 +70,7 @@ class HostileNode(Node):
         """Return a message with a visitor of this node's rows that has been changed, and signed by this node."""
         visitor = self.peer.estimator.rows.visitor(self.peer.name, 0)._replace(**changes)
         signature = self.peer.trust.sign(wire.signed_visitor(NETWORK, message.epoch, visitor))
-        seal = wire.Seal(self.peer.trips.get(self.peer.name, 0) + 1, signature)
+        seal = wire.Seal(self.peer.trips.get(self.peer.name, [0])[0] + self.peer.copies, signature)
         contribution = message.contribution._replace(visitor=visitor, rows=changes.get("rows", visitor.rows))
         return msgspec.structs.replace(message, contribution=contribution, seal=seal)
 
@@ -80,7 +80,7 @@ class HostileNetwork(VirtualNetwork):
 
     def __init__(self, nodes: int, edges: list[tuple[int, int]], attacker: int, seed: int = 0, **options: Any) -> None:
         statistic, rng = options.pop("statistic", "auc"), np.random.default_rng(7)
-        sizes = [4 + 3 * k for k in range(nodes)]
+        sizes = options.pop("sizes", [4 + 3 * k for k in range(nodes)])
         parts = [np.column_stack([rng.normal(k / nodes, 1.0, n), np.arange(n) % 2 * 2.0 - 1.0])
                  for k, n in enumerate(sizes)]  # fmt: skip
         if statistic != "auc":

@@ -43,10 +43,11 @@ def make_schedule(seed: int) -> tuple[str, list[Fault]]:
     return graph, faults
 
 
-def run_schedule(graph: str, faults: list[Fault], seed: int) -> VirtualNetwork:
+def run_schedule(graph: str, faults: list[Fault], seed: int, protocol: str = "tracking") -> VirtualNetwork:
     """Run a schedule of faults, then a quiet time; check the invariants several times."""
     nodes, edges = GRAPHS[graph]
-    network = VirtualNetwork(PARTS[:nodes], edges, faults, seed)
+    rows = 1 if protocol == "carried-means" else None  # at each node
+    network = VirtualNetwork([part[:rows] for part in PARTS[:nodes]], edges, faults, seed, protocol=protocol)
     for second in np.linspace(1.0, FAULT_SECONDS, 4):
         network.clock.run(second)
         network.check()

@@ -38,7 +38,9 @@ class Task:
     TITLE: ClassVar = "What is computed"
     statistic: options.StatisticName = "auc"
     option: options.StatisticOptions = None
-    protocol: Annotated[str | None, "tracking (default) or gosta-async.", "-p"] = None
+    protocol: Annotated[
+        str | None, "tracking (default), gosta-async, or carried-means: one row at each node, no interval.", "-p"
+    ] = None
     interval: Annotated[
         str | None, "Level of the confidence intervals, or none; by default 95% where the statistic has them."
     ] = None
@@ -236,6 +238,7 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
         yield f"next:\n  gosta network up {place}\n  gosta network verify {place}"
         return
     strata = {} if task.private is None else task.private.strata
+    from gosta.net.config import is_for_one_row_each
     from gosta.statistics.wanted import parse
 
     named = [name for one in parse(task.statistic) for name in (*one.columns, one.weights) if name]
@@ -248,7 +251,8 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
     ]
     yield "next, each site:"
     yield f"  receives its folder ({folder / first} for the first) over a secure channel, because it contains its key"
-    yield f"  puts its rows there as data.csv ({'; '.join(filter(None, wanted)) or 'rows of numbers'}),"
+    rows = "row" if is_for_one_row_each(task.protocol) else "rows"
+    yield f"  puts its {rows} there as data.csv ({'; '.join(filter(None, wanted)) or f'{rows} of numbers'}),"
     yield "  or names another file in node.toml, where its addresses can be changed too"
     if task.private is not None:
         yield f"  decides what it takes part in, in policy.toml there, and checks all: gosta check {folder / first}"

@@ -25,6 +25,7 @@ from gosta.runtime.arrays import Floats
 REMEMBERED = 8  # rows that a node remembers
 MIN_COUNTED = 0.01  # share of rows that must be counted before a node has an estimate
 MIN_RATE = 0.02  # of the smoothed mean: in the long run, smoothing costs more than it gains
+MAX_VISITS = 2.0**53  # one more is the same number
 
 Values = tuple[float, ...]
 Row = tuple[float, ...]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gosta.errors import GostaError, InputError
+from gosta.estimation.carried import MAX_VISITS
 from gosta.protocols import Protocol
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Booleans, Floats
@@ -32,6 +33,7 @@ from gosta.statistics.joint import JointStatistic, Member, Part, join, place_num
 # Rows up to which compiling the kernel takes longer than it saves: for all pairs, and for one value a row.
 PLAIN_PAIRS_ROWS = 64
 MAX_PLAIN_ROWS = 512
+ROUNDING = 1e-9  # of the range, by which a mean that a visitor carries may be beyond it
 
 
 @dataclass(frozen=True, eq=False)
@@ -448,13 +450,19 @@ def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
     if protocol.averages_moments:
         numbers = estimand.moment_count * protocol.payload_size + len(estimand.mean_row)
         return np.array([(-np.inf, np.inf)] * numbers)
-    low, high = estimand.mean_bounds.T
+    means = estimand.mean_bounds
+    low, high = (np.vstack([means, [0.0, 1.0]]) if protocol.carries_means else means).T  # last, the share of rows
     is_bounded = np.isfinite(high - low) & np.isfinite(protocol.overshoot)
     with np.errstate(invalid="ignore"):  # infinite ranges
         margin = np.where(is_bounded, protocol.overshoot * (high - low), np.inf)
     # Nodes start from zero.
     bounds = np.column_stack([np.minimum(low, 0.0) - margin, np.maximum(high, 0.0) + margin])
-    return np.repeat(bounds, protocol.payload_size, axis=0)
+    bounds = np.repeat(bounds, protocol.payload_size, axis=0)
+    if not protocol.carries_means:
+        return bounds
+    slack = ROUNDING * (means[:, 1] - means[:, 0])
+    carried = np.column_stack([np.minimum(means[:, 0], 0.0) - slack, np.maximum(means[:, 1], 0.0) + slack])
+    return np.vstack([bounds, [0.0, MAX_VISITS], carried, carried])
 
 
 def fingerprint_or_empty(*parts: Any) -> str:

@@ -94,7 +94,7 @@ class NodeSnapshot(NamedTuple):
     halves: bytes
     homes: dict[str, tuple[int, tuple[float, ...]]]
     offset: tuple[float, ...]
-    host: HostSnapshot | None
+    host: HostSnapshot | None = None  # where visitors carry means
 
 
 class LocalRows:
@@ -235,10 +235,14 @@ class Estimator:
         """Return what the node sends a neighbour in its next exchange; nothing changes."""
         payload = tuple(number for state in self.states for number in self.protocol.tell(state, tick))
         payload += self.offset
+        slot = self.leaving(neighbour, slot)
         if self.host is not None:
-            slot = self.host.leaving(neighbour)
             payload += self.host.luggage[slot].numbers
         return Contribution(payload, self.exchanges, edge_exchanges, edge_share, self.rows.count, self.departing(slot))
+
+    def leaving(self, neighbour: str, slot: int = 0) -> int:
+        """Return which visitor leaves in the next exchange with a neighbour: `slot`, unless visitors carry means."""
+        return slot if self.host is None else self.host.leaving(neighbour)
 
     def departing(self, slot: int = 0) -> Visitor:
         """Return the visitor that leaves in the next exchange: if it is at home, the next sample."""
@@ -272,8 +276,7 @@ class Estimator:
     ) -> None:
         """Carry out this node's side of an exchange, given what the other node sent."""
         protocol, rows = self.protocol, self.rows
-        if self.host is not None:
-            slot = self.host.leaving(neighbour)
+        slot = self.leaving(neighbour, slot)
         self.exchanges += 1
         inputs: dict[str, Any] = {
             "tick": tick,

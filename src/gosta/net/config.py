@@ -8,16 +8,20 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
 from gosta.datasets.tables import Format
-from gosta.errors import InputError
+from gosta.errors import DataError, InputError
 from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse
 from gosta.net.limits import MAX_ROW_NUMBERS, SECONDS_PER_EPOCH
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.files import read_toml, write_atomically
+
+if TYPE_CHECKING:
+    from gosta.protocols import Protocol
+    from gosta.statistics.definition import Statistic
 
 NODE_FILE, NETWORK_FILE = "node.toml", "network.toml"
 JOURNAL_FILE, LOCK_FILE, LOG_FILE = "journal.sqlite", "node.lock", "log.jsonl"
@@ -173,6 +177,9 @@ def _check_task(task: Task) -> None:
         raise InputError(f"network.encoded_columns = {task.encoded_columns!r} must be {limits}")
     check_protocol(task.protocol)
     level = task.confidence_level
+    if level is not None and is_for_one_row_each(task.protocol):
+        why = f"protocol = {task.protocol!r} has no intervals; remove the line, or use tracking, at all nodes"
+        raise InputError(f"network.confidence_level = {level!r}: {why}")
     if level is not None and not 0 < level < 1:
         raise InputError(f"network.confidence_level = {level!r} must be between 0 and 1, such as 0.95")
     if not 0 <= task.until < 1:
@@ -191,13 +198,51 @@ def _check_private(task: Task, private: PrivateSettings) -> None:
 
 
 def check_protocol(name: str) -> None:
-    """Raise `InputError` for protocols that need a shared clock, two visitors or all rows, which nodes do not have."""
+    """Raise `InputError` for protocols that need a shared clock or all rows, which nodes do not have."""
     from gosta import protocols
     from gosta.protocols.protocol import Start
 
     rule = protocols.find(name)
-    if not isinstance(rule, protocols.Protocol) or not rule.supports_tables or rule.start is Start.ROW_MEAN:
-        raise InputError(f"protocol = {name!r} is for simulations; nodes of a network run tracking or gosta-async")
+    is_rule = isinstance(rule, protocols.Protocol) and rule.start is not Start.ROW_MEAN
+    if not is_rule or not (rule.supports_tables or is_for_one_row_each(name)):
+        raise InputError(
+            f"protocol = {name!r} is for simulations; nodes of a network run tracking, gosta-async, or carried-means "
+            "where each has one row"
+        )
+
+
+def protocol_of_nodes(name: str, statistic: Statistic, has_interval: bool) -> Protocol:
+    """Return the rule that nodes run for a statistic; raise `InputError` where it cannot be used.
+
+    A protocol for one row at each node is not replaced by another one where an interval or a statistic needs that: on a
+    network, all sites agree on what runs.
+    """
+    from gosta import protocols
+    from gosta.estimation.setting import protocol_for
+
+    is_for_one_row = is_for_one_row_each(name)
+    if is_for_one_row and (has_interval or statistic.local is not None):
+        subject = "has no intervals, which need" if has_interval else f"does not estimate {statistic.name}, which needs"
+        way_out = "use tracking, or --interval none" if has_interval else "use tracking"
+        raise InputError(f"protocol = {name!r} {subject} each row's own mean; {way_out}")
+    rule = protocol_for(name, statistic, has_interval, has_tables=not is_for_one_row)
+    assert isinstance(rule, protocols.Protocol)
+    return rule
+
+
+def is_for_one_row_each(name: str) -> bool:
+    """Return whether a protocol is for networks whose nodes have one row each."""
+    from gosta import protocols
+
+    rule = protocols.find(name)
+    return isinstance(rule, protocols.Protocol) and rule.carries_means
+
+
+def check_row_count(protocol: str, rows: int, where: object) -> None:
+    """Raise `DataError` for a site with several rows if the protocol is for one at each node."""
+    if rows != 1 and is_for_one_row_each(protocol):
+        needs = f"protocol = {protocol!r} is for exactly one row at each node"
+        raise DataError(f"{where} has {rows:,} rows, and {needs}; leave one row, or use tracking at all nodes")
 
 
 def _check_node(config: NodeConfig) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gosta.errors import NetworkError
-from gosta.estimation.exchange import Visitor
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import EpochStarted, ExchangeAccepted, ExchangeCompleted, ExchangeConfirmed, Record
 
@@ -46,12 +45,16 @@ def exchanges_in(records: Sequence[Record]) -> list[AnyExchange]:
     return found
 
 
-def locate_visitors(peers: Mapping[str, Peer]) -> dict[str, Visitor]:
-    """Return the visitor at each node, or in the offer that it accepted and that took place."""
-    found = {}
+def locate_visitors(peers: Mapping[str, Peer]) -> list[tuple[str, int]]:
+    """Return home and number of the visitors at all nodes, or in the offers that they accepted and that took place."""
+    found = []
     for name, peer in peers.items():
+        homes, seals = [visitor.home for visitor in peer.estimator.visitors], list(peer.seals)
         waiting = unconfirmed(peers, name)
-        found[name] = peer.estimator.visitors[0] if waiting is None else waiting.theirs.visitor
+        if waiting is not None:
+            slot = peer.estimator.leaving(waiting.partner)
+            homes[slot], seals[slot] = waiting.theirs.visitor.home, waiting.seal
+        found += [(home, seal.trip % peer.copies) for home, seal in zip(homes, seals, strict=True)]
     return found
 
 
@@ -66,9 +69,10 @@ def unconfirmed(peers: Mapping[str, Peer], name: str) -> ExchangeAccepted | None
 
 
 def find_lost_or_duplicated(peers: Mapping[str, Peer]) -> list[str]:
-    """Return the homes whose visitor does not exist exactly once."""
-    homes = Counter(visitor.home for visitor in locate_visitors(peers).values())
-    return sorted(name for name in {*homes, *peers} if homes[name] != 1 or name not in peers)
+    """Return the homes of which a visitor does not exist exactly once."""
+    found = Counter(locate_visitors(peers))
+    expected = Counter((name, copy) for name, peer in peers.items() for copy in range(peer.copies))
+    return sorted({home for home, _ in [*(found - expected), *(expected - found)]})
 
 
 def order_exchanges(records: Mapping[str, Sequence[Record]], peers: Mapping[str, Peer]) -> list[Exchange]:

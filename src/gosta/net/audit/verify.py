@@ -102,7 +102,9 @@ def _check_visitors(journals: Journals) -> Finding:
     peers = journals.peers
     wrong = consistency.find_lost_or_duplicated(peers)
     in_transit = [name for name in peers if consistency.unconfirmed(peers, name) is not None]
-    evidence = f"{len(peers) - len(wrong)} of {len(peers)}, {len(in_transit)} of them in transit"
+    copies = {peer.copies for peer in peers.values()} - {1}
+    each = "".join(f" nodes, {count} each" for count in copies)
+    evidence = f"{len(peers) - len(wrong)} of {len(peers)}{each}, {len(in_transit)} of them in transit"
     evidence += f"; wrong: {', '.join(wrong)}" * bool(wrong)
     return Finding("every visitor exists exactly once", not wrong, evidence)
 

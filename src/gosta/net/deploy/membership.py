@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gosta.errors import InputError
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.net import members
-from gosta.net.config import NODE_FILE, NetworkConfig, Task
+from gosta.net.config import NODE_FILE, NetworkConfig, Task, is_for_one_row_each
 from gosta.net.deploy import bundles
 from gosta.net.deploy.authority import Authority, texts
 from gosta.net.deploy.bundles import Bundle
@@ -95,6 +95,8 @@ def policy_of(task: Task) -> dict[str, str]:
         return _clean(_private_words(task, task.private))
     level, files = task.confidence_level, [str(file) for file, _ in own_references(task.statistic)]
     statistic = task.statistic if not files or "," in task.statistic else own_references(task.statistic)[0][1]
+    is_for_one_row = is_for_one_row_each(task.protocol)
+    shown = "the row of each site" if is_for_one_row else f"samples of at most {MAX_SAMPLE_ROWS} rows"
     words = {
         "statistic": statistic + f" (Python code in {', '.join(files)}, which every site runs)" * bool(files),
         "protocol": task.protocol,
@@ -105,7 +107,7 @@ def policy_of(task: Task) -> dict[str, str]:
         "classes": ", ".join(map(str, task.classes)),
         "incomplete rows": "left out" * task.drop_missing,
         "exchanges end": f"when nodes expect an error of at most {numbers.error(task.until)}" * bool(task.until),
-        "shown to others": f"samples of at most {MAX_SAMPLE_ROWS} rows, as numbers that the statistic needs",
+        "shown to others": f"{shown}, as numbers that the statistic needs",
     }
     words |= {f"option {name}": str(value) for name, value in task.options.items()}
     return _clean(words)

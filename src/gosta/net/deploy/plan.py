@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from gosta import graphs
 from gosta.datasets import Data
 from gosta.errors import InputError
-from gosta.estimation.placement import assign_at_random, assign_by_column
-from gosta.estimation.setting import make_setting, protocol_for
+from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
+from gosta.estimation.setting import make_setting
 from gosta.graphs.graph import Graph
-from gosta.net.config import Task, check_protocol
+from gosta.net.config import Task, check_protocol, is_for_one_row_each, protocol_of_nodes
 from gosta.net.deploy.declare import declare, to_csv
 from gosta.net.node import rows
 from gosta.net.node.rows import layout_of
@@ -86,9 +86,12 @@ def for_data(
     estimand, placement = setting.estimand, setting.placement
     rows.check_values(estimand.x, estimand.data)
 
+    protocol_of_nodes(goal.protocol, estimand.statistic, has_interval=False)
+    _check_row_counts(goal.protocol, placement)
+
     def with_interval(level: float) -> None:
         estimand.with_interval(level)
-        protocol_for(goal.protocol, estimand.statistic, has_interval=True, has_tables=True)
+        protocol_of_nodes(goal.protocol, estimand.statistic, has_interval=True)
 
     level, no_interval = _choose_level(goal, with_interval, estimand.no_intervals)
     name, files = _place_statistic(goal.statistic)
@@ -116,14 +119,14 @@ def for_sites(
         if len(classes) < 2 and (classes or label is not None or statistic.sample_index is not None):
             needs = "needs the classes of all sites, as one site may lack some: --classes benign,malignant"
             raise InputError(f"{statistic.name} of sites' own data {needs}")
-        protocol_for(goal.protocol, statistic, has_interval=False, has_tables=True)
+        protocol_of_nodes(goal.protocol, statistic, has_interval=False)
     obstacles = [why_no_interval(statistic) for statistic in statistics]
 
     def with_interval(_level: float) -> None:
         if all(obstacles):
             raise InputError("; ".join(obstacles))
         able = statistics[obstacles.index("")]
-        protocol_for(goal.protocol, able, has_interval=True, has_tables=True)
+        protocol_of_nodes(goal.protocol, able, has_interval=True)
 
     level, no_interval = _choose_level(goal, with_interval, obstacles)
     network = graphs.load(graph, _count_nodes(graph, nodes, seed), seed)
@@ -178,6 +181,14 @@ def for_private(
     choose_noise(settings, layout, nodes)
     network = graphs.load(graph, nodes, seed)
     return Plan(task, network.name, network.n, edges_of(network), node_files=files)
+
+
+def _check_row_counts(protocol: str, placement: Placement) -> None:
+    """Raise `InputError` if nodes would have several rows and the protocol is for one at each."""
+    rows, nodes = int(placement.rows.sum()), placement.nodes
+    if rows > nodes and is_for_one_row_each(protocol):
+        why = f"protocol = {protocol!r} is for exactly one row at each node, and there are {rows:,} rows"
+        raise InputError(f"nodes = {nodes}: {why}; give --nodes {rows}, take fewer rows with --n, or use tracking")
 
 
 def _check_classes(roles: Roles) -> None:

@@ -109,7 +109,7 @@ class Node(BaseNode):
             case wire.Offer():
                 has_time = contact.has_time(self.loop.time(), self._link_count)
                 self.peer.is_busy = not (has_time and self._has_capacity())
-                self.peer.is_at_row_limit = self._is_at_row_limit()
+                self.peer.is_at_row_limit = self._is_at_row_limit(link.neighbour)
             case wire.Accept() | wire.Busy() | wire.Decline():
                 pending = self.peer.pending
                 if pending is not None and (pending.to, pending.id) == (link.neighbour, message.id):
@@ -150,11 +150,15 @@ class Node(BaseNode):
         self._counted_at = now
         return self._tokens >= 1.0
 
-    def _is_at_row_limit(self) -> bool:
+    def _is_at_row_limit(self, neighbour: str) -> bool:
+        """Return whether an exchange with a neighbour would send own rows once too often."""
         limit, estimator = self.config.node.max_disclosures, self.peer.estimator
-        if limit == 0 or not self.peer.shows_own_rows:
+        if limit == 0 or not self.peer.shows_own_rows(neighbour):
             return False
         return any(self._disclosures[row] >= limit for row in estimator.rows.numbers(estimator.next_position))
+
+    def _shows_no_more(self) -> bool:
+        return all(map(self._is_at_row_limit, self.contacts))
 
     def _count_disclosures(self) -> None:
         self._disclosures = self.journal.disclosures(self.peer.source.data_digest)
@@ -162,7 +166,7 @@ class Node(BaseNode):
     def _initiate(self) -> None:
         now, peer = self.loop.time(), self.peer
         can_initiate = peer.is_free and not (
-            self.disk_error or self.is_converged or peer.is_withdrawn or self._is_at_row_limit()
+            self.disk_error or self.is_converged or peer.is_withdrawn or self._shows_no_more()
         )
         if can_initiate and self._has_capacity():
             available = [
@@ -172,6 +176,7 @@ class Node(BaseNode):
                 and contact.epoch == peer.epoch
                 and now >= contact.no_offers_before
                 and contact.has_time(now, self._link_count)
+                and not self._is_at_row_limit(name)
             ]
             if available:
                 self._offered_at = now
@@ -307,7 +312,7 @@ class Node(BaseNode):
             return "withdrawn"
         if not self.links:
             return "mismatch" if any(contact.mismatch for contact in self.contacts.values()) else "disconnected"
-        if self._is_at_row_limit():
+        if self._shows_no_more():
             return "row limit reached"
         if alive and all(contact.epoch != peer.epoch for contact in alive) and now - self._epoch_at > STALLED_SECONDS:
             return "alone"

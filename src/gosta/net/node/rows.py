@@ -15,7 +15,7 @@ from gosta import datasets
 from gosta.datasets.data import DROP_HINT, Data
 from gosta.datasets.tables import DEFAULT, Format
 from gosta.errors import DataError, GostaError, InputError, shorten
-from gosta.net.config import Task
+from gosta.net.config import Task, check_row_count
 from gosta.net.limits import MAX_ROW_VALUE
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
@@ -46,6 +46,7 @@ def read_rows_and_widths(task: Task, data: Path, folder: Path | None = None, for
     else:
         found = _read_and_encode(task, data, folder or data.parent, form)
     check_values(found.x, data)
+    check_row_count(task.protocol, len(found.x), data)
     return found
 
 

@@ -12,16 +12,16 @@ import msgspec
 import numpy as np
 
 from gosta.errors import DataError, NetworkError
+from gosta.estimation.carried import REMEMBERED
 from gosta.estimation.estimand import Estimand, join_estimands
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, Estimator, LocalRows, first_state
-from gosta.estimation.setting import protocol_for
-from gosta.net.config import NodeConfig, Task
+from gosta.net.config import NodeConfig, Task, is_for_one_row_each, protocol_of_nodes
 from gosta.net.limits import max_kernel_value
 from gosta.net.members import OpenTrust, Trust, read_trust
 from gosta.net.node.rows import read_rows_and_widths, resolve_files
 from gosta.net.node.subject import subject_of
 from gosta.private.policy import POLICY_FILE, read_policy, verdict_to_join
-from gosta.protocols import Protocol
+from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats
 from gosta.statistics.joint import choose
 from gosta.statistics.user_file import own_references
@@ -46,9 +46,7 @@ class Source:
         self.rows = len(x)
         self.estimand = estimand_of(task, x, folder, self._widths)
         has_interval = task.confidence_level is not None
-        protocol = protocol_for(task.protocol, self.estimand.statistic, has_interval, has_tables=True)
-        assert isinstance(protocol, Protocol)
-        self.protocol = protocol
+        self.protocol = protocol_of_nodes(task.protocol, self.estimand.statistic, has_interval)
         self.fingerprint = fingerprint(task, folder)
         self.data_digest = digest(x.tobytes())
         self.digest = digest(x.tobytes(), self.fingerprint, *sorted(neighbours), trust.digest)
@@ -87,6 +85,8 @@ def fingerprint(task: Task, folder: Path) -> str:
         "source": None if not digests else digests[0] if is_one_own else digests,
         "statistic": references[0][1] if is_one_own else task.statistic,
     }
+    if is_for_one_row_each(task.protocol):
+        parts |= {"copies": COPIES, "remembered": REMEMBERED}
     if task.private is not None:  # the order of strata matters, so that the settings are one text
         parts |= {"columns": list(task.columns), "label": task.label, "score": task.score}
         parts |= {"private": msgspec.json.encode(task.private).decode()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gosta.errors import GostaError
 from gosta.estimation.estimand import kernel_ranges, payload_bounds
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, Visitor
@@ -17,6 +19,9 @@ class Checks:
     def __init__(self, estimator: Estimator) -> None:
         self._estimator, estimand = estimator, estimator.rows.estimand
         self._bounds: list[list[float]] = payload_bounds(estimand, estimator.protocol).tolist()
+        # Numbers of a payload before those that belong to the visitor.
+        luggage = 0 if estimator.host is None else len(estimator.host.luggage[0].numbers)
+        self._told_count = len(self._bounds) - luggage
         self._ranges: list[list[float]] = kernel_ranges(estimand).tolist()
         self._verified: dict[bytes, Visitor] = {}  # by signature, as visitors return
         self._degree = estimand.mean_degree
@@ -32,6 +37,8 @@ class Checks:
         visitor, estimator = theirs.visitor, self._estimator
         if not wire.is_valid(theirs, len(self._bounds)):
             raise Rejected("malformed", "lengths or numbers of the contribution are out of bounds")
+        if estimator.host is not None and (theirs.rows, visitor.rows) != (1, 1):
+            raise Rejected("rows", f"it has several rows; {estimator.protocol.name} is for one row at each node")
         _check_member(sender, theirs.rows, trust)
         if estimator.homes.get(sender, (theirs.rows,))[0] != theirs.rows:
             raise Rejected("rows", "it has other rows than its visitors")
@@ -44,16 +51,49 @@ class Checks:
             if len(self._verified) >= MAX_CACHED_SEALS:
                 self._verified.clear()
             self._verified[seal.signature] = visitor
-        widest = self._widest
-        for told, (low, high) in zip(theirs.payload, self._bounds, strict=True):
-            is_possible = low <= told <= high
-            if not is_possible or abs(told) > widest:  # others may have told an honest node such a number
-                detail = f"it tells a mean of {told:.3g}, which the statistic cannot have"
-                raise Rejected("values", detail, is_blamed=not is_possible)
+        told = self._told_count
+        if estimator.host is not None:
+            self._check_remembered(visitor)
+            self._check_means(theirs.payload[told:], self._bounds[told:], self._widest_kernel, "its visitor carries")
+        self._check_means(theirs.payload[:told], self._bounds[:told], self._widest, "it tells a mean of")
 
     @property
     def _widest(self) -> float:
+        """The largest mean of products that is possible."""
         return MAX_TOLD_FACTOR * self._largest**self._degree
+
+    @property
+    def _widest_kernel(self) -> float:
+        """The largest mean of kernel values that is possible."""
+        return min(MAX_TOLD_FACTOR * self._largest, max_kernel_value(self._degree))
+
+    def _check_means(self, means: Sequence[float], bounds: list[list[float]], widest: float, what: str) -> None:
+        """Raise `Rejected` for means, or visits, that the statistic cannot have."""
+        for mean, (low, high) in zip(means, bounds, strict=True):
+            is_possible = low <= mean <= high
+            if not is_possible or abs(mean) > widest:  # others may have told an honest node such a number
+                detail = f"{what} {mean:.3g}, which the statistic cannot have"
+                raise Rejected("values", detail, is_blamed=not is_possible)
+
+    def _check_remembered(self, visitor: Visitor) -> None:
+        """Raise `Rejected` for a visitor that the kernel does not take together with a row that the node remembers."""
+        host, rows = self._estimator.host, self._estimator.rows
+        assert host is not None
+        for home, row in host.remembered:
+            if home != visitor.home:
+                try:
+                    values = rows.kernel(visitor.sample[0], row)
+                except Exception as error:  # a user's function can raise anything
+                    detail = f"the kernel of rows of {visitor.home} and {home} fails with {type(error).__name__}"
+                    raise Rejected("visitor", detail, is_blamed=False) from None
+                self._largest = max(self._largest, *map(self._check_kernel, values))
+
+    def _check_kernel(self, value: float) -> float:
+        """Return a kernel value's size; raise `Rejected` if products of such values would not be finite."""
+        size = abs(value)
+        if not size <= max_kernel_value(self._degree):
+            raise Rejected("visitor", f"kernel values of {size:.3g} are too large", is_blamed=False)
+        return size
 
     def _check_shape(self, visitor: Visitor) -> None:
         rows, has_sample = self._estimator.rows, self._estimator.protocol.visitors > 0
@@ -75,16 +115,15 @@ class Checks:
                 found = rows.kernel_means(visitor.sample)  # cached for the exchange
             except GostaError as error:
                 raise Rejected("visitor", str(error), is_blamed=home == sender) from None
-            largest, kernel = max(abs(number) for row in visitor.sample for number in row), float(abs(found).max())
-            if kernel > max_kernel_value(self._degree):
-                raise Rejected("visitor", f"kernel values of {kernel:.3g} are too large", is_blamed=False)
+            largest = max(abs(number) for row in visitor.sample for number in row)
+            kernel = self._check_kernel(float(abs(found).max()))
             self._largest = max(self._largest, largest, kernel)
-            self._check_means(sender, visitor)
+            self._check_home_means(sender, visitor)
             self._largest = max(self._largest, *map(abs, (*visitor.correction, *visitor.diagonal)))
 
-    def _check_means(self, sender: str, visitor: Visitor) -> None:
+    def _check_home_means(self, sender: str, visitor: Visitor) -> None:
         """Raise `Rejected` for a correction or a diagonal that the statistic cannot have."""
-        widest = min(MAX_TOLD_FACTOR * self._largest, max_kernel_value(self._degree))
+        widest = self._widest_kernel
         for correction, mean, (low, high) in zip(visitor.correction, visitor.diagonal, self._ranges, strict=True):
             if not low <= mean <= high or abs(correction) > high - low or max(abs(mean), abs(correction)) > widest:
                 detail = f"{visitor.home} has means that the statistic cannot have"

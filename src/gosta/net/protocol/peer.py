@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -106,8 +106,8 @@ class Snapshot(msgspec.Struct, array_like=True):
     confirmed: dict[str, int]
     transcripts: dict[str, Transcript]
     receipts: dict[str, Receipt]
-    seal: Seal | None
-    trips: dict[str, int]
+    seals: tuple[Seal, ...]
+    trips: dict[str, tuple[int, ...]]
     previous_report: Report | None
     current_report: Report | None
     times: tuple[int, ...]
@@ -116,7 +116,16 @@ class Snapshot(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_snapshot = msgspec.msgpack.Decoder(Snapshot).decode
+
+
+def _decode_snapshot(raw: bytes) -> Snapshot:
+    fields: list[Any] = msgspec.msgpack.decode(raw)
+    place = Snapshot.__struct_fields__.index("seals")
+    seal, trips = fields[place : place + 2]
+    if seal is None or isinstance(seal[0], int):  # of a version whose nodes held one visitor; None: their own
+        fields[place] = [seal or [0, b""]]
+        fields[place + 1] = {home: [trip] for home, trip in trips.items()}
+    return msgspec.convert(fields, Snapshot)
 
 
 class Peer(EpochPeer):
@@ -150,8 +159,10 @@ class Peer(EpochPeer):
         self.transcripts: dict[str, Transcript] = {}  # by neighbour
         self._before: dict[str, Transcript] = {}  # the transcripts before the last exchange
         self.receipts: dict[str, Receipt] = {}  # the last one of each neighbour
-        self.seal: Seal | None = None  # of the visitor that the node holds; None: its own is at home
-        self.trips: dict[str, int] = {}  # the last trip of each home's visitor that this node knows of
+        # Of the visitors that the node holds; of its own ones at home, with their last trip.
+        self.seals = [Seal(copy, b"") for copy in range(self.copies)]
+        # The last trips of each home's visitors that this node knows of; the trip modulo `copies` tells them apart.
+        self.trips: dict[str, list[int]] = {}
         self.payloads: dict[str, tuple[float, ...]] = {}  # the last one of each neighbour
         self._seals: dict[int, bytes] = {}  # signatures of own visitors by position
         self._receipted: dict[str, Transcript] = {}  # transcripts for which a receipt was sent
@@ -162,6 +173,15 @@ class Peer(EpochPeer):
     def is_free(self) -> bool:
         """Whether no exchange is under way."""
         return self.pending is None and self.accepted is None
+
+    @property
+    def copies(self) -> int:
+        """Number of visitors of each home, and at each node."""
+        return self.estimator.protocol.held_visitors
+
+    def _last_trip(self, home: str, copy: int) -> int:
+        """Return the last trip of one of a home's visitors: at first its number, as if it had not left yet."""
+        return self.trips[home][copy] if home in self.trips else copy
 
     def exchanges_with(self, neighbour: str) -> int:
         return self.transcripts.get(neighbour, EMPTY).exchanges
@@ -193,21 +213,29 @@ class Peer(EpochPeer):
         self, record: ExchangeAccepted | ExchangeCompleted, initiator: Contribution, responder: Contribution
     ) -> None:
         partner, theirs, seal = record.partner, record.theirs, record.seal
-        if self.seal is None:
-            self.trips[self.name] = self.trips.get(self.name, 0) + 1
+        slot, home = self.estimator.leaving(partner), theirs.visitor.home
+        if self._is_at_home(slot):
+            self._note_trip(self.name, self._next_trip(slot))
         try:
             self.estimator.exchange(partner, theirs, self.edge_share(partner))
         except Exception as error:  # a user's function can raise anything; it must not keep the node from restarting
             self.failure = f"an exchange with {partner} cannot be computed ({type(error).__name__})"
-        home = theirs.visitor.home
-        self.seal = None if home == self.name else seal
+        self.seals[slot] = seal
         if home != self.name:
-            self.trips[home] = max(self.trips.get(home, 0), seal.trip)
+            self._note_trip(home, seal.trip)
         self._before[partner] = self.transcripts.get(partner, EMPTY)
         self.transcripts[partner] = self._before[partner].extended(record.id, initiator, responder)
         self.payloads[partner] = theirs.payload
         self.readings.record(self.estimator)
         self._contributions.clear()
+
+    def _next_trip(self, slot: int) -> int:
+        """Return the trip on which an own visitor that is at home leaves."""
+        return self._last_trip(self.name, self.seals[slot].trip % self.copies) + self.copies
+
+    def _note_trip(self, home: str, trip: int) -> None:
+        last = self.trips.setdefault(home, list(range(self.copies)))
+        last[trip % self.copies] = max(last[trip % self.copies], trip)
 
     def edge_share(self, neighbour: str) -> float:
         """Return the share of this node's exchanges that are with a neighbour, estimated from those so far."""
@@ -298,7 +326,7 @@ class Peer(EpochPeer):
         """Offer a neighbour an exchange; ids increase, also over restarts."""
         self._last_id = id = max(id, self._last_id + 1)
         self.pending = Offered(id, to)
-        message = wire.encode(wire.Offer(self.epoch, id, self._contribution(to), self._departing_seal()))
+        message = wire.encode(wire.Offer(self.epoch, id, self._contribution(to), self._departing_seal(to)))
         return Step((), ((to, message),), "offers", self._shown(to))
 
     def withdraw_offer(self) -> Step:
@@ -319,7 +347,7 @@ class Peer(EpochPeer):
         return Step((ExchangeAborted(self.accepted.id, "abandoned"),), (), "exchanges abandoned")
 
     def _encode_accept(self, to: str, id: int) -> bytes:
-        return wire.encode(wire.Accept(self.epoch, id, self._contribution(to), self._departing_seal()))
+        return wire.encode(wire.Accept(self.epoch, id, self._contribution(to), self._departing_seal(to)))
 
     def _contribution(self, neighbour: str) -> Contribution:
         """Return what the node sends a neighbour in its next exchange, the same until then."""
@@ -330,23 +358,26 @@ class Peer(EpochPeer):
             self._contributions[neighbour] = found._replace(payload=self.checks.clip(found.payload))
         return self._contributions[neighbour]
 
-    def _departing_seal(self) -> Seal:
+    def _is_at_home(self, slot: int) -> bool:
+        return self.estimator.visitors[slot].home == self.name
+
+    def _departing_seal(self, to: str) -> Seal:
         """Return the seal of the visitor that leaves in the next exchange; sign it if it is at home."""
-        if self.seal is not None:
-            return self.seal
+        slot = self.estimator.leaving(to)
+        if not self._is_at_home(slot):
+            return self.seals[slot]
         position = self.estimator.next_position
         if position not in self._seals:
-            content = wire.signed_visitor(self.identity.network, self.epoch, self.estimator.departing())
+            content = wire.signed_visitor(self.identity.network, self.epoch, self.estimator.departing(slot))
             self._seals[position] = self.trust.sign(content)
-        return Seal(self.trips.get(self.name, 0) + 1, self._seals[position])
+        return Seal(self._next_trip(slot), self._seals[position])
 
-    @property
-    def shows_own_rows(self) -> bool:
-        """Whether own rows leave in the next exchange."""
-        return self.seal is None and self.estimator.protocol.visitors > 0
+    def shows_own_rows(self, to: str) -> bool:
+        """Return whether own rows leave in the next exchange with a neighbour."""
+        return self._is_at_home(self.estimator.leaving(to)) and self.estimator.protocol.visitors > 0
 
     def _shown(self, to: str) -> tuple[str, int] | None:
-        return (to, self.estimator.next_position) if self.shows_own_rows else None
+        return (to, self.estimator.next_position) if self.shows_own_rows(to) else None
 
     def handle(self, sender: str, message: wire.AnyMessage, now: float) -> Iterator[Step]:
         """Yield the steps that a message leads to; each is to be carried out before the next one is requested.
@@ -453,13 +484,14 @@ class Peer(EpochPeer):
         self.checks.check(sender, theirs, seal, self.trust, self.identity.network, self.epoch)
 
     def _find_second(self, visitor: Visitor, seal: Seal) -> str:
-        """Return how a visitor proves that its home has two on their way, and thus that another one is lost.
+        """Return how a visitor proves that its home has one too many on their way, and thus that another one is lost.
 
         The exchange takes place all the same: the sender need not be to blame, and nodes that rejected such visitors
         would be stuck with those that they hold. Then an epoch starts, if that is not too early.
         """
-        home, last, rows = visitor.home, self.trips.get(visitor.home, 0), (visitor.rows, visitor.diagonal)
-        if self.estimator.visitors[0].home == home or seal.trip < last:
+        home, copy, rows = visitor.home, seal.trip % self.copies, (visitor.rows, visitor.diagonal)
+        last, held = self._last_trip(home, copy), zip(self.estimator.visitors, self.seals, strict=True)
+        if seal.trip < last or any((one.home, own.trip % self.copies) == (home, copy) for one, own in held):
             return f"there was a second visitor of {home}"
         if home == self.name and (seal.trip != last or visitor != self.estimator.issued):
             return f"a visitor of {home} came back that it had not sent"
@@ -469,7 +501,8 @@ class Peer(EpochPeer):
 
     def snapshot(self) -> bytes:
         head = self.announcement, self.digest, self.accepted, self.completed, self.confirmed
-        edges = self.transcripts, self.receipts, self.seal, self.trips
+        trips = {home: tuple(last) for home, last in self.trips.items()}
+        edges = self.transcripts, self.receipts, tuple(self.seals), trips
         reports = self.previous_report, self.report()
         readings = tuple(self.readings.times), tuple(self.readings.values)
         return _encode(Snapshot(*head, *edges, *reports, *readings, self.estimator.snapshot()))
@@ -489,7 +522,7 @@ class Peer(EpochPeer):
             return
         self.accepted, self.completed, self.confirmed = saved.accepted, saved.completed, saved.confirmed
         self.transcripts, self.receipts = saved.transcripts, saved.receipts
-        self.seal, self.trips = saved.seal, saved.trips
+        self.seals, self.trips = list(saved.seals), {home: list(last) for home, last in saved.trips.items()}
         self.readings = Readings(saved.times, saved.values)
         self.estimator.restore(saved.estimator)
         self._contributions.clear()

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from gosta.errors import GostaError
+from gosta.estimation.carried import MIN_COUNTED, means_of
 from gosta.estimation.exchange import Estimator
 from gosta.estimation.setting import kernel_means
 from gosta.estimation.stopping import (
@@ -108,11 +109,16 @@ class Readings:
         return found if np.isfinite(found) else None
 
 
-def value_of(estimator: Estimator, estimates: tuple[float, ...] | None = None) -> tuple[float, ...] | None:
+def value_of(estimator: Estimator, payload: tuple[float, ...] | None = None) -> tuple[float, ...] | None:
     """Return the statistic from a node's estimates, or from a neighbour's payload; None if it is not defined yet."""
     if estimator.known_rows < 2:
         return None
-    means = np.array([estimator.estimates() if estimates is None else estimates[: len(estimator.states)]])
+    told = [estimator.protocol.read(one, 0.0) for one in estimator.states] if payload is None else payload
+    means = np.array([told[: len(estimator.states)]])
+    if estimator.host is not None:
+        if means[0, -1] <= MIN_COUNTED:
+            return None
+        means = means_of(means)
     if estimator.protocol.averages_moments:  # about any offset: the value is the same
         means = kernel_means(estimator.rows.estimand.statistic, means)
     try:
