@@ -23,7 +23,7 @@ from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats
 
 REMEMBERED = 8  # rows that a node remembers
-MIN_COUNTED = 0.01  # share of rows that must be counted before a node has an estimate
+MIN_COUNTED = 0.01  # rows, or share of all rows, that must be counted before a node has an estimate
 MIN_RATE = 0.02  # of the smoothed mean: in the long run, smoothing costs more than it gains
 MAX_VISITS = 2.0**53  # one more is the same number
 
@@ -42,7 +42,7 @@ def rate_of(visits: float) -> float:
 
 
 def means_of(states: Floats) -> Floats:
-    """Convert what was read from states, ... x states, the last of which is the share of rows counted, to means."""
+    """Convert what was read from states, ... x states, the last of which counts rows or is their share, to means."""
     counted = states[..., -1:]
     is_started = counted > MIN_COUNTED
     return np.where(is_started, states[..., :-1] / np.where(is_started, counted, 1.0), 0.0)

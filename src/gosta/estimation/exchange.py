@@ -31,6 +31,9 @@ differ by 1 would otherwise be a difference of two numbers of size 10¹⁸. A no
 offset, and tells it along with its payload. In an exchange both ends change to the lower of their two offsets (for each
 number of a row), so that soon all nodes have the lowest of all. A change is exact but for rounding, since moments about
 one offset are linear in those about another. In a simulation all nodes know that offset from the start.
+
+**Sums.** Where a protocol counts rows, states are sums over rows, and the last one is the number of rows in them. A
+spanning tree of the network, along which they are passed on, is known to a node by its `parent` and its `children`.
 """
 
 from __future__ import annotations
@@ -176,6 +179,8 @@ def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
             values = rows.estimand.moments_about(rows.estimand.mean_row).mean(axis=0)
         case Start.ROW_MEAN:
             raise InputError(f"protocol {protocol.name} requires exact row means, which no node of a network has")
+    if protocol.counts_rows and protocol.start is not Start.ZERO:
+        values = rows.count * np.append(values, 1.0)
     return np.stack(protocol.init(values), axis=-1)
 
 
@@ -214,6 +219,7 @@ class Estimator:
         self.homes = {name: (rows.count, rows.mean_diagonal)}  # rows and mean diagonal of each home met
         self.known_rows = rows.count  # at these homes together
         self._population = population
+        self.parent, self.children = "", frozenset[str]()  # in the spanning tree, where the protocol uses one
         # What `_local` needs of the own rows, for a number of rows at all nodes.
         self._scaled: tuple[int, Any, float, Any, Any] = 0, None, 0.0, None, None
 
@@ -233,7 +239,8 @@ class Estimator:
         self, neighbour: str, edge_share: float, tick: float = 0.0, edge_exchanges: int = 0, slot: int = 0
     ) -> Contribution:
         """Return what the node sends a neighbour in its next exchange; nothing changes."""
-        payload = tuple(number for state in self.states for number in self.protocol.tell(state, tick))
+        tree = self.tree(neighbour)
+        payload = tuple(number for state in self.states for number in self.protocol.told(state, tick, tree))
         payload += self.offset
         slot = self.leaving(neighbour, slot)
         if self.host is not None:
@@ -243,6 +250,10 @@ class Estimator:
     def leaving(self, neighbour: str, slot: int = 0) -> int:
         """Return which visitor leaves in the next exchange with a neighbour: `slot`, unless visitors carry means."""
         return slot if self.host is None else self.host.leaving(neighbour)
+
+    def tree(self, neighbour: str) -> float:
+        """Return 1 for the parent in the spanning tree, -1 for a child, 0 for other neighbours."""
+        return 1.0 if neighbour == self.parent else -1.0 if neighbour in self.children else 0.0
 
     def departing(self, slot: int = 0) -> Visitor:
         """Return the visitor that leaves in the next exchange: if it is at home, the next sample."""
@@ -284,6 +295,8 @@ class Estimator:
             "fewer_exchanges": float(min(self.exchanges, theirs.exchanges + 1)),
             "row_share": theirs.rows / (rows.count + theirs.rows),
             "edge_share": min(edge_share, theirs.edge_share),
+            "rows": float(rows.count),
+            "tree": self.tree(neighbour),
         }
         if "held" in protocol.inputs:
             leaving = self.departing(slot)
@@ -295,6 +308,7 @@ class Estimator:
         self.homes[arrived.home] = arrived.rows, arrived.diagonal
         if protocol.needs_known:
             inputs["known"] = self._known(arrived) if self.local is None else self._known_through_local(arrived)
+            inputs["known"] += [1.0] * protocol.counts_rows
         elif "fresh" in protocol.inputs:
             inputs["fresh"] = self._fresh()
         elif self.host is not None:
@@ -330,8 +344,10 @@ class Estimator:
         return told
 
     def _shifted(self, moments: tuple[float, ...], by: tuple[float, ...], is_difference: bool) -> tuple[float, ...]:
-        shifted = self.rows.estimand.statistic.moments.shifted  # type: ignore[union-attr]
-        return shifted(moments, by, 0.0 if is_difference else 1.0)  # type: ignore[misc]
+        shifted: Any = self.rows.estimand.statistic.moments.shifted  # type: ignore[union-attr]
+        if self.protocol.counts_rows:  # moments are sums over so many rows
+            return (*shifted(moments[:-1], by, moments[-1]), moments[-1])
+        return tuple(shifted(moments, by, 0.0 if is_difference else 1.0))
 
     def _apply(self, payload: tuple[float, ...], inputs: list[Any]) -> None:
         """Apply the rule to each mean that is estimated; inputs are a number for all, or a list with one for each."""
@@ -345,7 +361,12 @@ class Estimator:
     def estimates(self, tick: float = 0.0) -> list[float]:
         """Return the means that the node estimates."""
         found = [self.protocol.read(state, tick) for state in self.states]
-        return found if self.host is None else list(means_of(np.array(found)).tolist())
+        return list(means_of(np.array(found)).tolist()) if self.protocol.counts_rows else found
+
+    @property
+    def row_count(self) -> float:
+        """Number of rows that are in the estimates, where the protocol counts them."""
+        return float(self.protocol.read(self.states[-1], 0.0))
 
     def _fresh(self) -> list[float]:
         """Return own rows × visitor; visitor × visitor where the node holds two, which have one row each."""

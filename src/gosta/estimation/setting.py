@@ -14,10 +14,11 @@ from gosta.errors import InputError
 from gosta.estimation.estimand import Estimand, join_estimands
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
 from gosta.graphs.graph import Graph
+from gosta.graphs.tree import spanning_tree, with_tree
 from gosta.protocols import AnyProtocol, Protocol
 from gosta.protocols import find as find_protocol
 from gosta.protocols.protocol import Start
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics.definition import Statistic, apply_to_rows
 from gosta.statistics.joint import Chosen, JointStatistic, choose, encode
 
@@ -56,6 +57,13 @@ class Setting:
         return lowest
 
     @cached_property
+    def parents(self) -> Integers:
+        """Parent of each node in the spanning tree that sums are passed on along; empty where there is none."""
+        if not self.rule.uses_tree:
+            return np.zeros(0, dtype=np.int64)
+        return spanning_tree(self.graph) if self.graph.parents is None else self.graph.parents
+
+    @cached_property
     def target(self) -> Floats:
         """Exact value, 1 × p; for protocols that estimate row means those of each node, n × k."""
         if self.protocol.estimates_row_means:
@@ -83,7 +91,8 @@ class Setting:
         if start is Start.ZERO:
             return np.zeros((self.placement.nodes, self.state_count))
         if start is Start.MOMENTS:
-            return self.placement.node_means(self.estimand.moments_about(self.offset))
+            moments = self.placement.node_means(self.estimand.moments_about(self.offset))
+            return with_row_counts(moments, self.placement.rows) if self.rule.counts_rows else moments
         return self.placement.node_means(self.estimand.row_means if start is Start.ROW_MEAN else self.estimand.diagonal)
 
     def values(self, means: Floats) -> Floats:
@@ -109,6 +118,11 @@ class Setting:
                     own = one.over(x)
                     found[node, place] = own.value_function.values(own.means)[0]
         return found
+
+
+def with_row_counts(means: Floats, rows: Integers) -> Floats:
+    """Return the sums over rows, and the numbers of rows, from the means at each node: nodes × states."""
+    return np.column_stack([means, np.ones(len(means))]) * rows[:, None]
 
 
 def kernel_means(statistic: Statistic, moments: Floats) -> Floats:
@@ -167,4 +181,8 @@ def make_setting(
     estimand = join_estimands(members, widths, x, options, table.name).with_interval(interval)
     checked = protocol_for(protocol, estimand.statistic, interval is not None, placement.has_tables)
     network = graphs.load(graph, n=placement.nodes, seed=seed)
-    return Setting(checked, estimand, placement, network.check() if isinstance(graph, Graph) else network)
+    if isinstance(graph, Graph):
+        network.check()
+    if isinstance(checked, Protocol) and checked.uses_tree:
+        network = with_tree(network)
+    return Setting(checked, estimand, placement, network)

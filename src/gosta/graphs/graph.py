@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
+from gosta.graphs.tree import TREE_SHARE, tree_rates
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats, Integers
 from gosta.views import html
@@ -37,6 +38,8 @@ class Graph:
     edges: Edges | None  # m × 2 node numbers, each undirected edge once; None for the complete graph, never stored
     weights: Floats | None = None  # rates at which the edges fire, positive; None when all are equal
     spectrum: Callable[[], Floats] | None = None  # returns the n eigenvalues of the unweighted Laplacian, where known
+    # Parent of each node in a spanning tree, where a protocol needs one (`gosta.graphs.tree`); -1: the root.
+    parents: Integers | None = None
 
     def __post_init__(self) -> None:
         # Drawing reads one contiguous block of pairs.
@@ -96,13 +99,29 @@ class Graph:
     def draw_with_numbers(self, rng: np.random.Generator, size: int) -> tuple[Edges, Integers | None]:
         """Draw the next edges to fire, and the number of each; None where edges are not stored."""
         if self.edges is None:
-            return _draw_pairs(rng, self.n, size), None
+            return self._draw_with_tree(rng, size) if self.parents is not None else _draw_pairs(rng, self.n, size), None
         if self.weights is None:
             chosen = rng.integers(self.m, size=size)
         else:
             chosen = np.searchsorted(self._cumulated, rng.random(size) * self._cumulated[-1], side="right")
             np.minimum(chosen, self.m - 1, out=chosen)  # the product can round up to the end
         return self._joined.take(chosen).view(np.int32).reshape(size, 2), chosen
+
+    def _draw_with_tree(self, rng: np.random.Generator, size: int) -> Edges:
+        """Draw pairs of the complete graph, some of them from its tree."""
+        assert self.parents is not None
+        drawn, pairs = rng.random(size), self.n * (self.n - 1) // 2
+        children = np.searchsorted(self._tree_cumulated, drawn / TREE_SHARE * self._tree_cumulated[-1], side="right")
+        is_tree = children < self.n
+        numbers = ((drawn - TREE_SHARE) / (1.0 - TREE_SHARE) * pairs).astype(np.int64)
+        ends = pairs_from_numbers(np.clip(numbers, 0, pairs - 1), self.n)
+        ends[is_tree] = np.column_stack([children[is_tree], self.parents[children[is_tree]]])
+        return ends
+
+    @functools.cached_property
+    def _tree_cumulated(self) -> Floats:
+        assert self.parents is not None
+        return np.cumsum(tree_rates(self.parents))
 
     def edge_shares_of(self, chosen: Integers | None) -> Floats:
         """Return the shares of edges by their numbers; one number where it is the same for all."""

@@ -198,12 +198,12 @@ def _check_private(task: Task, private: PrivateSettings) -> None:
 
 
 def check_protocol(name: str) -> None:
-    """Raise `InputError` for protocols that need a shared clock or all rows, which nodes do not have."""
+    """Raise `InputError` for protocols that need a shared clock, a tree or all rows, which nodes do not have."""
     from gosta import protocols
     from gosta.protocols.protocol import Start
 
     rule = protocols.find(name)
-    is_rule = isinstance(rule, protocols.Protocol) and rule.start is not Start.ROW_MEAN
+    is_rule = isinstance(rule, protocols.Protocol) and rule.start is not Start.ROW_MEAN and not rule.uses_tree
     if not is_rule or not (rule.supports_tables or is_for_one_row_each(name)):
         raise InputError(
             f"protocol = {name!r} is for simulations; nodes of a network run tracking, gosta-async, or carried-means "

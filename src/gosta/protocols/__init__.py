@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from gosta.errors import InputError, unknown
-from gosta.protocols import averaging, carried_means, flooding, gosta_async, gosta_sync, master_node, tracking, u1, u2
+from gosta.protocols import (
+    averaging,
+    carried_means,
+    flooding,
+    gosta_async,
+    gosta_sync,
+    master_node,
+    relay,
+    tracking,
+    u1,
+    u2,
+)
 from gosta.protocols.protocol import CollectingProtocol, Protocol
 
 __all__ = ["DEFAULT", "PROTOCOLS", "AnyProtocol", "CollectingProtocol", "Protocol", "find"]
@@ -12,7 +23,7 @@ AnyProtocol = Protocol | CollectingProtocol
 
 PROTOCOLS: dict[str, AnyProtocol] = {
     module.protocol.name: module.protocol
-    for module in (carried_means, tracking, gosta_async, gosta_sync, u2, u1, averaging, flooding, master_node)
+    for module in (carried_means, relay, tracking, gosta_async, gosta_sync, u2, u1, averaging, flooding, master_node)
 }
 DEFAULT = carried_means.protocol.name
 

@@ -30,6 +30,8 @@ MEET_INPUTS = {
     "weight": "weight of this exchange's visitor among all so far; 1/exchanges where nodes hold one row each",
     "edge_share": "share of this edge in the node's exchanges, at the end where that is smaller",
     "row_share": "the other node's share of the rows that the two hold; 1/2 where nodes hold one row each",
+    "rows": "number of rows that the node holds",
+    "tree": "1 where the other node is the parent in a spanning tree, -1 where it is a child, 0 elsewhere",
     "tick": "number of the iteration, from 1",
 }
 
@@ -72,7 +74,7 @@ class Protocol(_Shown):
     keeps: str  # what a node keeps, in words
     state: type[tuple[Any, ...]]  # a NamedTuple of numbers: everything the next exchange needs
     init: Function  # a `Start` value -> the first state
-    tell: Function  # state, tick -> the tuple of numbers that a node sends
+    tell: Function  # state, tick (and `tree`, if `meet` names it) -> the tuple of numbers that a node sends
     meet: Function  # state, numbers the other sent, `MEET_INPUTS` by name -> the next state
     read: Function  # state, tick -> the estimate
     visitors: int = 1  # that a node swaps in an iteration, which draws an edge for each, at least one
@@ -123,7 +125,12 @@ class Protocol(_Shown):
     @cached_property
     def payload_size(self) -> int:
         """Number of numbers that a node sends for each estimated number."""
-        return len(self.tell(self.state(*[0.0] * self.fields), 1.0))  # type: ignore[arg-type]
+        return len(self.told(self.state(*[0.0] * self.fields), 1.0))  # type: ignore[arg-type]
+
+    def told(self, state: Any, tick: float, tree: float = 0.0) -> tuple[float, ...]:
+        """Return the numbers that a node sends, given its state."""
+        numbers: tuple[float, ...] = self.tell(state, tick, tree) if self.uses_tree else self.tell(state, tick)
+        return numbers
 
     @property
     def needs_known(self) -> bool:
@@ -136,6 +143,16 @@ class Protocol(_Shown):
         return "change" in self.inputs
 
     @property
+    def uses_tree(self) -> bool:
+        """Whether nodes pass on sums along a spanning tree of the network."""
+        return "tree" in self.inputs
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether states are sums over rows; the last one of a node then counts the rows that they include."""
+        return self.carries_means or self.uses_tree
+
+    @property
     def held_visitors(self) -> int:
         """Number of visitors that a node holds."""
         return COPIES if self.carries_means else self.draws
@@ -143,7 +160,7 @@ class Protocol(_Shown):
     @property
     def supports_tables(self) -> bool:
         """Whether nodes may hold several rows each."""
-        return "row_share" in self.inputs and not self.carries_means
+        return ("row_share" in self.inputs or self.uses_tree) and not self.carries_means
 
     @property
     def averages_moments(self) -> bool:
@@ -157,19 +174,21 @@ class Protocol(_Shown):
         parts = (self.units(1, 0) - once, " d"), (self.units(0, 1) - once, " k"), (once, "")
         return " + ".join(f"{count}{name}" for count, name in parts if count) + " numbers"
 
-    def units(self, visitor_size: float, estimated: int, offset_size: int = 0) -> float:
-        """Return how many numbers are sent in one iteration.
+    def units(self, visitor_size: float, estimated: int, offset_size: int = 0, tree_share: float = 1) -> float:
+        """Return how many numbers are sent in one iteration, on average.
 
-        That depends on those in a visitor, those that are estimated, and those in an offset of moments.
+        That depends on those in a visitor, those that are estimated, and those in an offset of moments; where nodes
+        pass on sums along a tree, on the share of exchanges in which they do.
         """
-        counts = len({"fewer_exchanges", "edge_share"} & set(self.inputs)) + offset_size
-        if self.carries_means:  # the share of rows that are counted; the visitor's visits, mean and smoothed mean
-            counts += self.payload_size + 1 + 2 * estimated
-        return 2 * self.draws * (self.payload_size * estimated + (visitor_size if self.visitors else 0) + counts)
+        told = tree_share * (self.payload_size * self.state_count(estimated) + offset_size)
+        told += len({"fewer_exchanges", "edge_share"} & set(self.inputs))
+        if self.carries_means:  # the visitor's visits, mean and smoothed mean
+            told += 1 + 2 * estimated
+        return 2 * self.draws * (told + (visitor_size if self.visitors else 0))
 
     def state_count(self, means: int) -> int:
-        """Return the number of states of a node that estimates some means: where visitors carry them, one more."""
-        return means + self.carries_means
+        """Return the number of states of a node that estimates some means: where rows are counted, one more."""
+        return means + self.counts_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -191,4 +210,4 @@ class CollectingProtocol(_Shown):
     draws: int = 1
     estimates_row_means: bool = False
 
-    averages_moments = needs_known = supports_tables = False
+    averages_moments = needs_known = supports_tables = uses_tree = False

@@ -24,6 +24,7 @@ from gosta.estimation.stopping import (
     gossip_errors,
     reading_grid,
 )  # fmt: skip
+from gosta.graphs.tree import tree_share
 from gosta.protocols import CollectingProtocol
 from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats, Integers
@@ -42,7 +43,7 @@ READINGS, READING_TIMES = "readings", "reading_times"  # names of arrays that a 
 BY_RUN = ("run", "iteration")
 INTERVAL = ("low", "high", "standard_error")
 DIMENSIONS = {
-    **dict.fromkeys(("mean", "spread", "median", "time"), BY_RUN),
+    **dict.fromkeys(("mean", "spread", "median", "time", "counted"), BY_RUN),
     "estimate": (*BY_RUN, "value"),
     "estimates": (*BY_RUN, "node", "value"),
     **dict.fromkeys(INTERVAL, (*BY_RUN, "node", "value")),
@@ -71,11 +72,12 @@ class Runner:
         if info.level is not None and not keep:
             raise InputError(f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; {advice}")
         machine.require_memory(8 * runs * count * (n * p if keep else 3), purpose, advice)
-        optional = {"estimates": keep, "time": info.clocks}
+        optional = {"estimates": keep, "time": info.clocks, "counted": setting.protocol.uses_tree}
         optional |= dict.fromkeys(INTERVAL, info.level is not None)
         names = [name for name in DIMENSIONS if optional.get(name, True)]
         sizes = {"run": runs, "iteration": count, "node": n, "value": p}
         shapes = {name: [sizes[dimension] for dimension in DIMENSIONS[name]] for name in names}
+        self._tree_share = 1.0 if setting.graph.parents is None else tree_share(setting.graph)
         self._places = setting.estimand.value_places
         self.results: dict[str, Floats] = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
         self.reached, self.stopped = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
@@ -204,9 +206,14 @@ class Runner:
             draws = batch.iteration * setting.protocol.draws
             results["time"][runs, c] = [self._schedules[run].time(draws) for run in runs]
         mean, results["spread"][runs, c], results["median"][runs, c] = node_errors(values, setting.target, self._places)
+        counts = engine.counts(batch)
+        if counts is not None:
+            results["counted"][runs, c] = counts[active].min(axis=1)
         if self.info.until is not None:
             for k, run in enumerate(runs):
                 errors = self._expected_errors(run, batch.iteration).max(axis=1)
+                if counts is not None:  # a node knows when rows are missing in its estimate
+                    errors[counts[active[k]] < setting.estimand.n] = np.inf
                 if (errors <= self.info.until).mean() >= STOPPING_SHARE:
                     self.stopped[run], batch.active[active[k]] = batch.iteration, False
         results["mean"][runs, c] = mean
@@ -229,18 +236,20 @@ class Runner:
         (n, d), means = estimand.x.shape, self.setting.mean_count
         if isinstance(protocol, CollectingProtocol):
             return protocol.sent(iterations, n, d)
+        sizes = means, len(self.setting.offset), self._tree_share
         if not placement.has_tables:
-            return round(iterations * protocol.units(d, means, len(self.setting.offset)))
+            return round(iterations * protocol.units(d, *sizes))
         # A visitor is a sample of rows, its correction, its home and their number; nodes tell how many rows they have.
         visitor_size = float(np.minimum(placement.rows, MAX_SAMPLE_ROWS).mean()) * d + estimand.width + 2
-        return round(iterations * (protocol.units(visitor_size, means, len(self.setting.offset)) + 2))
+        return round(iterations * (protocol.units(visitor_size, *sizes) + 2))
 
     def _resume_data(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that `resume` needs, where they are small enough to keep."""
         if self._snapshot is None:
             return {}
         x, graph, placement = self.setting.estimand.x, self.setting.graph, self.setting.placement
-        arrays = {"x": x, "edges": graph.edges, "weights": graph.weights, "reached": self.reached}
+        arrays = {"x": x, "edges": graph.edges, "weights": graph.weights, "parents": graph.parents}
+        arrays["reached"] = self.reached
         if placement.has_tables:
             arrays["counts"] = placement.rows
         if len(self._reading_times) and self._readings[0]:

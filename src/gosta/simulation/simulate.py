@@ -263,5 +263,6 @@ def setting_of(trace: Trace, protocol: AnyProtocol | None = None) -> Setting:
         raise InputError(
             f"the protocol {chosen.name!r} is not the one of this trace; pass that one: resume(..., protocol=...)"
         )
-    network = Graph(info.graph, info.nodes, arrays.get("edges"), arrays.get("weights"))
+    edges, weights, parents = (arrays.get(name) for name in ("edges", "weights", "parents"))
+    network = Graph(info.graph, info.nodes, edges, weights, parents=parents)
     return Setting(chosen, estimand, placement, network)

@@ -76,7 +76,8 @@ class Trace:
         ``mean``, ``spread`` and ``median``: mean, standard deviation and median over nodes of the error, by run and
         iteration; ``estimate``: mean over nodes; ``estimates`` by run, iteration and node (absent where they would not
         fit); ``units``: numbers sent; ``target``: exact value; ``stopped``: iteration at which the nodes of a run
-        stopped, or 0; where requested, ``low``, ``high`` and ``standard_error`` by run, iteration and node, and
+        stopped, or 0; ``counted``: where nodes count the rows in their estimates, the least count of a node, by run and
+        iteration; where requested, ``low``, ``high`` and ``standard_error`` by run, iteration and node, and
         ``time``. Checkpoints that were not reached are NaN. Where there are several values, they are the last
         dimension, ``value``, with the names of several statistics as its coordinate; the error of a node is then that
         of the statistic with the largest one.
@@ -171,7 +172,7 @@ class Trace:
         if not Path(path).is_file():
             raise InputError(f"no such file: {path}")
         always = {"mean", "spread", "median", "estimate", "stopped", "units", "target"}
-        known = always | {"estimates", "low", "high", "standard_error", "time"}
+        known = always | {"estimates", "low", "high", "standard_error", "time", "counted"}
         try:
             data = xr.load_dataset(io.BytesIO(Path(path).read_bytes()), engine="h5netcdf")
             fields = json.loads(data.attrs.pop("gosta"))

@@ -55,6 +55,9 @@ class Engine(typing.Protocol[State]):
     def estimates(self, batch: Batch[State]) -> Floats:
         """Return the means that nodes estimate: runs × nodes × means."""
 
+    def counts(self, batch: Batch[State]) -> Floats | None:
+        """Return how many rows are in each node's estimates, runs × nodes; None where the protocol cannot tell."""
+
     def snapshot(self, batch: Batch[State]) -> Snapshot:
         """Return arrays with a leading run axis from which `restore` continues; empty: the engine cannot continue."""
 
@@ -78,6 +81,9 @@ class ThreadedEngine(ABC, Generic[State]):
     @abstractmethod
     def advance_run(self, batch: Batch[State], position: int, schedule: Schedule, first: int, last: int) -> None:
         """Advance the run at a position of a batch from iteration `first` to `last`, which are within one block."""
+
+    def counts(self, batch: Batch[State]) -> Floats | None:  # noqa: ARG002
+        return None
 
     def advance(self, batch: Batch[State], iteration: int) -> None:
         positions = np.flatnonzero(batch.active).tolist()

@@ -36,6 +36,11 @@ class ReferenceEngine(ThreadedEngine[Runs]):
         rule, rows = self.setting.rule, list(enumerate(self.rows))
         known = population, self.setting.offset
         nodes = [[Estimator(str(k), rule, own, states[k], *known) for k, own in rows] for _ in runs]
+        for run in nodes:
+            for child, parent in enumerate(self.setting.parents.tolist()):
+                if parent >= 0:
+                    run[child].parent = str(parent)
+                    run[parent].children |= {str(child)}
         return Batch(tuple(runs), 0, np.ones(len(runs), dtype=np.bool_), nodes)
 
     def advance_run(self, batch: Batch[Runs], position: int, schedule: Schedule, first: int, last: int) -> None:
@@ -48,6 +53,11 @@ class ReferenceEngine(ThreadedEngine[Runs]):
     def estimates(self, batch: Batch[Runs]) -> Floats:
         tick = float(batch.iteration)
         return np.array([[node.estimates(tick) for node in nodes] for nodes in batch.state])
+
+    def counts(self, batch: Batch[Runs]) -> Floats | None:
+        if not self.setting.rule.uses_tree:
+            return None
+        return np.array([[node.row_count for node in nodes] for nodes in batch.state])
 
     def snapshot(self, batch: Batch[Runs]) -> Snapshot:  # noqa: ARG002
         return {}

@@ -38,6 +38,7 @@ class LoopEngine(ArrayEngine):
         self.others = self.exchanges + 1
         self.weight = self.others + (setting.estimand.width if self.protocol.needs_known else 0)
         self.size = self.weight + weights
+        self.parents = setting.parents if self.protocol.uses_tree else np.zeros(1, dtype=np.int64)
 
     @abstractmethod
     def run_loop(self, arrays: Snapshot, edges: NDArray[np.int32], shares: Floats, first: int) -> None:
@@ -56,6 +57,7 @@ class LoopEngine(ArrayEngine):
             "WEIGHT": self.weight,
             "ZEROS": (0.0,) * setting.estimand.width,
             "NO_SAMPLE": (0.0,) * setting.state_count,
+            "NO_MEANS": (0.0,) * setting.mean_count,
             **{f"NEEDS_{name.upper()}": name in protocol.inputs for name in MEET_INPUTS},
             **constants,
         }
@@ -68,6 +70,7 @@ class LoopEngine(ArrayEngine):
         known = "own_share * load(own_mean, {c}) + (1.0 - own_share) * load(cells, OTHERS + {c})"
         text += tuple_function("known_values", "own_mean, cells, own_share", known, setting.estimand.width)
         text += tuple_function("add_values", "a, b", "a[{c}] + b[{c}]", setting.estimand.width)
+        text += f"\n\ndef with_count(a):\n    return {'(*a, 1.0)' if protocol.counts_rows else 'a'}\n"
 
         def trial(module: ModuleType) -> None:
             self.loop = module.advance
@@ -86,10 +89,17 @@ class LoopEngine(ArrayEngine):
         self.run_loop(arrays, schedule.edges(*drawn), shares, first)
 
     def estimates(self, batch: Batch[Snapshot]) -> Floats:
+        found = self._numbers(batch)
+        return carried.means_of(found) if self.protocol.counts_rows else found
+
+    def counts(self, batch: Batch[Snapshot]) -> Floats | None:
+        return self._numbers(batch)[..., -1] if self.protocol.uses_tree else None
+
+    def _numbers(self, batch: Batch[Snapshot]) -> Floats:
+        """Return what is read from each state: runs × nodes × states."""
         fields, columns = self.protocol.fields, np.moveaxis(batch.state["nodes"], -1, 0)
         states = [self.protocol.state(*columns[k : k + fields]) for k in range(0, self.exchanges, fields)]
-        found = np.stack([self.protocol.read(state, float(batch.iteration)) for state in states], axis=-1)
-        return carried.means_of(found) if self.protocol.carries_means else found
+        return np.stack([self.protocol.read(state, float(batch.iteration)) for state in states], axis=-1)
 
 
 def _rule(protocol: Protocol) -> str:
@@ -107,9 +117,9 @@ def store_state(cells, c, state):
     {stored}
 
 
-def rule(me, you, samples, exchanges, fewer_exchanges, weight, edge_share, row_share, tick):
+def rule(me, you, samples, exchanges, fewer_exchanges, weight, edge_share, row_share, rows, tree, tick):
     held, fresh, known, change = samples
-    return meet(me, tell(you, tick), {", ".join(protocol.inputs)})
+    return meet(me, tell(you, tick{", -tree" * protocol.uses_tree}), {", ".join(protocol.inputs)})
 """
 
 

@@ -61,7 +61,7 @@ class CarriedEngine(LoopEngine):
         return f"{text}\n\ndef shares_of(changes, counted):\n    return ({shares}, counted / COPIES)\n"
 
     def run_loop(self, arrays: Snapshot, edges: NDArray[np.int32], shares: Floats, first: int) -> None:
-        self.loop(arrays["nodes"], self.x, self.diagonal, edges, shares, first, self.options)
+        self.loop(arrays["nodes"], self.x, self.diagonal, self.parents, edges, shares, first, self.options)
 
     def first_arrays(self) -> Snapshot:
         return self._arrays(self.x)

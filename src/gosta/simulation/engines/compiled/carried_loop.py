@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.observation import Row, cut, load, prefetch, row, store
 
 Options = tuple[Any, ...]
@@ -38,6 +38,7 @@ VISITOR: int  # column of the first visitor
 VISITOR_SIZE: int  # numbers in a visitor
 ROWS: int  # column of the first observation that is remembered, if INLINE
 INLINE: bool  # whether observations are columns of `nodes`
+NEEDS_TREE: bool
 HAS_DIAGONAL: bool  # whether the kernel of a row with itself is not always zero
 AHEAD: int  # exchanges between prefetching a node and using it
 CACHE_LINE: int  # numbers in a line of cache
@@ -66,8 +67,9 @@ shares_of: Callable[[Values, float], Changes]  # changes of one of COPIES visito
 
 
 def advance(
-    nodes: Floats, x: Floats, diagonal: Floats, edges: Any, shares: Floats, start: int, options: Options
-) -> None:
+    nodes: Floats, x: Floats, diagonal: Floats, parents: Integers, edges: Any, shares: Floats, start: int,
+    options: Options,
+) -> None:  # fmt: skip
     """Carry out the exchanges of some edges, from tick start + 1 on."""
     own_share, all_rows = 1.0 / len(nodes), row(x, 0)
     for t in range(len(edges)):
@@ -98,11 +100,12 @@ def advance(
         diagonal_j = row(diagonal, int(load(guest_j, HOME)) if HAS_DIAGONAL else 0)
         change_i = receive(cells_i, guest_i, all_rows, diagonal_i, own_share, options)
         change_j = receive(cells_j, guest_j, all_rows, diagonal_j, own_share, options)
+        tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
         for c in range(STATES):
             a, b = load_state(cells_i, c), load_state(cells_j, c)
             sample_i, sample_j = (0.0, 0.0, 0.0, change_i[c]), (0.0, 0.0, 0.0, change_j[c])
-            store_state(cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, 0.0, edge_share, 0.5, tick))
-            store_state(cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, 0.0, edge_share, 0.5, tick))
+            store_state(cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, 0.0, edge_share, 0.5, 1.0, tree, tick))
+            store_state(cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, 0.0, edge_share, 0.5, 1.0, -tree, tick))
 
 
 def leaving(cells: Row, neighbour: int) -> int:

@@ -54,7 +54,9 @@ class OneRowEngine(LoopEngine):
         self.compile_loop("one_row_loop.py", constants, "", self._arrays(np.zeros((1, self.exchanges)), self.x[:1]))
 
     def run_loop(self, arrays: Snapshot, edges: NDArray[np.int32], shares: Floats, first: int) -> None:
-        self.loop(arrays["nodes"], self.x, arrays["visitors"], self.diagonal, edges, shares, first, self.options)
+        self.loop(
+            arrays["nodes"], self.x, arrays["visitors"], self.diagonal, self.parents, edges, shares, first, self.options
+        )
 
     def first_arrays(self) -> Snapshot:
         return self._arrays(self.setting.first_states().reshape(len(self.x), self.exchanges), self.x)

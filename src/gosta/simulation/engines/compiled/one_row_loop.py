@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.observation import Row, load, part, prefetch, row, store
 
 Options = tuple[Any, ...]
@@ -22,7 +22,7 @@ Options = tuple[Any, ...]
 # Constants.
 DRAWS: int  # edges in an iteration
 VALUES: int  # numbers that the kernel returns
-MEANS: int  # numbers that are estimated
+STATES: int  # states of a node
 NUMBERS: int  # numbers in an observation
 NODE_SIZE: int  # numbers in a row of `nodes`
 EXCHANGES: int  # column of the number of exchanges
@@ -39,6 +39,7 @@ NEEDS_HELD: bool
 NEEDS_FRESH: bool
 NEEDS_KNOWN: bool
 NEEDS_EDGE_SHARE: bool
+NEEDS_TREE: bool
 HAS_DIAGONAL: bool  # whether the kernel of a row with itself is not always zero
 AHEAD: int  # draws between prefetching a node and using it
 CACHE_LINE: int  # numbers in a line of cache
@@ -50,11 +51,13 @@ load_state: Callable[[Row, int], Any]
 store_state: Callable[[Row, int, Any], None]
 rule: Callable[..., Any]  # `meet` and `tell` of the protocol
 known_values: Callable[[Row, Row, float], tuple[float, ...]]  # own mean, node, share of own rows -> mean over all rows
+with_count: Callable[[tuple[float, ...]], tuple[float, ...]]  # adds 1 where rows are counted
 
 
 def advance(
-    nodes: Floats, x: Floats, visitors: Any, diagonal: Floats, edges: Any, shares: Floats, start: int, options: Options
-) -> None:
+    nodes: Floats, x: Floats, visitors: Any, diagonal: Floats, parents: Integers, edges: Any, shares: Floats,
+    start: int, options: Options,
+) -> None:  # fmt: skip
     """Carry out the exchanges of some edges, from tick start + 1 on."""
     own_share, rows = 1.0 / len(nodes), nodes if INLINE else x
     for t in range(0, len(edges), DRAWS):
@@ -103,14 +106,19 @@ def advance(
                         fold(cells_i, own_i, guest_i, home_i, options)
                     if home_j != j:
                         fold(cells_j, own_j, guest_j, home_j, options)
-                    known_i = known_values(row(diagonal, i if HAS_DIAGONAL else 0), cells_i, own_share)
-                    known_j = known_values(row(diagonal, j if HAS_DIAGONAL else 0), cells_j, own_share)
+                    known_i = with_count(known_values(row(diagonal, i if HAS_DIAGONAL else 0), cells_i, own_share))
+                    known_j = with_count(known_values(row(diagonal, j if HAS_DIAGONAL else 0), cells_j, own_share))
             fewer, weight_i, weight_j = min(exchanges_i, exchanges_j), 1.0 / exchanges_i, 1.0 / exchanges_j
-            for c in range(MEANS):
+            tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
+            for c in range(STATES):
                 a, b = load_state(cells_i, c), load_state(cells_j, c)
                 sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c], 0.0), (held_j[c], fresh_j[c], known_j[c], 0.0)
-                store_state(cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, 0.5, tick))
-                store_state(cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, 0.5, tick))
+                store_state(
+                    cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, 0.5, 1.0, tree, tick)
+                )
+                store_state(
+                    cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, 0.5, 1.0, -tree, tick)
+                )
 
 
 def fold(cells: Row, own: Row, guest: Row, home: int, options: Options) -> None:

@@ -53,7 +53,7 @@ class TableEngine(LoopEngine):
         travel = arrays["visitors"], arrays["positions"], arrays["corrections"]
         memory = arrays["recent"], arrays["recent_counts"]
         nodes, halves = arrays["nodes"], arrays["halves"]
-        self.loop(nodes, travel, memory, halves, self.table, self.own, edges, shares, first, self.options)
+        self.loop(nodes, travel, memory, halves, self.table, self.own, self.parents, edges, shares, first, self.options)
 
     def first_arrays(self) -> Snapshot:
         nodes, estimand = self.setting.placement.nodes, self.setting.estimand

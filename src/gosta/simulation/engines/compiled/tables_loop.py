@@ -24,7 +24,7 @@ Means = tuple[float, ...]  # as many as are estimated
 
 # Constants.
 VALUES: int  # numbers that the kernel returns
-MEANS: int  # numbers that are estimated
+STATES: int  # states of a node
 VISITORS: int  # visitors that a node holds: none or one
 EXCHANGES: int  # column of the number of exchanges
 OTHERS: int  # column of the mean over other nodes' rows
@@ -33,9 +33,11 @@ NEEDS_HELD: bool
 NEEDS_FRESH: bool
 NEEDS_KNOWN: bool
 NEEDS_EDGE_SHARE: bool
+NEEDS_TREE: bool
 HAS_LOCAL: bool
 ZEROS: Values
-NO_SAMPLE: Means
+NO_SAMPLE: Means  # one for each state
+NO_MEANS: Means
 
 # Adapters, generated for the protocol and the kernel.
 values: Callable[[Row, Row, Options], Values]  # the kernel
@@ -46,6 +48,7 @@ add_values: Callable[[Values, Values], Values]
 divide_values: Callable[[Values, float], Values]
 corrected: Callable[[Values, int, Row], Values]  # sum / rows + correction
 known_values: Callable[[Row, Row, float], Values]  # own mean, node, share of own rows -> mean over all rows
+with_count: Callable[[Means], Means]  # adds 1 where rows are counted
 load_values: Callable[[Row, int], Values]
 pooled: Callable[[Values, Values, float], Values]  # mean of two means, given the share of the second
 row_values: Callable[[Values, Row, Row, Row, float], Values]  # means over other nodes' rows -> over all, normalised
@@ -56,8 +59,8 @@ unbiased: Callable[[Means, Means, Means], Means]  # from the halves and the whol
 
 
 def advance(
-    nodes: Floats, travel: Travel, memory: Memory, halves: Floats, table: Table, own: Own, edges: Any,
-    shares: Floats, start: int, options: Options,
+    nodes: Floats, travel: Travel, memory: Memory, halves: Floats, table: Table, own: Own, parents: Integers,
+    edges: Any, shares: Floats, start: int, options: Options,
 ) -> None:  # fmt: skip
     """Carry out the exchanges of some edges, from tick start + 1 on."""
     visitors, (x, offsets), own_means = travel[0], table[:2], own[0]
@@ -96,17 +99,26 @@ def advance(
                         found = mean_with(node, visitors[node], travel, table, options)
                         fold(node, visitors[node], found, row(nodes, node), memory, table)
             if HAS_LOCAL:
-                known_i = local_mean(i, cells_i, halves, offsets, own)
-                known_j = local_mean(j, cells_j, halves, offsets, own)
+                known_i = with_count(local_mean(i, cells_i, halves, offsets, own))
+                known_j = with_count(local_mean(j, cells_j, halves, offsets, own))
             else:
-                known_i = known_values(row(own_means, i), cells_i, rows_i / len(x))
-                known_j = known_values(row(own_means, j), cells_j, rows_j / len(x))
-        for c in range(MEANS):
+                known_i = with_count(known_values(row(own_means, i), cells_i, rows_i / len(x)))
+                known_j = with_count(known_values(row(own_means, j), cells_j, rows_j / len(x)))
+        tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
+        for c in range(STATES):
             a, b = load_state(cells_i, c), load_state(cells_j, c)
             sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c], 0.0), (held_j[c], fresh_j[c], known_j[c], 0.0)
             share_i, share_j = rows_j / (rows_i + rows_j), rows_i / (rows_i + rows_j)
-            store_state(cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, share_i, tick))
-            store_state(cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, share_j, tick))
+            store_state(
+                cells_i,
+                c,
+                rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, share_i, 1.0 * rows_i, tree, tick),
+            )
+            store_state(
+                cells_j,
+                c,
+                rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, share_j, 1.0 * rows_j, -tree, tick),
+            )
 
 
 def next_sample(node: int, travel: Travel, table: Table, own_means: Floats, options: Options) -> None:
@@ -192,7 +204,7 @@ def local_of_row(halves: Row, own_mean: Row, shift: Row, scale: Row, own_share: 
 def local_mean(node: int, cells: Row, halves: Floats, offsets: Integers, own: Own) -> Means:
     """Return the mean of `local` over a node's rows."""
     _, own_row_means, scale, shift = own
-    first, last, total = offsets[node], offsets[node + 1], NO_SAMPLE
+    first, last, total = offsets[node], offsets[node + 1], NO_MEANS
     second = load(cells, WEIGHT + 1) / (load(cells, WEIGHT) + load(cells, WEIGHT + 1))
     own_share = (last - first) / len(halves)
     for k in range(first, last):
