@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gosta import graphs
 from gosta.estimation.setting import Setting
 from gosta.graphs.graph import Graph
+from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import Schedule
 from gosta.simulation.engines.compiled.carried import CarriedEngine
@@ -51,6 +52,19 @@ def visitors(engine: OneRowEngine | CarriedEngine, batch: Batch[Snapshot]) -> In
     else:
         return batch.state["visitors"].astype(np.int64)
     return batch.state["nodes"][..., columns].astype(np.int64)
+
+
+def conserved_sums(engine: CarriedEngine, batch: Batch[Snapshot]) -> tuple[Floats, Floats]:
+    """Return `ahead` + `owed` summed over nodes for each state, and what they must equal where visitors carry means.
+
+    That is the sum over visitors of their smoothed means and, last, the number of visitors that are counted.
+    """
+    nodes, fields, width = batch.state["nodes"][0], engine.protocol.fields, engine.width
+    states = nodes[:, : fields * (width + 1)].reshape(len(nodes), width + 1, fields)
+    size = engine.visitor_size
+    held = nodes[:, engine.visitor : engine.visitor + COPIES * size].reshape(-1, size)
+    counted = [*held[:, 3 + width : 3 + 2 * width].sum(axis=0), np.count_nonzero(held[:, 2])]
+    return (states[:, :, 1] + states[:, :, 2]).sum(axis=0), np.array(counted) / COPIES
 
 
 def advance(engine: Any, batch: Batch[Any], edges: Any, edge_shares: Floats | None = None) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from engine_runs import advance, one_row_engine, small_graph, visitors
+from engine_runs import advance, conserved_sums, one_row_engine, small_graph, visitors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,12 +27,6 @@ class Run(NamedTuple):
     setting: Setting
     engine: CarriedEngine
     batch: Any
-
-    @property
-    def nodes(self) -> Floats:
-        """The nodes' numbers, a row for each."""
-        found: Floats = self.batch.state["nodes"][0]
-        return found
 
     @property
     def relative_errors(self) -> Floats:
@@ -62,13 +56,8 @@ def run_on_small_graph(seed: int, iterations: int | None = None, statistic: str 
 def test_sums_are_conserved(statistic: str, seed: int, exchanges: int) -> None:
     """Summed over nodes, `ahead` + `owed` equals what visitors have been counted with, and how many were counted."""
     found = run_on_small_graph(seed, exchanges, statistic)
-    nodes, engine, width = found.nodes, found.engine, found.engine.width
-    starts = [engine.visitor + slot * engine.visitor_size for slot in range(COPIES)]
-    counted = [sum((nodes[:, start + 3 + width + c]).sum() for start in starts) / COPIES for c in range(width)]
-    counted.append(sum((nodes[:, start + 2] > 0).sum() for start in starts) / COPIES)
-    for c, right in enumerate(counted):
-        fields = nodes[:, 3 * c : 3 * c + 3]
-        assert (fields[:, 1] + fields[:, 2]).sum() == pytest.approx(right, rel=1e-9, abs=1e-9 * np.abs(fields).sum())
+    left, right = conserved_sums(found.engine, found.batch)
+    np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-12)
 
 
 @settings(max_examples=40)
