@@ -1,10 +1,9 @@
 """Spanning trees, along which protocols pass on sums, and how often their edges fire.
 
 Visitors have to travel everywhere, sums only along the tree: two of three exchanges are on edges of the tree. The edge
-above a part of s of the n nodes is on s (n − s) paths. The mean time that a sum takes along a path is least for rates
-proportional to the square root of that; for equal rates visitors see more of the network. Rates are halfway between:
-(s (n − s)) ** 0.25. At n = 900, with equal rates and half of the exchanges on the tree, 1 % takes 1.4 (Watts–Strogatz)
-to 1.9 times (complete) as many exchanges.
+above a part of s of the n nodes is on s (n − s) paths between nodes; the mean time that a sum takes along a path is
+least for rates proportional to the square root of that. With equal rates and every other exchange on the tree, a mean
+error of 1 % takes 1.4 to 2 times as many exchanges (Gini on torus, small world, complete and random regular graphs).
 """
 
 from __future__ import annotations
@@ -77,8 +76,7 @@ def tree_rates(parents: Integers) -> Floats:
             waiting[parent] -= 1
             if not waiting[parent]:
                 ready.append(parent)
-    rates: Floats = (sizes * (n - sizes)) ** 0.25
-    return rates
+    return np.sqrt(sizes * (n - sizes))
 
 
 def spanning_tree(graph: Graph) -> Integers:

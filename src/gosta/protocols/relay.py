@@ -8,7 +8,7 @@
 - Sums include the number of rows that have been counted, by which estimates are divided; a node that does not know of
   some rows yet can tell by that number.
 
-Half of the exchanges are on edges of the tree, the others let visitors travel (`gosta.graphs.tree`). The state of an
+Two of three exchanges are on edges of the tree, the others let visitors travel (`gosta.graphs.tree`). The state of an
 edge of the tree is kept at the child. A message that says a sum for the second time changes nothing, and there is
 nothing that could grow: estimates cannot diverge.
 
@@ -110,6 +110,6 @@ for_tables = Protocol(
     meet_with_table,
     read,
 )
-SUMMARY = "As carried-means, but nodes pass on sums along a spanning tree, in every other exchange at least."
+SUMMARY = "As carried-means, but nodes pass on sums along a spanning tree, in two of three exchanges."
 KEEPS = f"{KEEPS_SUMS}, the rows of eight recent visitors, two visitors"
 protocol = Protocol(NAME, SUMMARY, KEEPS, State, init, tell, meet, read, for_moments=for_moments, for_tables=for_tables)
