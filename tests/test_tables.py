@@ -89,8 +89,9 @@ def test_engines_agree_to_the_last_bit(name: str, protocol: str, nodes: int | No
 
 
 def test_small_nodes_forget_old_homes_alike_in_both_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("estimation.exchange", "simulation.engines.compiled.tables", "simulation.engines.compiled.one_row"):
+    for module in ("estimation.exchange", "simulation.engines.compiled.one_row"):
         monkeypatch.setattr(f"gosta.{module}.RECENT_HOMES_PER_ROW", 1)
+    monkeypatch.setattr("gosta.estimation.exchange.MIN_RECENT_HOMES", 3)
     values = np.random.default_rng(2).gamma(2, 1, 60)
     for nodes in (None, 20):
         setting = make_setting("tracking", values, "gini-mean-difference", "complete", 0, {}, nodes=nodes)

@@ -1,9 +1,9 @@
 """Means that visitors carry: what a node does with a visitor that arrives, and which one leaves.
 
 A node has one row. It remembers the rows of the visitors that came last, at most `REMEMBERED` of different homes, at
-first its own. A visitor that arrives is compared with all of them but its own row, at its home as well, and the mean of
-these kernel values is folded into the mean that it carries. Recent places count for more: where neighbours have similar
-rows, the first places of a journey are unlike the rest.
+first its own. A visitor that arrives is compared with all of them but its own row, at its home as well; one that comes
+back, with those that came since. The mean of these kernel values is folded into the mean that it carries. Later ones
+count for more: where neighbours have similar rows, the first places of a journey are unlike the rest.
 
 What is added to estimates follows the carried mean smoothly, so that a node does not have to spread every single kernel
 value. The visitor carries that smoothed mean, too, so that wherever it is, a node knows what has been counted.
@@ -22,23 +22,25 @@ import numpy as np
 from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats
 
-REMEMBERED = 8  # rows that a node remembers
+REMEMBERED = 16  # rows that a node remembers; a power of two
 MIN_COUNTED = 0.01  # rows, or share of all rows, that must be counted before a node has an estimate
-MIN_RATE = 0.02  # of the smoothed mean: in the long run, smoothing costs more than it gains
-MAX_VISITS = 2.0**53  # one more is the same number
+MAX_COMPARED = 2.0**53  # one more is the same number
 
 Values = tuple[float, ...]
 Row = tuple[float, ...]
 
 
-def weight_of(visits: float) -> float:
-    """Return the weight of a visit in the mean that a visitor carries; about (visits) ** 0.75 of the sum so far."""
-    return min(1.0, 1.75 / (visits + 0.2))
+def weight_of(count: float, compared: float) -> float:
+    """Return the weight of the mean of `count` kernel values among all `compared` that a visitor has seen, with these.
+
+    A kernel value counts in proportion to the number of those before it, to the power of 0.75.
+    """
+    return 1.75 * count / (compared + 0.75 * count)
 
 
-def rate_of(visits: float) -> float:
-    """Return the rate at which the smoothed mean follows the mean."""
-    return max(MIN_RATE, 2.0 / (visits + 1.0))
+def rate_of(count: float, compared: float) -> float:
+    """Return the rate at which the smoothed mean follows the mean: in the long run, smoothing gains nothing."""
+    return max(0.0025 * count, 2.0 * count / (compared + count))
 
 
 def means_of(states: Floats) -> Floats:
@@ -51,14 +53,14 @@ def means_of(states: Floats) -> Floats:
 class Luggage(NamedTuple):
     """What a visitor carries besides its row."""
 
-    visits: float
-    means: Values  # kernel means of its row with rows that it was compared with
+    compared: float  # number of rows that it was compared with
+    means: Values  # kernel means of its row with these rows
     smooth: Values  # what of the row's means over all rows has been counted in estimates
 
     @property
     def numbers(self) -> Values:
         """All numbers, as they are sent."""
-        return self.visits, *self.means, *self.smooth
+        return self.compared, *self.means, *self.smooth
 
     @classmethod
     def from_numbers(cls, numbers: Values) -> Luggage:
@@ -68,7 +70,7 @@ class Luggage(NamedTuple):
 
 
 def empty_luggage(width: int) -> Luggage:
-    """Return the luggage of a visitor that has not been anywhere."""
+    """Return the luggage of a visitor that was not compared with any row."""
     return Luggage(0.0, (0.0,) * width, (0.0,) * width)
 
 
@@ -78,8 +80,7 @@ class HostSnapshot(NamedTuple):
     luggage: tuple[Luggage, ...]
     came_from: tuple[str, ...]
     latest: int
-    remembered: tuple[tuple[str, Row], ...]
-    oldest: int
+    remembered: dict[str, Row]
 
 
 class Host:
@@ -89,8 +90,7 @@ class Host:
         self.luggage = [empty_luggage(width)] * COPIES
         self.came_from = [""] * COPIES  # name of the node from which each visitor came
         self.latest = COPIES - 1  # which visitor came last
-        self.remembered = [(home, row)]
-        self.oldest = 0  # which of the remembered rows is replaced next
+        self.remembered = {home: row}  # by home, in the order in which they came last
 
     def leaving(self, neighbour: str) -> int:
         """Return which visitor leaves: the one held longer, unless only that one came from the neighbour."""
@@ -112,37 +112,36 @@ class Host:
         `known` converts means over other rows to means over all rows.
         """
         self.came_from[slot], self.latest = neighbour, slot
-        totals, count = [0.0] * len(luggage.means), 0
-        for name, other in self.remembered:
-            if name != home:
-                count += 1
-                totals = [total + value for total, value in zip(totals, kernel(row, other), strict=True)]
-        if count == len(self.remembered):  # its home is not among them
-            self._remember(home, row)
-        if count == 0:
-            self.luggage[slot] = luggage
-            return [0.0] * (len(totals) + 1)
-        visits = luggage.visits + 1.0
-        weight, rate = weight_of(visits), rate_of(visits)
+        names = list(self.remembered)
+        if home in self.remembered:
+            names = names[names.index(home) + 1 :]
+        values = [kernel(row, self.remembered[name]) for name in names]
+        self._remember(home, row)
+        self.luggage[slot] = luggage
+        if not values:
+            return [0.0] * (len(luggage.means) + 1)
+        count = float(len(values))
+        compared = luggage.compared + count
+        weight, rate = weight_of(count, compared), rate_of(count, compared)
+        totals = [sum(column, 0.0) for column in zip(*values, strict=True)]
         means = tuple(mean + weight * (total / count - mean) for mean, total in zip(luggage.means, totals, strict=True))
         changes = [rate * (now - before) for now, before in zip(known(means), luggage.smooth, strict=True)]
         smooth = tuple(before + change for before, change in zip(luggage.smooth, changes, strict=True))
-        self.luggage[slot] = Luggage(visits, means, smooth)
-        return [*(change / COPIES for change in changes), 1.0 / COPIES if visits == 1.0 else 0.0]
+        self.luggage[slot] = Luggage(compared, means, smooth)
+        return [*(change / COPIES for change in changes), 1.0 / COPIES if luggage.compared == 0.0 else 0.0]
 
     def _remember(self, home: str, row: Row) -> None:
-        if len(self.remembered) < REMEMBERED:
-            self.remembered.append((home, row))
-        else:
-            self.remembered[self.oldest] = home, row
-            self.oldest = (self.oldest + 1) % REMEMBERED
+        self.remembered.pop(home, None)
+        if len(self.remembered) == REMEMBERED:
+            del self.remembered[next(iter(self.remembered))]
+        self.remembered[home] = row
 
     def snapshot(self) -> HostSnapshot:
         """Return the state."""
         visitors = tuple(self.luggage), tuple(self.came_from), self.latest
-        return HostSnapshot(*visitors, tuple(self.remembered), self.oldest)
+        return HostSnapshot(*visitors, dict(self.remembered))
 
     def restore(self, saved: HostSnapshot) -> None:
         """Set the state from a snapshot."""
         self.luggage, self.came_from, self.latest = list(saved.luggage), list(saved.came_from), saved.latest
-        self.remembered, self.oldest = list(saved.remembered), saved.oldest
+        self.remembered = dict(saved.remembered)

@@ -14,17 +14,18 @@ its home when it has to leave is replaced by the next sample of the home's rows.
 
 - the mean over pairs of the node's own rows, which is known exactly and counts for the share of rows that it holds;
 - the mean over rows of other nodes, from visitors. The node keeps apart the means that came from the homes it met
-  last, at most `RECENT_HOMES_PER_ROW` for each row that it holds: a visitor that returns soon refines the mean of its
-  home instead of being counted again. Homes count by their rows.
+  last (`max_recent_homes`): a visitor that returns soon refines the mean of its home instead of being counted again.
+  Homes count by their rows.
 
 A visitor at its own home adds nothing to `known`.
 
 **Carried means.** Where visitors carry means, nodes hold one row each; see `gosta.estimation.carried`.
 
 **Row means.** Where a statistic has a `local` part, a node keeps the means of each of its rows instead, over visits, in
-two halves (exchanges are assigned to them two by two, because of two nodes each sees itself and the other by turns). A
-curved function of a noisy mean has a bias proportional to 1/visits, and with half as many visits twice that; so twice
-the function of the whole minus the mean over the halves has none.
+two halves (exchanges are assigned to them two by two, because of two nodes each sees itself and the other by turns).
+Later visits count for more, by the square root of the number of exchanges: where neighbours have similar rows, the
+first visitors are unlike the rest. A curved function of a noisy mean has a bias proportional to 1/visits, and with half
+as many visits twice that; so twice the function of the whole minus the mean over the halves has none.
 
 **Moments.** Where a protocol averages moments, nodes keep them about an offset: the variance of values near 10⁹ that
 differ by 1 would otherwise be a difference of two numbers of size 10¹⁸. A node starts with the mean of its own rows as
@@ -42,6 +43,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import repeat
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +58,8 @@ from gosta.statistics import pairs
 from gosta.statistics.definition import apply_to_rows, as_floats
 
 MAX_SAMPLE_ROWS = 8  # rows in a visitor
-RECENT_HOMES_PER_ROW = 8  # homes kept apart for each row of a node; more did not reduce errors (docs/protocols.md)
+RECENT_HOMES_PER_ROW = 8  # homes kept apart for each row of a node
+MIN_RECENT_HOMES = 512  # homes kept apart by a node with several rows: all of them, in most networks of tables
 MAX_CACHED_NUMBERS = 1 << 21  # kernel means of visitors that are cached, because visitors return: 16 MiB
 MAX_CACHED_VISITORS = 256  # samples of the node's own rows that are cached for the same reason
 
@@ -166,6 +169,11 @@ class LocalRows:
     def numbers(self, position: int) -> list[int]:
         """Return the numbers of the own rows in the sample from a position on."""
         return [(position + k) % self.count for k in range(self.sample_size)]
+
+
+def max_recent_homes(rows: int) -> int:
+    """Return the number of homes that a node keeps apart. One row is one of many, as a rule, and keeps to a few."""
+    return RECENT_HOMES_PER_ROW if rows == 1 else max(MIN_RECENT_HOMES, RECENT_HOMES_PER_ROW * rows)
 
 
 def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
@@ -375,10 +383,10 @@ class Estimator:
         first, second = self.visitors
         return list(self.rows.kernel(first.sample[0], second.sample[0]))
 
-    def _weight(self, visitor: Visitor, half: int) -> float:
-        """Return the weight of a visitor among those folded in so far, itself included."""
-        self.weights[half] += visitor.rows
-        return visitor.rows / self.weights[half]
+    def _weight(self, visitor: Visitor, half: int, factor: float = 1.0) -> float:
+        """Return the weight of a visitor among those folded in so far, itself included: its rows times a factor."""
+        self.weights[half] += visitor.rows * factor
+        return visitor.rows * factor / self.weights[half]
 
     def _known(self, visitor: Visitor) -> list[float]:
         """Fold a visitor into the mean over other nodes' rows, and return the mean over all rows."""
@@ -390,7 +398,7 @@ class Estimator:
     def _fold(self, visitor: Visitor) -> None:
         fresh, seen = self.rows.mean_with(visitor), self.recent.get(visitor.home)
         if seen is None:
-            if len(self.recent) == RECENT_HOMES_PER_ROW * self.rows.count:
+            if len(self.recent) == max_recent_homes(self.rows.count):
                 del self.recent[next(iter(self.recent))]
             self.recent[visitor.home] = [1.0, *fresh]
             weight = self._weight(visitor, 0)
@@ -408,7 +416,8 @@ class Estimator:
         """Fold a visitor into each row's mean over other nodes' rows, and return the mean of `local` of the means."""
         if visitor.home != self.name:
             half = self.halves[self.exchanges // 2 % 2]
-            half += self._weight(visitor, self.exchanges // 2 % 2) * (self.rows.visit(visitor) - half)
+            weight = self._weight(visitor, self.exchanges // 2 % 2, sqrt(self.exchanges))
+            half += weight * (self.rows.visit(visitor) - half)
         first, second = self.halves
         share = self._second_share
         if share > 0.0:

@@ -39,7 +39,7 @@ def meet(
 
 NAME = "carried-means"
 SUMMARY = "As tracking, but the mean of a row travels with its visitors, compared with all rows that nodes remember."
-KEEPS = "an estimate, its next value, a debt, a count of exchanges, the rows of eight recent visitors, two visitors"
+KEEPS = "an estimate, its next value, a debt, a count of exchanges, the rows of sixteen recent visitors, two visitors"
 protocol = Protocol(
     NAME,
     SUMMARY,

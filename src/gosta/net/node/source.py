@@ -14,7 +14,14 @@ import numpy as np
 from gosta.errors import DataError, NetworkError
 from gosta.estimation.carried import REMEMBERED
 from gosta.estimation.estimand import Estimand, join_estimands
-from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, Estimator, LocalRows, first_state
+from gosta.estimation.exchange import (
+    MAX_SAMPLE_ROWS,
+    MIN_RECENT_HOMES,
+    RECENT_HOMES_PER_ROW,
+    Estimator,
+    LocalRows,
+    first_state,
+)
 from gosta.net.config import NodeConfig, Task, is_for_one_row_each, protocol_of_nodes
 from gosta.net.limits import max_kernel_value
 from gosta.net.members import OpenTrust, Trust, read_trust
@@ -80,7 +87,7 @@ def fingerprint(task: Task, folder: Path) -> str:
         "confidence_level": task.confidence_level,
         "options": task.options,
         "protocol": task.protocol,
-        "recent_homes": RECENT_HOMES_PER_ROW,
+        "recent_homes": [RECENT_HOMES_PER_ROW, MIN_RECENT_HOMES],
         "sample": MAX_SAMPLE_ROWS,
         "source": None if not digests else digests[0] if is_one_own else digests,
         "statistic": references[0][1] if is_one_own else task.statistic,

@@ -4,10 +4,10 @@
 and adapters declared here, and compiles the result. Functions that take arrays count references, so all but `advance`
 take rows of arrays.
 
-A node is a row of `nodes`: its states; its number of exchanges; which visitor came last, the number of rows that it
-remembers and which of them is replaced next; their homes; its visitors. A visitor is the node that it came from, its
-home, its visits, its mean, its smoothed mean and, if INLINE, its observation. If INLINE, the observations that the node
-remembers follow.
+A node is a row of `nodes`: its states; its number of exchanges; which visitor came last; the number of rows that it
+remembers and where the oldest of them is; their homes; its visitors. A visitor is the node that it came from, its home,
+the number of rows that it was compared with, its mean, its smoothed mean and, if INLINE, its observation. If INLINE,
+the observations that the node remembers follow.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ COPIES: int  # visitors that a node holds
 EXCHANGES: int  # column of the number of exchanges
 LATEST: int  # column of the visitor that came last
 SIZE: int  # column of the number of rows that are remembered
-OLDEST: int  # column of the row that is replaced next
+OLDEST: int  # column of the place of the oldest of them
 HOMES: int  # column of the first home that is remembered
-REMEMBERED: int  # rows that are remembered at most
+REMEMBERED: int  # rows that are remembered at most; a power of two
 VISITOR: int  # column of the first visitor
 VISITOR_SIZE: int  # numbers in a visitor
 ROWS: int  # column of the first observation that is remembered, if INLINE
@@ -48,7 +48,7 @@ NO_SAMPLE: Changes
 # Columns of a visitor.
 CAME_FROM = 0
 HOME = 1
-VISITS = 2
+COMPARED = 2
 MEAN = 3
 SMOOTH: int
 GUEST: int  # its observation, if INLINE
@@ -58,10 +58,10 @@ values: Callable[[Row, Row, Options], Values]  # the kernel
 load_state: Callable[[Row, int], Any]
 store_state: Callable[[Row, int, Any], None]
 rule: Callable[..., Any]  # `meet` and `tell` of the protocol
-weight_of: Callable[[float], float]
-rate_of: Callable[[float], float]
+weight_of: Callable[[float, float], float]
+rate_of: Callable[[float, float], float]
 add_values: Callable[[Values, Values], Values]
-new_means: Callable[[Row, Values, int, float], Values]  # visitor, sum and number of kernel values, weight
+new_means: Callable[[Row, Values, float, float], Values]  # visitor, sum and number of kernel values, weight
 changes_of: Callable[[Row, Values, Row, float, float], Values]  # visitor, means, diagonal, share of own rows, rate
 shares_of: Callable[[Values, float], Changes]  # changes of one of COPIES visitors, and whether it is counted now
 
@@ -118,39 +118,58 @@ def leaving(cells: Row, neighbour: int) -> int:
 
 
 def receive(cells: Row, visitor: Row, all_rows: Row, diagonal: Row, own_share: float, options: Options) -> Changes:
-    """Compare a visitor with the rows that a node remembers, and return what each state changes by."""
-    home, size = load(visitor, HOME), int(load(cells, SIZE))
+    """Compare a visitor with rows that a node remembers, and return what each state changes by."""
+    home, size, oldest = load(visitor, HOME), int(load(cells, SIZE)), int(load(cells, OLDEST))
+    first = place_of(cells, home, size, oldest) + 1
     guest = cut(visitor, GUEST, NUMBERS) if INLINE else cut(all_rows, int(home) * NUMBERS, NUMBERS)
-    total, count = ZEROS, 0
-    for k in range(size):
-        other = load(cells, HOMES + k)
-        if other != home:
-            start = ROWS + k * NUMBERS if INLINE else int(other) * NUMBERS
-            total = add_values(total, values(guest, cut(cells if INLINE else all_rows, start, NUMBERS), options))
-            count += 1
-    if count == size:
-        remember(cells, home, guest, size)
-    if count == 0:
+    total, count = ZEROS, 1.0 * (size - first)
+    for k in range(first, size):
+        place = (oldest + k) & (REMEMBERED - 1)
+        start = ROWS + place * NUMBERS if INLINE else int(load(cells, HOMES + place)) * NUMBERS
+        total = add_values(total, values(guest, cut(cells if INLINE else all_rows, start, NUMBERS), options))
+    remember(cells, home, guest, first, size, oldest)
+    if count == 0.0:
         return NO_SAMPLE
-    visits = load(visitor, VISITS) + 1.0
-    store(visitor, VISITS, visits)
-    means = new_means(visitor, total, count, weight_of(visits))
-    changes = changes_of(visitor, means, diagonal, own_share, rate_of(visits))
+    before = load(visitor, COMPARED)
+    compared = before + count
+    store(visitor, COMPARED, compared)
+    means = new_means(visitor, total, count, weight_of(count, compared))
+    changes = changes_of(visitor, means, diagonal, own_share, rate_of(count, compared))
     for c in range(VALUES):
         store(visitor, MEAN + c, means[c])
         store(visitor, SMOOTH + c, load(visitor, SMOOTH + c) + changes[c])
-    return shares_of(changes, 1.0 if visits == 1.0 else 0.0)
+    return shares_of(changes, 1.0 if before == 0.0 else 0.0)
 
 
-def remember(cells: Row, home: float, guest: Row, size: int) -> None:
-    """Remember a row, in place of the one that came first if there are too many."""
-    place = size
-    if size < REMEMBERED:
+def place_of(cells: Row, home: float, size: int, oldest: int) -> int:
+    """Return the place of a home among those remembered, from the oldest on; -1 if it is not among them."""
+    for k in range(size):
+        if load(cells, HOMES + k) == home:
+            return (k - oldest) & (REMEMBERED - 1)
+    return -1
+
+
+def remember(cells: Row, home: float, guest: Row, first: int, size: int, oldest: int) -> None:
+    """Make a row the newest that is remembered: those after it move up, or the oldest is replaced."""
+    if first > 0:
+        for k in range(first, size):
+            copy_place(cells, (oldest + k) & (REMEMBERED - 1), (oldest + k - 1) & (REMEMBERED - 1))
+        newest = (oldest + size - 1) & (REMEMBERED - 1)
+    elif size < REMEMBERED:
         store(cells, SIZE, size + 1.0)
+        newest = size
     else:
-        place = int(load(cells, OLDEST))
-        store(cells, OLDEST, (place + 1.0) % REMEMBERED)
-    store(cells, HOMES + place, home)
+        store(cells, OLDEST, 1.0 * ((oldest + 1) & (REMEMBERED - 1)))
+        newest = oldest
+    store(cells, HOMES + newest, home)
     if INLINE:
         for c in range(NUMBERS):
-            store(cells, ROWS + place * NUMBERS + c, load(guest, c))
+            store(cells, ROWS + newest * NUMBERS + c, load(guest, c))
+
+
+def copy_place(cells: Row, source: int, target: int) -> None:
+    """Copy what is remembered at one place to another."""
+    store(cells, HOMES + target, load(cells, HOMES + source))
+    if INLINE:
+        for c in range(NUMBERS):
+            store(cells, ROWS + target * NUMBERS + c, load(cells, ROWS + source * NUMBERS + c))

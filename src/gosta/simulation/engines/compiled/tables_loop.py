@@ -8,6 +8,7 @@ its mean over other nodes' rows; two weights.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 from typing import Any
 
 from gosta.runtime.arrays import Floats, Integers
@@ -84,8 +85,8 @@ def advance(
             if NEEDS_HELD:
                 held_i = mean_with(i, visitors[i], travel, table, options)
                 held_j = mean_with(j, visitors[j], travel, table, options)
-                weight_i = add_weight(cells_i, 0, visitors[i], offsets)
-                weight_j = add_weight(cells_j, 0, visitors[j], offsets)
+                weight_i = add_weight(cells_i, 0, visitors[i], offsets, 1.0)
+                weight_j = add_weight(cells_j, 0, visitors[j], offsets, 1.0)
             visitors[i], visitors[j] = visitors[j], visitors[i]
         if NEEDS_FRESH:
             fresh_i = mean_with(i, visitors[i], travel, table, options)
@@ -146,30 +147,35 @@ def mean_with(node: int, home: int, travel: Travel, table: Table, options: Optio
     return divide_values(total, offsets[node + 1] - offsets[node])
 
 
-def add_weight(cells: Row, half: int, home: int, offsets: Integers) -> float:
-    """Add the rows of a home to a weight, and return their share of it."""
-    rows = offsets[home + 1] - offsets[home]
-    store(cells, WEIGHT + half, load(cells, WEIGHT + half) + rows)
-    return float(rows / load(cells, WEIGHT + half))
+def add_weight(cells: Row, half: int, home: int, offsets: Integers, factor: float) -> float:
+    """Add the rows of a home, times a factor, to a weight, and return their share of it."""
+    added = (offsets[home + 1] - offsets[home]) * factor
+    store(cells, WEIGHT + half, load(cells, WEIGHT + half) + added)
+    return float(added / load(cells, WEIGHT + half))
 
 
 def fold(node: int, home: int, found: Values, cells: Row, memory: Memory, table: Table) -> None:
     """Fold the mean kernel values of a visitor into a node's mean over other nodes' rows."""
     (recent, counts), (_, offsets, recent_offsets, _) = memory, table
     first, capacity = recent_offsets[node], recent_offsets[node + 1] - recent_offsets[node]
-    for k in range(first, first + min(counts[node], capacity)):
-        if recent[k, 0] == home:
-            recent[k, 1] += 1.0
-            weight = (offsets[home + 1] - offsets[home]) / load(cells, WEIGHT)
-            for c in range(VALUES):
-                change = (found[c] - recent[k, 2 + c]) / recent[k, 1]
-                recent[k, 2 + c] += change
-                store(cells, OTHERS + c, load(cells, OTHERS + c) + weight * change)
-            return
-    k = first + counts[node] % capacity
+    k = first + home  # if there is room for all homes
+    if capacity < len(counts):
+        k = first + counts[node] % capacity
+        for other in range(first, first + min(counts[node], capacity)):
+            if recent[other, 0] == home:
+                k = other
+                break
+    if recent[k, 0] == home and recent[k, 1] > 0.0:
+        recent[k, 1] += 1.0
+        weight = (offsets[home + 1] - offsets[home]) / load(cells, WEIGHT)
+        for c in range(VALUES):
+            change = (found[c] - recent[k, 2 + c]) / recent[k, 1]
+            recent[k, 2 + c] += change
+            store(cells, OTHERS + c, load(cells, OTHERS + c) + weight * change)
+        return
     recent[k, 0], recent[k, 1] = home, 1.0
     counts[node] += 1
-    weight = add_weight(cells, 0, home, offsets)
+    weight = add_weight(cells, 0, home, offsets, 1.0)
     for c in range(VALUES):
         recent[k, 2 + c] = found[c]
         mean = load(cells, OTHERS + c)
@@ -180,7 +186,8 @@ def fold_rows(node: int, home: int, cells: Row, halves: Floats, travel: Travel, 
     """Fold a visitor into the means of each row of a node, in one of the two halves."""
     (x, offsets, _, sample_sizes), half = table, int(load(cells, EXCHANGES)) // 2 % 2
     start, rows, sample = offsets[home], offsets[home + 1] - offsets[home], sample_sizes[home]
-    position, correction, weight = travel[1][home], row(travel[2], home), add_weight(cells, half, home, offsets)
+    position, correction = travel[1][home], row(travel[2], home)
+    weight = add_weight(cells, half, home, offsets, sqrt(load(cells, EXCHANGES)))
     for own in range(offsets[node], offsets[node + 1]):
         found = ZEROS
         for k in range(sample):
