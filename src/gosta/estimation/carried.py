@@ -1,9 +1,10 @@
 """Means that visitors carry: what a node does with a visitor that arrives, and which one leaves.
 
 A node has one row. It remembers the rows of the visitors that came last, at most `REMEMBERED` of different homes, at
-first its own. A visitor that arrives is compared with all of them but its own row, at its home as well; one that comes
-back, with those that came since. The mean of these kernel values is folded into the mean that it carries. Later ones
-count for more: where neighbours have similar rows, the first places of a journey are unlike the rest.
+first its own. A visitor that arrives is compared with all of them but its own row, at its home as well, and the mean of
+these kernel values is folded into the mean that it carries. It counts by the number of rows that came since the visitor
+was here last. Later rows count for more: where neighbours have similar rows, the first places of a journey are unlike
+the rest.
 
 What is added to estimates follows the carried mean smoothly, so that a node does not have to spread every single kernel
 value. The visitor carries that smoothed mean, too, so that wherever it is, a node knows what has been counted.
@@ -31,9 +32,9 @@ Row = tuple[float, ...]
 
 
 def weight_of(count: float, compared: float) -> float:
-    """Return the weight of the mean of `count` kernel values among all `compared` that a visitor has seen, with these.
+    """Return the weight of `count` rows among all `compared` that a visitor has met, with these.
 
-    A kernel value counts in proportion to the number of those before it, to the power of 0.75.
+    A row counts in proportion to the number of those before it, to the power of 0.75.
     """
     return 1.75 * count / (compared + 0.75 * count)
 
@@ -53,8 +54,8 @@ def means_of(states: Floats) -> Floats:
 class Luggage(NamedTuple):
     """What a visitor carries besides its row."""
 
-    compared: float  # number of rows that it was compared with
-    means: Values  # kernel means of its row with these rows
+    compared: float  # number of rows that it was compared with, without those that it met at the same node before
+    means: Values  # kernel means of its row with rows that it was compared with
     smooth: Values  # what of the row's means over all rows has been counted in estimates
 
     @property
@@ -112,19 +113,17 @@ class Host:
         `known` converts means over other rows to means over all rows.
         """
         self.came_from[slot], self.latest = neighbour, slot
-        names = list(self.remembered)
-        if home in self.remembered:
-            names = names[names.index(home) + 1 :]
-        values = [kernel(row, self.remembered[name]) for name in names]
-        self._remember(home, row)
         self.luggage[slot] = luggage
-        if not values:
+        names = list(self.remembered)
+        count = float(len(names[names.index(home) + 1 :] if home in names else names))
+        values = [kernel(row, other) for name, other in self.remembered.items() if name != home]
+        self._remember(home, row)
+        if count == 0.0:
             return [0.0] * (len(luggage.means) + 1)
-        count = float(len(values))
         compared = luggage.compared + count
         weight, rate = weight_of(count, compared), rate_of(count, compared)
-        totals = [sum(column, 0.0) for column in zip(*values, strict=True)]
-        means = tuple(mean + weight * (total / count - mean) for mean, total in zip(luggage.means, totals, strict=True))
+        found = [sum(column, 0.0) / len(values) for column in zip(*values, strict=True)]
+        means = tuple(mean + weight * (now - mean) for mean, now in zip(luggage.means, found, strict=True))
         changes = [rate * (now - before) for now, before in zip(known(means), luggage.smooth, strict=True)]
         smooth = tuple(before + change for before, change in zip(luggage.smooth, changes, strict=True))
         self.luggage[slot] = Luggage(compared, means, smooth)

@@ -120,20 +120,22 @@ def leaving(cells: Row, neighbour: int) -> int:
 def receive(cells: Row, visitor: Row, all_rows: Row, diagonal: Row, own_share: float, options: Options) -> Changes:
     """Compare a visitor with rows that a node remembers, and return what each state changes by."""
     home, size, oldest = load(visitor, HOME), int(load(cells, SIZE)), int(load(cells, OLDEST))
-    first = place_of(cells, home, size, oldest) + 1
+    own = place_of(cells, home, size, oldest)
     guest = cut(visitor, GUEST, NUMBERS) if INLINE else cut(all_rows, int(home) * NUMBERS, NUMBERS)
-    total, count = ZEROS, 1.0 * (size - first)
-    for k in range(first, size):
-        place = (oldest + k) & (REMEMBERED - 1)
-        start = ROWS + place * NUMBERS if INLINE else int(load(cells, HOMES + place)) * NUMBERS
-        total = add_values(total, values(guest, cut(cells if INLINE else all_rows, start, NUMBERS), options))
-    remember(cells, home, guest, first, size, oldest)
+    total, count = ZEROS, size - 1.0 - own
+    for k in range(size):
+        if k != own:
+            place = (oldest + k) & (REMEMBERED - 1)
+            start = ROWS + place * NUMBERS if INLINE else int(load(cells, HOMES + place)) * NUMBERS
+            total = add_values(total, values(guest, cut(cells if INLINE else all_rows, start, NUMBERS), options))
+    remember(cells, home, guest, own, size, oldest)
     if count == 0.0:
         return NO_SAMPLE
+    divisor = size - 1.0 if own >= 0 else 1.0 * size
     before = load(visitor, COMPARED)
     compared = before + count
     store(visitor, COMPARED, compared)
-    means = new_means(visitor, total, count, weight_of(count, compared))
+    means = new_means(visitor, total, divisor, weight_of(count, compared))
     changes = changes_of(visitor, means, diagonal, own_share, rate_of(count, compared))
     for c in range(VALUES):
         store(visitor, MEAN + c, means[c])
@@ -149,10 +151,10 @@ def place_of(cells: Row, home: float, size: int, oldest: int) -> int:
     return -1
 
 
-def remember(cells: Row, home: float, guest: Row, first: int, size: int, oldest: int) -> None:
-    """Make a row the newest that is remembered: those after it move up, or the oldest is replaced."""
-    if first > 0:
-        for k in range(first, size):
+def remember(cells: Row, home: float, guest: Row, own: int, size: int, oldest: int) -> None:
+    """Make a row the newest that is remembered: those after its own place move up, or the oldest is replaced."""
+    if own >= 0:
+        for k in range(own + 1, size):
             copy_place(cells, (oldest + k) & (REMEMBERED - 1), (oldest + k - 1) & (REMEMBERED - 1))
         newest = (oldest + size - 1) & (REMEMBERED - 1)
     elif size < REMEMBERED:
