@@ -24,7 +24,7 @@ from virtual_network import HERE, VirtualNetwork
 import gosta as package
 from gosta import protocols
 from gosta.errors import DataError, InputError
-from gosta.estimation.carried import MAX_VISITS
+from gosta.estimation.carried import MAX_COMPARED
 from gosta.estimation.estimand import Estimand, payload_bounds
 from gosta.estimation.exchange import Estimator, LocalRows, exchange, first_state
 from gosta.net.audit import consistency
@@ -201,7 +201,7 @@ def hostile_network(nodes: int, edges: list[tuple[int, int]], attacker: int, see
 
 
 def luggage(*changes: tuple[int, float]) -> Callable[[tuple[float, ...]], tuple[float, ...]]:
-    """Replace some of the last three numbers: visits, mean, smoothed mean."""
+    """Replace some of the last three numbers: rows compared with, mean, smoothed mean."""
 
     def change(payload: tuple[float, ...]) -> tuple[float, ...]:
         numbers = list(payload)
@@ -220,7 +220,7 @@ HOSTILE: list[tuple[Callable[[tuple[float, ...]], tuple[float, ...]], str, str]]
     (lambda payload: (*payload, 0.0), "malformed", ""),
     (lambda payload: payload[:-3], "malformed", ""),
     (luggage((-3, -1.0)), "values", "its visitor carries -1, which the statistic cannot have"),
-    (luggage((-3, 2 * MAX_VISITS)), "values", "its visitor carries 1.8e+16, which the statistic cannot have"),
+    (luggage((-3, 2 * MAX_COMPARED)), "values", "its visitor carries 1.8e+16, which the statistic cannot have"),
     (luggage((-2, 1e30)), "values", "its visitor carries 1e+30, which the statistic cannot have"),
     (luggage((-1, -1e30)), "values", "its visitor carries -1e+30, which the statistic cannot have"),
     (luggage((-4, 20.0)), "values", "it tells a mean of 20, which the statistic cannot have"),  # share of rows counted
@@ -291,10 +291,10 @@ def test_a_visitor_whose_kernel_with_a_remembered_row_is_not_finite_is_rejected(
 
 
 def highest_luggage(node: HostileNode, one: Any) -> dict[str, Any]:
-    """The highest numbers that are accepted, or the lowest ones; visits from none to the highest number."""
+    """The highest numbers that are accepted, or the lowest ones; rows compared with from none to the highest number."""
     largest = 0.9 * node.peer.checks._widest_kernel
-    visits, sign = node.rng.choice([0.0, 1.0, MAX_VISITS]), node.rng.choice([-1.0, 1.0])
-    return {"payload": (*one.contribution.payload[:-3], visits, sign * largest, -sign * largest)}
+    compared, sign = node.rng.choice([0.0, 1.0, MAX_COMPARED]), node.rng.choice([-1.0, 1.0])
+    return {"payload": (*one.contribution.payload[:-3], compared, sign * largest, -sign * largest)}
 
 
 LIES: dict[str, tuple[Attack, str]] = {

@@ -246,7 +246,7 @@ def test_what_nodes_have_sent_up_is_in_the_sums_above(seed: int, count: int) -> 
 
 
 def test_numbers_sent() -> None:
-    """On an edge of the tree a sum and a count each way; everywhere the visitor, its visits, mean and smoothed mean."""
+    """On an edge of the tree a sum and a count each way; everywhere the visitor and its luggage."""
     star = gosta.simulate(rows(30), "gini-mean-difference", graph="star", protocol="relay", iterations=100, runs=1)
     assert star.units[-1] == 100 * 2 * (1 + 3 + 2)
     cycle = gosta.simulate(rows(30), "gini-mean-difference", graph="complete", protocol="relay", iterations=900, runs=1)
@@ -257,7 +257,7 @@ def test_numbers_sent() -> None:
     assert moments.units[-1] == 100 * 2 * (2 + 1 + 1)
 
 
-@pytest.mark.parametrize(("family", "factor"), [("two-cliques", 10.0), ("star", 1.1), ("barabasi-albert", 1.1)])
+@pytest.mark.parametrize(("family", "factor"), [("two-cliques", 10.0), ("barabasi-albert", 1.1)])
 def test_fewer_exchanges_than_carried_means_where_there_is_a_bottleneck(family: str, factor: float) -> None:
     """Error after 40 exchanges of a node, n = 400, five runs."""
     errors = [

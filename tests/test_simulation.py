@@ -190,7 +190,7 @@ def test_units_are_those_of_the_paper() -> None:
     d = 7
     wanted = {
         "tracking": 2 * (d + 3),
-        "carried-means": 2 * (d + 7),  # as tracking, the share counted, visits, two means
+        "carried-means": 2 * (d + 7),  # as tracking, the share counted, rows compared with, two means
         "gosta-async": 2 * (d + 1),
         "gosta-sync": 2 * (d + 1),
         "u1": 2 * d,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gosta.errors import GostaError, InputError
-from gosta.estimation.carried import MAX_VISITS
+from gosta.estimation.carried import MAX_COMPARED
 from gosta.protocols import Protocol
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Booleans, Floats
@@ -462,7 +462,7 @@ def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
         return bounds
     slack = ROUNDING * (means[:, 1] - means[:, 0])
     carried = np.column_stack([np.minimum(means[:, 0], 0.0) - slack, np.maximum(means[:, 1], 0.0) + slack])
-    return np.vstack([bounds, [0.0, MAX_VISITS], carried, carried])
+    return np.vstack([bounds, [0.0, MAX_COMPARED], carried, carried])
 
 
 def fingerprint_or_empty(*parts: Any) -> str:

@@ -182,7 +182,7 @@ class Protocol(_Shown):
         """
         told = tree_share * (self.payload_size * self.state_count(estimated) + offset_size)
         told += len({"fewer_exchanges", "edge_share"} & set(self.inputs))
-        if self.carries_means:  # the visitor's visits, mean and smoothed mean
+        if self.carries_means:  # the number of rows the visitor was compared with, its mean and smoothed mean
             told += 1 + 2 * estimated
         return 2 * self.draws * (told + (visitor_size if self.visitors else 0))
 

@@ -68,7 +68,7 @@ class Checks:
         return min(MAX_TOLD_FACTOR * self._largest, max_kernel_value(self._degree))
 
     def _check_means(self, means: Sequence[float], bounds: list[list[float]], widest: float, what: str) -> None:
-        """Raise `Rejected` for means, or visits, that the statistic cannot have."""
+        """Raise `Rejected` for means, or numbers of rows, that the statistic cannot have."""
         for mean, (low, high) in zip(means, bounds, strict=True):
             is_possible = low <= mean <= high
             if not is_possible or abs(mean) > widest:  # others may have told an honest node such a number
@@ -79,7 +79,7 @@ class Checks:
         """Raise `Rejected` for a visitor that the kernel does not take together with a row that the node remembers."""
         host, rows = self._estimator.host, self._estimator.rows
         assert host is not None
-        for home, row in host.remembered:
+        for home, row in host.remembered.items():
             if home != visitor.home:
                 try:
                     values = rows.kernel(visitor.sample[0], row)
