@@ -17,7 +17,7 @@ from typing import Any
 import common
 import numpy as np
 import protocols
-from protocols import SYNTHETIC, Case, make, measure, print_row, readable
+from protocols import SYNTHETIC, Case, make, measure, print_row
 
 from gosta.estimation.setting import make_setting
 from gosta.graphs.tree import tree_share
@@ -52,7 +52,7 @@ def compare(case: Case) -> None:
     fewer, over = default.least / ours.exchanges, "" if np.isfinite(default.exchanges) else "over "
     times = [f"{over}{fewer:.1f}", f"{over}{fewer * default.numbers / sent:.1f}"]
     where = [case.graph, str(case.n), "sorted" if case.is_ordered else "random", f"{100 * case.target:g} %"]
-    print_row([*where, *(readable(one.exchanges, most) for one in (gosta, default, ours)), *times])
+    print_row([*where, *map(str, (gosta, default, ours)), *times])
 
 
 def print_long_run(name: str, n: int, marks: list[int]) -> None:
