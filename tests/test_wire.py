@@ -52,6 +52,7 @@ def test_vectors_in_the_documentation() -> None:
         assert wire.encode(wire.decode(raw)) == raw
         assert readable(msgspec.msgpack.decode(raw)) == json.loads(text)
     assert fingerprint(Task(NETWORK, "auc"), Path()) in PAGE
+    assert fingerprint(Task(NETWORK, "gini-mean-difference", "carried-means"), Path()) in PAGE
     assert Greeting("node-3", NETWORK, "13a92c522d1add35").encode().decode() in PAGE
     assert all(f"`{reason}`" in PAGE for reason in wire.REASONS)
 
