@@ -40,7 +40,7 @@ class FixedSchedule(Schedule):
 
 def one_row_engine(setting: Setting, is_inline: bool) -> OneRowEngine | CarriedEngine:
     """Return the compiled engine for nodes with one row each, with a layout."""
-    return (CarriedEngine if setting.rule.carries_means else OneRowEngine)(setting, 0, is_inline)
+    return CarriedEngine(setting, 0) if setting.rule.carries_means else OneRowEngine(setting, 0, is_inline)
 
 
 def visitors(engine: OneRowEngine | CarriedEngine, batch: Batch[Snapshot]) -> Integers:

@@ -15,19 +15,17 @@ from gosta.simulation.engines.engine import Snapshot
 
 
 class CarriedEngine(LoopEngine):
-    """Nodes are rows of one array, with all that they hold; observations are inline where they do not fit the cache."""
+    """Nodes are rows of one array, with all that they hold, also the observations that they remember."""
 
-    def __init__(self, setting: Setting, seed: int, is_inline: bool | None = None) -> None:
+    def __init__(self, setting: Setting, seed: int) -> None:
         super().__init__(setting, seed, weights=0)
         self.x, self.width = setting.estimand.x, setting.estimand.width
         d = self.x.shape[1]
-        self.is_inline = self.x.nbytes > CACHE_BYTES if is_inline is None else is_inline
-        inline = d if self.is_inline else 0
         self.latest = self.exchanges + 1
         self.homes = self.latest + 3
-        self.visitor, self.visitor_size = self.homes + REMEMBERED, 3 + 2 * self.width + inline
+        self.visitor, self.visitor_size = self.homes + REMEMBERED, 3 + 2 * self.width + d
         self.rows = self.visitor + COPIES * self.visitor_size
-        self.size = -(-(self.rows + REMEMBERED * inline) // CACHE_LINE) * CACHE_LINE
+        self.size = -(-(self.rows + REMEMBERED * d) // CACHE_LINE) * CACHE_LINE
         has_diagonal = bool(setting.estimand.diagonal.any())
         self.diagonal = setting.estimand.diagonal if has_diagonal else np.zeros((1, self.width))
         constants = {
@@ -44,7 +42,7 @@ class CarriedEngine(LoopEngine):
             "ROWS": self.rows,
             "SMOOTH": 3 + self.width,
             "GUEST": 3 + 2 * self.width,
-            "INLINE": self.is_inline,
+            "PREFETCHES": 8 * len(self.x) * self.size > CACHE_BYTES,
             "HAS_DIAGONAL": has_diagonal,
             "AHEAD": PREFETCH_EXCHANGES,
             "CACHE_LINE": CACHE_LINE,
@@ -61,7 +59,7 @@ class CarriedEngine(LoopEngine):
         return f"{text}\n\ndef shares_of(changes, counted):\n    return ({shares}, counted / COPIES)\n"
 
     def run_loop(self, arrays: Snapshot, edges: NDArray[np.int32], shares: Floats, first: int) -> None:
-        self.loop(arrays["nodes"], self.x, self.diagonal, self.parents, edges, shares, first, self.options)
+        self.loop(arrays["nodes"], self.diagonal, self.parents, edges, shares, first, self.options)
 
     def first_arrays(self) -> Snapshot:
         return self._arrays(self.x)
@@ -73,8 +71,6 @@ class CarriedEngine(LoopEngine):
         nodes[:, self.homes] = homes
         for start in range(self.visitor, self.rows, self.visitor_size):
             nodes[:, start], nodes[:, start + 1] = -1, homes
-            if self.is_inline:
-                nodes[:, start + self.visitor_size - x.shape[1] : start + self.visitor_size] = x
-        if self.is_inline:
-            nodes[:, self.rows : self.rows + x.shape[1]] = x
+            nodes[:, start + self.visitor_size - x.shape[1] : start + self.visitor_size] = x
+        nodes[:, self.rows : self.rows + x.shape[1]] = x
         return {"nodes": nodes}

@@ -6,8 +6,8 @@ take rows of arrays.
 
 A node is a row of `nodes`: its states; its number of exchanges; which visitor came last; the number of rows that it
 remembers and where the oldest of them is; their homes; its visitors. A visitor is the node that it came from, its home,
-the number of rows that it was compared with, its mean, its smoothed mean and, if INLINE, its observation. If INLINE,
-the observations that the node remembers follow.
+the number of rows that it was compared with, its mean, its smoothed mean and its observation. The observations that
+the node remembers follow.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ HOMES: int  # column of the first home that is remembered
 REMEMBERED: int  # rows that are remembered at most; a power of two
 VISITOR: int  # column of the first visitor
 VISITOR_SIZE: int  # numbers in a visitor
-ROWS: int  # column of the first observation that is remembered, if INLINE
-INLINE: bool  # whether observations are columns of `nodes`
+ROWS: int  # column of the first observation that is remembered
+PREFETCHES: bool  # whether nodes do not fit into the cache
 NEEDS_TREE: bool
 HAS_DIAGONAL: bool  # whether the kernel of a row with itself is not always zero
 AHEAD: int  # exchanges between prefetching a node and using it
@@ -51,7 +51,7 @@ HOME = 1
 COMPARED = 2
 MEAN = 3
 SMOOTH: int
-GUEST: int  # its observation, if INLINE
+GUEST: int  # its observation
 
 # Adapters, generated for the protocol and the kernel.
 values: Callable[[Row, Row, Options], Values]  # the kernel
@@ -67,14 +67,14 @@ shares_of: Callable[[Values, float], Changes]  # changes of one of COPIES visito
 
 
 def advance(
-    nodes: Floats, x: Floats, diagonal: Floats, parents: Integers, edges: Any, shares: Floats, start: int,
+    nodes: Floats, diagonal: Floats, parents: Integers, edges: Any, shares: Floats, start: int,
     options: Options,
 ) -> None:  # fmt: skip
     """Carry out the exchanges of some edges, from tick start + 1 on."""
-    own_share, all_rows = 1.0 / len(nodes), row(x, 0)
+    own_share = 1.0 / len(nodes)
     for t in range(len(edges)):
         tick = start + t + 1.0
-        if INLINE:
+        if PREFETCHES:
             soon = min(t + AHEAD, len(edges) - 1)
             for c in range(0, NODE_SIZE, CACHE_LINE):
                 prefetch(nodes, edges[soon, 0], c)
@@ -98,8 +98,8 @@ def advance(
         store(cells_j, LATEST, 1.0 * slot_j)
         diagonal_i = row(diagonal, int(load(guest_i, HOME)) if HAS_DIAGONAL else 0)
         diagonal_j = row(diagonal, int(load(guest_j, HOME)) if HAS_DIAGONAL else 0)
-        change_i = receive(cells_i, guest_i, all_rows, diagonal_i, own_share, options)
-        change_j = receive(cells_j, guest_j, all_rows, diagonal_j, own_share, options)
+        change_i = receive(cells_i, guest_i, diagonal_i, own_share, options)
+        change_j = receive(cells_j, guest_j, diagonal_j, own_share, options)
         tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
         for c in range(STATES):
             a, b = load_state(cells_i, c), load_state(cells_j, c)
@@ -117,17 +117,16 @@ def leaving(cells: Row, neighbour: int) -> int:
     return other ^ int(is_back)
 
 
-def receive(cells: Row, visitor: Row, all_rows: Row, diagonal: Row, own_share: float, options: Options) -> Changes:
+def receive(cells: Row, visitor: Row, diagonal: Row, own_share: float, options: Options) -> Changes:
     """Compare a visitor with rows that a node remembers, and return what each state changes by."""
     home, size, oldest = load(visitor, HOME), int(load(cells, SIZE)), int(load(cells, OLDEST))
     own = place_of(cells, home, size, oldest)
-    guest = cut(visitor, GUEST, NUMBERS) if INLINE else cut(all_rows, int(home) * NUMBERS, NUMBERS)
+    guest = cut(visitor, GUEST, NUMBERS)
     total, count = ZEROS, size - 1.0 - own
     for k in range(size):
         if k != own:
-            place = (oldest + k) & (REMEMBERED - 1)
-            start = ROWS + place * NUMBERS if INLINE else int(load(cells, HOMES + place)) * NUMBERS
-            total = add_values(total, values(guest, cut(cells if INLINE else all_rows, start, NUMBERS), options))
+            start = ROWS + ((oldest + k) & (REMEMBERED - 1)) * NUMBERS
+            total = add_values(total, values(guest, cut(cells, start, NUMBERS), options))
     remember(cells, home, guest, own, size, oldest)
     if count == 0.0:
         return NO_SAMPLE
@@ -164,14 +163,12 @@ def remember(cells: Row, home: float, guest: Row, own: int, size: int, oldest: i
         store(cells, OLDEST, 1.0 * ((oldest + 1) & (REMEMBERED - 1)))
         newest = oldest
     store(cells, HOMES + newest, home)
-    if INLINE:
-        for c in range(NUMBERS):
-            store(cells, ROWS + newest * NUMBERS + c, load(guest, c))
+    for c in range(NUMBERS):
+        store(cells, ROWS + newest * NUMBERS + c, load(guest, c))
 
 
 def copy_place(cells: Row, source: int, target: int) -> None:
     """Copy what is remembered at one place to another."""
     store(cells, HOMES + target, load(cells, HOMES + source))
-    if INLINE:
-        for c in range(NUMBERS):
-            store(cells, ROWS + target * NUMBERS + c, load(cells, ROWS + source * NUMBERS + c))
+    for c in range(NUMBERS):
+        store(cells, ROWS + target * NUMBERS + c, load(cells, ROWS + source * NUMBERS + c))
