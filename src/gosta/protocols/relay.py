@@ -111,5 +111,5 @@ for_tables = Protocol(
     read,
 )
 SUMMARY = "As carried-means, but nodes pass on sums along a spanning tree, in two of three exchanges."
-KEEPS = f"{KEEPS_SUMS}, the rows of eight recent visitors, two visitors"
+KEEPS = f"{KEEPS_SUMS}, the rows of sixteen recent visitors, two visitors"
 protocol = Protocol(NAME, SUMMARY, KEEPS, State, init, tell, meet, read, for_moments=for_moments, for_tables=for_tables)
