@@ -40,7 +40,7 @@ def reproduce(
 ) -> None:
     """Regenerate every table and figure of the paper, and check every claim it makes about them.
 
-    figure6 is not in the paper: it compares tracking, the default protocol, with all others.
+    figure6 is not in the paper: it compares carried-means, the default protocol, with all others.
 
     Finished simulations are not repeated: after an interruption, run the same command again.
     """
