@@ -78,7 +78,7 @@ class Result(NamedTuple):
 
     exchanges: float  # infinite if it was given up
     pooled: float  # exchanges until the mean of all that is known is down to the target
-    most: float  # exchanges after which it was given up
+    most: int  # exchanges after which it was given up
     numbers: float  # sent in an exchange
 
     @property
@@ -189,7 +189,7 @@ def make(case: Case, protocol: str | Protocol) -> Setting:
     return make_setting(protocol, table, problem.statistic, make_graph(case.graph, case.n), SEED, options, **named)
 
 
-def measure(setting: Setting, target: float, most: float, runs: int = RUNS, engine: str = "compiled") -> Result:
+def measure(setting: Setting, target: float, most: int, runs: int = RUNS, engine: str = "compiled") -> Result:
     """Simulate until the mean error over nodes and runs is well below the target."""
     at: list[float] = []
     errors: list[tuple[float, float]] = []  # of nodes, and of what they know together
@@ -200,7 +200,7 @@ def measure(setting: Setting, target: float, most: float, runs: int = RUNS, engi
             simulation.advance(batch, iteration)
             at.append(iteration)
             errors.append((_error(setting, simulation.estimates(batch)), _error(setting, pooled(setting, batch.state))))
-            iteration = int(min(most, max(iteration + 1, STEP * iteration)))
+            iteration = min(most, max(iteration + 1, int(STEP * iteration)))
     reached, together = (first_below(np.array(at), np.array(one), target) for one in zip(*errors, strict=True))
     return Result(reached, together, most, setting.rule.units(setting.estimand.x.shape[1], setting.mean_count))
 
@@ -310,7 +310,7 @@ def compare(case: Case) -> Row:
     settings = [make(case, name) for name in (*PROTOCOLS, "averaging")]
     ours = measure(settings[0], case.target, PER_NODE * case.n, runs)
     assert np.isfinite(ours.exchanges), (case.problem.title, case.graph, case.n)
-    most = [factor * ours.exchanges for factor in (times, MOST_TIMES, MOST_TIMES)]
+    most = [round(factor * ours.exchanges) for factor in (times, MOST_TIMES, MOST_TIMES)]
     others = [measure(setting, case.target, last, runs) for setting, last in zip(settings[1:], most, strict=True)]
     tracked, gosta, averaging = others
     timed = seconds([settings[0], settings[2]], [ours.exchanges, gosta.least])
@@ -484,7 +484,7 @@ def compare_variants(cases: list[Case], per_node: int = PER_NODE, **settings: An
     first: list[float] = []
     for name, variant in VARIANTS.items():
         with in_use(variant) as protocol:
-            most = [4 * at for at in first] or [per_node * case.n for case in cases]
+            most = [round(4 * at) for at in first] or [per_node * case.n for case in cases]
             pairs = zip(cases, most, strict=True)
             found = [measure(make(case, protocol), case.target, last, **settings).exchanges for case, last in pairs]
         shown = [f"{a / b:.2f}" for a, b in zip(found, first, strict=True)] if first else [f"{a:,.0f}" for a in found]

@@ -45,7 +45,7 @@ def compare(case: Case) -> None:
     settings = {name: make(case, name) for name in NAMES}
     ours = measure(settings["relay"], case.target, PER_NODE * case.n)
     assert np.isfinite(ours.exchanges), case
-    most = MOST_TIMES * ours.exchanges
+    most = round(MOST_TIMES * ours.exchanges)
     gosta, default = (measure(settings[name], case.target, most) for name in NAMES[:2])
     rule, graph = settings["relay"].rule, settings["relay"].graph
     sent = rule.units(settings["relay"].estimand.x.shape[1], 1, 0, tree_share(graph))
