@@ -408,3 +408,8 @@ def test_a_network_of_processes(tmp_path: Path, gosta_: Any) -> None:
     code, _, err = gosta_("node", folder / "node-1")
     assert code == 2
     assert "network.confidence_level = 0.95: protocol = 'carried-means' has no intervals" in err
+    settings = folder / "node-2" / "node.toml"
+    settings.write_text(settings.read_text().replace("max_disclosures = 0", "max_disclosures = 1"))
+    code, _, err = gosta_("node", folder / "node-2")
+    assert code == 2
+    assert "node.max_disclosures = 1: protocol = 'carried-means' sends two visitors of its row" in err

@@ -264,6 +264,9 @@ def _check_node(config: NodeConfig) -> None:
         count = getattr(node, field)
         if count < 0:
             raise InputError(f"node.{field} = {count!r} must be 0 or more")
+    if node.max_disclosures == 1 and is_for_one_row_each(config.network.protocol):
+        why = f"protocol = {config.network.protocol!r} sends two visitors of its row to neighbours"
+        raise InputError(f"node.max_disclosures = 1: {why}; set 2 or more, or 0 for no limit")
     _check_format(config)
     if 0 < node.epoch_seconds < SECONDS_PER_EPOCH:
         raise InputError(f"node.epoch_seconds = {node.epoch_seconds!r} must be 0, or at least {SECONDS_PER_EPOCH:g}")
