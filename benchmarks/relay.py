@@ -2,7 +2,7 @@
 
 The first table has the number of exchanges after which the mean relative error over nodes and 10 runs is down to a
 target, of the Gini mean difference of lognormal rows that are dealt at random, or sorted, so that nodes with
-neighbouring numbers are alike. Others are given up after 100 times the exchanges of relay ("over").
+neighbouring numbers are alike. Others are given up after 300 times the exchanges of relay ("over").
 
 The second has long runs: the largest relative error of a node for a plain mean (the variance), which is exact, and
 for the Gini mean difference of sorted rows.
@@ -24,7 +24,7 @@ from gosta.graphs.tree import tree_share
 from gosta.simulation.engines import compiled
 
 NAMES = "gosta-async", "carried-means", "relay"
-MOST_TIMES = 100
+MOST_TIMES = 300
 PER_NODE = 20_000  # exchanges for each node after which relay is given up
 GINI = SYNTHETIC[0]
 CASES = [

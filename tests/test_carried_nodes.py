@@ -368,7 +368,7 @@ def test_what_a_network_does_not_replace() -> None:
         with pytest.raises(InputError, match=f"{message}.*each row's own mean; .*use tracking"):
             protocol_of_nodes("carried-means", STATISTICS[statistic], has_interval)
     assert protocol_of_nodes("carried-means", STATISTICS["auc"], has_interval=False) is carried_means()
-    with pytest.raises(InputError, match="nodes of a network run tracking, gosta-async, or carried-means"):
+    with pytest.raises(InputError, match="nodes of a network run tracking, relay, gosta-async, or carried-means"):
         check_protocol("gosta-sync")
 
 

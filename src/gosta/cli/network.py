@@ -39,7 +39,7 @@ class Task:
     statistic: options.StatisticName = "auc"
     option: options.StatisticOptions = None
     protocol: Annotated[
-        str | None, "tracking (default), gosta-async, or carried-means: one row at each node, no interval.", "-p"
+        str | None, "tracking (default), relay, gosta-async, or carried-means: one row at each node, no interval.", "-p"
     ] = None
     interval: Annotated[
         str | None, "Level of the confidence intervals, or none; by default 95% where the statistic has them."

@@ -12,6 +12,7 @@ import numpy as np
 
 from gosta.errors import GostaError, InputError
 from gosta.estimation.carried import MAX_COMPARED
+from gosta.estimation.growing_tree import MAX_DISTANCE, MAX_PRIORITY
 from gosta.protocols import Protocol
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Booleans, Floats
@@ -445,21 +446,33 @@ def kernel_ranges(estimand: Estimand) -> Floats:
     return np.array(statistic.mean_ranges if statistic.mean_ranges and statistic.local is None else unknown)
 
 
-def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
-    """Return the lowest and highest value of each number that a node sends as its payload: numbers × 2."""
+def mean_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
+    """Return the lowest and highest value of each mean that a node can have as its estimate: numbers × 2."""
     if protocol.averages_moments:
-        numbers = estimand.moment_count * protocol.payload_size + len(estimand.mean_row)
-        return np.array([(-np.inf, np.inf)] * numbers)
+        return np.array([(-np.inf, np.inf)] * estimand.moment_count)
     means = estimand.mean_bounds
     low, high = (np.vstack([means, [0.0, 1.0]]) if protocol.carries_means else means).T  # last, the share of rows
     is_bounded = np.isfinite(high - low) & np.isfinite(protocol.overshoot)
     with np.errstate(invalid="ignore"):  # infinite ranges
         margin = np.where(is_bounded, protocol.overshoot * (high - low), np.inf)
     # Nodes start from zero.
-    bounds = np.column_stack([np.minimum(low, 0.0) - margin, np.maximum(high, 0.0) + margin])
-    bounds = np.repeat(bounds, protocol.payload_size, axis=0)
+    return np.column_stack([np.minimum(low, 0.0) - margin, np.maximum(high, 0.0) + margin])
+
+
+def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
+    """Return the lowest and highest value of each number that a node sends as its payload: numbers × 2."""
+    if protocol.uses_tree:  # sums, which are bounded by counts (`gosta.net.protocol.checks`); the place in the tree
+        count = estimand.moment_count if protocol.averages_moments else estimand.mean_count
+        offset = len(estimand.mean_row) if protocol.averages_moments else 0
+        sums = [(-np.inf, np.inf)] * (2 * protocol.state_count(count) + offset)
+        return np.array([*sums, (0.0, MAX_PRIORITY), (0.0, MAX_DISTANCE), (0.0, 1.0)])
+    if protocol.averages_moments:
+        numbers = estimand.moment_count * protocol.payload_size + len(estimand.mean_row)
+        return np.array([(-np.inf, np.inf)] * numbers)
+    bounds = np.repeat(mean_bounds(estimand, protocol), protocol.payload_size, axis=0)
     if not protocol.carries_means:
         return bounds
+    means = estimand.mean_bounds
     slack = ROUNDING * (means[:, 1] - means[:, 0])
     carried = np.column_stack([np.minimum(means[:, 0], 0.0) - slack, np.maximum(means[:, 1], 0.0) + slack])
     return np.vstack([bounds, [0.0, MAX_COMPARED], carried, carried])

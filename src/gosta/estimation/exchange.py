@@ -33,8 +33,9 @@ offset, and tells it along with its payload. In an exchange both ends change to 
 number of a row), so that soon all nodes have the lowest of all. A change is exact but for rounding, since moments about
 one offset are linear in those about another. In a simulation all nodes know that offset from the start.
 
-**Sums.** Where a protocol counts rows, states are sums over rows, and the last one is the number of rows in them. A
-spanning tree of the network, along which they are passed on, is known to a node by its `parent` and its `children`.
+**Sums.** Where a protocol counts rows, states are sums over rows, and the last one is the number of rows in them. In a
+simulation, a node knows its `parent` and its `children` in the spanning tree along which sums are passed on. On a
+network the tree grows by exchanges: see `gosta.estimation.growing_tree`.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ import numpy as np
 from gosta.errors import InputError, NumericalError
 from gosta.estimation.carried import Host, HostSnapshot, Luggage, means_of
 from gosta.estimation.estimand import MAX_PLAIN_ROWS, Estimand, ValueFunction
+from gosta.estimation.growing_tree import GrowingTree, Place, TreeSnapshot
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import Start
 from gosta.runtime.arrays import Floats
@@ -101,6 +103,7 @@ class NodeSnapshot(NamedTuple):
     homes: dict[str, tuple[int, tuple[float, ...]]]
     offset: tuple[float, ...]
     host: HostSnapshot | None = None  # where visitors carry means
+    tree: TreeSnapshot | None = None  # where sums are passed on along a tree
 
 
 class LocalRows:
@@ -227,7 +230,10 @@ class Estimator:
         self.homes = {name: (rows.count, rows.mean_diagonal)}  # rows and mean diagonal of each home met
         self.known_rows = rows.count  # at these homes together
         self._population = population
-        self.parent, self.children = "", frozenset[str]()  # in the spanning tree, where the protocol uses one
+        # In the spanning tree, where the protocol uses one and it is known from the start; or the node's place in one
+        # that grows.
+        self.parent, self.children = "", frozenset[str]()
+        self.growing = GrowingTree(name) if protocol.uses_tree and population is None else None
         # What `_local` needs of the own rows, for a number of rows at all nodes.
         self._scaled: tuple[int, Any, float, Any, Any] = 0, None, 0.0, None, None
 
@@ -247,9 +253,9 @@ class Estimator:
         self, neighbour: str, edge_share: float, tick: float = 0.0, edge_exchanges: int = 0, slot: int = 0
     ) -> Contribution:
         """Return what the node sends a neighbour in its next exchange; nothing changes."""
-        tree = self.tree(neighbour)
-        payload = tuple(number for state in self.states for number in self.protocol.told(state, tick, tree))
-        payload += self.offset
+        payload = self._told(neighbour, tick) + self.offset
+        if self.growing is not None:
+            payload += self.growing.place(neighbour)
         slot = self.leaving(neighbour, slot)
         if self.host is not None:
             payload += self.host.luggage[slot].numbers
@@ -258,6 +264,18 @@ class Estimator:
     def leaving(self, neighbour: str, slot: int = 0) -> int:
         """Return which visitor leaves in the next exchange with a neighbour: `slot`, unless visitors carry means."""
         return slot if self.host is None else self.host.leaving(neighbour)
+
+    def _told(self, neighbour: str, tick: float) -> tuple[float, ...]:
+        """Return the numbers that the node tells a neighbour of its states.
+
+        Where a tree grows, both what it tells a parent and what it tells a child: only afterwards it is known which of
+        them the neighbour is.
+        """
+        protocol, states, trees = self.protocol, self.states, [self.tree(neighbour)]
+        if self.growing is not None:
+            trees = [1.0, -1.0]
+            states = _replaced(states, up=self.growing.sent.get(neighbour, (0.0,) * len(states)))
+        return tuple(number for one in states for tree in trees for number in protocol.told(one, tick, tree))
 
     def tree(self, neighbour: str) -> float:
         """Return 1 for the parent in the spanning tree, -1 for a child, 0 for other neighbours."""
@@ -321,8 +339,42 @@ class Estimator:
             inputs["fresh"] = self._fresh()
         elif self.host is not None:
             inputs["change"] = self._receive(self.host, slot, neighbour, theirs)
-        payload = self._agree_on_offset(theirs.payload) if self.offset else theirs.payload
+        payload = theirs.payload
+        if self.growing is not None:
+            payload, inputs["tree"] = self._take_place(self.growing, neighbour, payload)
+        payload = self._agree_on_offset(payload) if self.offset else payload
         self._apply(payload, [inputs[name] for name in protocol.inputs])
+        if self.growing is not None:
+            self._count_sums(self.growing, neighbour, payload, inputs["tree"])
+
+    def _take_place(
+        self, growing: GrowingTree, neighbour: str, payload: tuple[float, ...]
+    ) -> tuple[tuple[float, ...], float]:
+        """Find out which role a neighbour has in the tree, and return what it told a node of this role; and the role.
+
+        A new parent has counted nothing of this node, or what it had counted when it was the parent before.
+        """
+        count, place = 2 * len(self.states), Place(*payload[-3:])
+        role = growing.role(neighbour, place)
+        if role > 0.0:
+            if growing.parent != neighbour:
+                up = growing.sent.get(neighbour, (0.0,) * len(self.states))
+                self.states = _replaced(self.states, up=up, down=(0.0,) * len(self.states))
+            growing.follow(neighbour, place)
+        return payload[0 if role < 0.0 else 1 : count : 2] + payload[count:-3], role
+
+    def _count_sums(self, growing: GrowingTree, neighbour: str, told: tuple[float, ...], role: float) -> None:
+        """Keep what has passed over an edge of the tree; subtract what was counted of a neighbour that was a child."""
+        if role < 0.0:
+            before = growing.received.get(neighbour, (0.0,) * len(told))
+            growing.received[neighbour] = tuple(a + b for a, b in zip(before, told, strict=True))
+        elif neighbour in growing.received:
+            below = zip(self.states, growing.received.pop(neighbour), strict=True)
+            self.states = [state._replace(below=state.below - counted) for state, counted in below]
+        if role > 0.0:
+            growing.sent[neighbour] = tuple(state.up for state in self.states)
+        elif neighbour != growing.parent:
+            growing.sent.pop(neighbour, None)
 
     def _receive(self, host: Host, slot: int, neighbour: str, theirs: Contribution) -> list[float]:
         """Take in a visitor that carries means, and return the changes of the means."""
@@ -345,6 +397,8 @@ class Estimator:
             shifted = [self._shifted(column, by, field in self.protocol.differences) for field, column in columns]
             self.states = [self.protocol.state(*one) for one in zip(*shifted, strict=True)]
             self.offset = lower
+            if self.growing is not None:
+                self.growing.change_sums(lambda sums: self._shifted(sums, by, is_difference=False))
         if lower != theirs:
             by = _differences(theirs, lower)
             parts = [self._shifted(told[k::size], by, is_difference=False) for k in range(size)]
@@ -375,6 +429,11 @@ class Estimator:
     def row_count(self) -> float:
         """Number of rows that are in the estimates, where the protocol counts them."""
         return float(self.protocol.read(self.states[-1], 0.0))
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether the rows of all nodes that are known are in the estimates once, as far as the node can tell."""
+        return self.growing is None or abs(self.row_count - self.known_rows) < 0.5
 
     def _fresh(self) -> list[float]:
         """Return own rows × visitor; visitor × visitor where the node holds two, which have one row each."""
@@ -459,7 +518,8 @@ class Estimator:
         recent = {home: tuple(seen) for home, seen in self.recent.items()}
         halves, homes = self.halves.tobytes(), dict(self.homes)
         host = None if self.host is None else self.host.snapshot()
-        return NodeSnapshot(states, *counts, visitors, weights, others, recent, halves, homes, self.offset, host)
+        tree = None if self.growing is None else self.growing.snapshot()
+        return NodeSnapshot(states, *counts, visitors, weights, others, recent, halves, homes, self.offset, host, tree)
 
     def restore(self, saved: NodeSnapshot) -> None:
         """Set everything that the node holds from a snapshot."""
@@ -473,6 +533,8 @@ class Estimator:
         self.known_rows = sum(rows for rows, _ in self.homes.values())
         if self.host is not None and saved.host is not None:
             self.host.restore(saved.host)
+        if self.growing is not None and saved.tree is not None:
+            self.growing.restore(saved.tree)
 
 
 def exchange(first: Estimator, second: Estimator, edge_share: float, tick: float = 0.0, slot: int = 0) -> None:
@@ -481,6 +543,12 @@ def exchange(first: Estimator, second: Estimator, edge_share: float, tick: float
     of_second = second.contribution(first.name, edge_share, tick, slot=slot)
     first.exchange(second.name, of_second, edge_share, tick, slot)
     second.exchange(first.name, of_first, edge_share, tick, slot)
+
+
+def _replaced(states: list[Any], **columns: tuple[float, ...]) -> list[Any]:
+    """Return states with other values of some fields."""
+    rows = zip(*columns.values(), strict=True)
+    return [one._replace(**dict(zip(columns, row, strict=True))) for one, row in zip(states, rows, strict=True)]
 
 
 def _differences(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float, ...]:

@@ -198,16 +198,16 @@ def _check_private(task: Task, private: PrivateSettings) -> None:
 
 
 def check_protocol(name: str) -> None:
-    """Raise `InputError` for protocols that need a shared clock, a tree or all rows, which nodes do not have."""
+    """Raise `InputError` for protocols that need a shared clock or all rows, which nodes do not have."""
     from gosta import protocols
     from gosta.protocols.protocol import Start
 
     rule = protocols.find(name)
-    is_rule = isinstance(rule, protocols.Protocol) and rule.start is not Start.ROW_MEAN and not rule.uses_tree
-    if not is_rule or not (rule.supports_tables or is_for_one_row_each(name)):
+    is_rule = isinstance(rule, protocols.Protocol) and rule.start is not Start.ROW_MEAN
+    if not is_rule or not (rule.supports_tables or rule.uses_tree or is_for_one_row_each(name)):
         raise InputError(
-            f"protocol = {name!r} is for simulations; nodes of a network run tracking, gosta-async, or carried-means "
-            "where each has one row"
+            f"protocol = {name!r} is for simulations; nodes of a network run tracking, relay, gosta-async, or "
+            "carried-means where each has one row"
         )
 
 
@@ -235,7 +235,7 @@ def is_for_one_row_each(name: str) -> bool:
     from gosta import protocols
 
     rule = protocols.find(name)
-    return isinstance(rule, protocols.Protocol) and rule.carries_means
+    return isinstance(rule, protocols.Protocol) and rule.carries_means and not rule.uses_tree
 
 
 def check_row_count(protocol: str, rows: int, where: object) -> None:

@@ -21,6 +21,9 @@ from typing import NamedTuple
 
 from gosta.protocols.protocol import Protocol
 
+# How far a node's own mean can be beyond the range, in ranges: by a visitor's correction one, by the removal of the
+# bias of `local` up to three times that, by products of means more.
+OVERSHOOT = 8.0
 Payload = tuple[float]  # to the parent: what is new in `below`; to a child: `below` + `down`
 
 
@@ -109,6 +112,7 @@ for_tables = Protocol(
     tell,
     meet_with_table,
     read,
+    overshoot=OVERSHOOT,
 )
 SUMMARY = "As carried-means, but nodes pass on sums along a spanning tree, in two of three exchanges."
 KEEPS = f"{KEEPS_SUMS}, the rows of sixteen recent visitors, two visitors"

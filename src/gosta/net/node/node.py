@@ -10,6 +10,7 @@ from random import Random
 
 import msgspec
 
+from gosta.graphs.tree import TREE_SHARE
 from gosta.net.config import NodeConfig
 from gosta.net.node.base import BaseNode, Log
 from gosta.net.node.contact import ANSWER_SECONDS, MAX_PAUSE_SECONDS, REPEAT_SECONDS, Contact
@@ -180,10 +181,23 @@ class Node(BaseNode):
             ]
             if available:
                 self._offered_at = now
-                self._execute(peer.offer(self.rng.choice(available), int(self.clock() * 1e6)))
+                self._execute(peer.offer(self._choose(available), int(self.clock() * 1e6)))
             else:
                 self.counters["no neighbour available"] += 1
         self._schedule_next(IDLE_SECONDS)
+
+    def _choose(self, available: list[str]) -> str:
+        """Choose a neighbour for an exchange.
+
+        Where a tree grows, one in the tree in two of three cases; else one without an exchange in this epoch, if there
+        is any: it may be nearer to the root.
+        """
+        growing = self.peer.estimator.growing
+        if growing is not None:
+            in_tree = [name for name in available if name in growing.neighbours]
+            others = [name for name in available if not self.peer.exchanges_with(name)]
+            available = (in_tree if self.rng.random() < TREE_SHARE else others) or available
+        return self.rng.choice(available)
 
     def _check_exchange(self) -> None:
         """Withdraw an offer that was not answered; ask again whether an accepted exchange took place, or abandon it."""

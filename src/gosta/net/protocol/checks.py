@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, isfinite
 
 from gosta.errors import GostaError
-from gosta.estimation.estimand import kernel_ranges, payload_bounds
+from gosta.estimation.estimand import ROUNDING, kernel_ranges, mean_bounds, payload_bounds
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, Visitor
-from gosta.net.limits import MAX_CACHED_SEALS, MAX_HOMES, MAX_ROWS_FACTOR, MAX_TOLD_FACTOR, max_kernel_value
+from gosta.net.limits import MAX_CACHED_SEALS, MAX_HOMES, MAX_ROWS, MAX_ROWS_FACTOR, MAX_TOLD_FACTOR, max_kernel_value
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.messages import Rejected, Seal
@@ -22,6 +23,9 @@ class Checks:
         # Numbers of a payload before those that belong to the visitor.
         luggage = 0 if estimator.host is None else len(estimator.host.luggage[0].numbers)
         self._told_count = len(self._bounds) - luggage
+        self._mean_bounds: list[list[float]] = []  # of what sums are divided by counts
+        if estimator.growing is not None:
+            self._mean_bounds = mean_bounds(estimand, estimator.protocol).tolist()
         self._ranges: list[list[float]] = kernel_ranges(estimand).tolist()
         self._verified: dict[bytes, Visitor] = {}  # by signature, as visitors return
         self._degree = estimand.mean_degree
@@ -55,7 +59,36 @@ class Checks:
         if estimator.host is not None:
             self._check_remembered(visitor)
             self._check_means(theirs.payload[told:], self._bounds[told:], self._widest_kernel, "its visitor carries")
-        self._check_means(theirs.payload[:told], self._bounds[:told], self._widest, "it tells a mean of")
+        if estimator.growing is not None:
+            self._check_sums(sender, theirs.payload)
+        else:
+            self._check_means(theirs.payload[:told], self._bounds[:told], self._widest, "it tells a mean of")
+
+    def _check_sums(self, sender: str, payload: tuple[float, ...]) -> None:
+        """Raise `Rejected` for sums over rows that are not possible means times a possible number of rows.
+
+        Both what the sender would have told a parent, with what was counted of it before, and what it would have told
+        a child, without what it has counted of this node: sums of possible sums are possible, differences need not be.
+        """
+        estimator, growing = self._estimator, self._estimator.growing
+        assert growing is not None
+        count = len(estimator.states)
+        places, none = zip(payload[-3:], self._bounds[-3:], strict=True), (0.0,) * count
+        if not all(low <= number <= high and number == int(number) for number, (low, high) in places):
+            raise Rejected("values", "it tells a place in the tree that cannot be")
+        counted, sent = growing.received.get(sender, none), growing.sent.get(sender, none)
+        below = [told + known for told, known in zip(payload[: 2 * count : 2], counted, strict=True)]
+        others = [told - known for told, known in zip(payload[1 : 2 * count : 2], sent, strict=True)]
+        if any(not -ROUNDING <= sums[-1] < MAX_ROWS for sums in (below, others)):
+            raise Rejected("values", f"it tells sums over {below[-1]:.3g} or {others[-1]:.3g} rows, which cannot be")
+        if not estimator.offset:
+            for *sums, rows in (below, others):
+                bounds, slack = [], ROUNDING * max(1.0, rows)
+                for low, high in self._mean_bounds:
+                    is_bounded = isfinite(high - low)
+                    margin = slack * (high - low)
+                    bounds.append([low * rows - margin, high * rows + margin] if is_bounded else [-inf, inf])
+                self._check_means(sums, bounds, max(1.0, rows) * self._widest, "it tells a sum of")
 
     @property
     def _widest(self) -> float:

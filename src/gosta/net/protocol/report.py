@@ -83,6 +83,9 @@ class Readings:
 
     def record(self, estimator: Estimator) -> None:
         due = math.ceil(self.times[-1] * 2 ** (1 / READINGS_PER_DOUBLING)) if self.times else READINGS_PER_DOUBLING
+        if not estimator.has_all_rows:  # estimates over some of the rows tell nothing of later changes
+            self.times, self.values = [], []
+            return
         value = value_of(estimator) if estimator.exchanges >= due else None
         if value is not None:
             self.times = [*self.times, estimator.exchanges][-MAX_READINGS:]
@@ -96,11 +99,11 @@ class Readings:
         return tuple(self.expected_error(estimator, slice(c, c + 1)) for c in range(width))
 
     def expected_error(self, estimator: Estimator, place: slice | None = None, rule: Rule = RULE) -> float | None:
-        """Return the relative error that the last reading is expected to have; None: too few readings.
+        """Return the relative error that the last reading is expected to have; None: too few readings, or rows missing.
 
         `place` is that of the values of one of several statistics; without it, the largest error of all counts.
         """
-        if not self.times or len({len(value) for value in self.values}) > 1:
+        if not self.times or len({len(value) for value in self.values}) > 1 or not estimator.has_all_rows:
             return None
         sampled, found = None if estimator.protocol.averages_moments else len(estimator.homes), 0.0
         for one in estimator.rows.estimand.value_places if place is None else [place]:
@@ -114,8 +117,10 @@ def value_of(estimator: Estimator, payload: tuple[float, ...] | None = None) -> 
     if estimator.known_rows < 2:
         return None
     told = [estimator.protocol.read(one, 0.0) for one in estimator.states] if payload is None else payload
+    if payload is not None and estimator.growing is not None:  # what it tells a child: the sum of all that it knows
+        told = payload[1 : 2 * len(estimator.states) : 2]
     means = np.array([told[: len(estimator.states)]])
-    if estimator.host is not None:
+    if estimator.protocol.counts_rows:
         if means[0, -1] <= MIN_COUNTED:
             return None
         means = means_of(means)
@@ -140,7 +145,8 @@ def make_report(
     value = value_of(estimator) if estimator.exchanges else None
     if value is None:
         return None
-    estimand, counted = estimator.rows.estimand, (len(estimator.homes), estimator.known_rows)
+    rows = estimator.known_rows if estimator.growing is None else round(estimator.row_count)
+    estimand, counted = estimator.rows.estimand, (len(estimator.homes), rows)
     places, error = estimand.value_places, readings.expected_error(estimator)
     errors = [error] if len(places) == 1 else [readings.expected_error(estimator, one) for one in places]
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(places)
