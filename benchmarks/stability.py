@@ -151,7 +151,7 @@ def print_overshoot(title: str, networks: int, counts: tuple[int, ...]) -> None:
     cells = []
     for count in counts:
         found = np.array([overshoot(title, seed, count) for seed in range(networks)])
-        cells += [f"{np.median(one):.2g}, {one.max():.2g}" for one in found.T]
+        cells += [f"{np.median(one) + 0.0:.2g}, {one.max() + 0.0:.2g}" for one in found.T]
         assert title not in SAFE or found.max() < OVERSHOOT, (title, found.max())
     print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
