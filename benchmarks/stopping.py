@@ -260,7 +260,7 @@ def main() -> None:
     graphs = {"complete": (100, 1000)} if smoke else GRAPHS
     statistics = ["auc"] if smoke else list(STATISTICS)
     runs, until = (4, 0.05) if smoke else (20, 0.01)
-    print("| network | statistic | promise kept | exchanges when stopped | needed | ratio |")
+    print("\n| network | statistic | promise kept | exchanges when stopped | needed | ratio |")
     print("| --- | --- | --- | --- | --- | --- |")
     ended = kept = 0
     with progress.bar("stopping", len(graphs) * len(statistics), 0) as advance:
