@@ -30,15 +30,20 @@ def test_expected_error_of_a_node() -> None:
     assert sampled == pytest.approx([0.02, change, np.inf])
 
 
-def test_change_over_a_doubling_is_as_large_as_the_error_of_a_running_mean() -> None:
-    """What the rule rests on: their standard deviations are equal, so without its factor the rule is the error's."""
+@pytest.mark.parametrize(("power", "ratio"), [(0.0, 1.0), (0.75, 1.35)])
+def test_change_over_a_doubling_is_as_large_as_the_error_of_a_running_mean(power: float, ratio: float) -> None:
+    """What the rule rests on: their standard deviations are equal, so without its factor the rule is the error's.
+
+    Where values count in proportion to their number to a power, as in means that visitors carry, changes are larger.
+    """
     times = stopping.reading_times(10, 4000).tolist()
     values = np.random.default_rng(0).normal(10.0, 1.0, size=(4000, 500))
-    totals = np.cumsum(values, axis=0)
-    readings = [totals[t - 1][:, None] / t for t in times]
+    weights = np.arange(1.0, 4001.0)[:, None] ** power
+    means = np.cumsum(weights * values, axis=0) / np.cumsum(weights, axis=0)
+    readings = [means[t - 1][:, None] for t in times]
     expected = stopping.expected_errors(readings, times, nodes=10) / stopping.RULE.factor
     error = readings[-1][:, 0] / 10.0 - 1.0
-    assert np.sqrt((expected**2).mean()) == pytest.approx(error.std(), rel=0.1)
+    assert np.sqrt((expected**2).mean()) == pytest.approx(ratio * error.std(), rel=0.1)
 
 
 @pytest.mark.parametrize(("statistic", "graph"), [("auc", "torus"), ("gini-mean-difference", "watts-strogatz")])
