@@ -506,8 +506,8 @@ def main() -> None:
         tiny = Case(SYNTHETIC[3], "complete", 20, is_ordered=False, target=0.05)
         compare_variants([tiny], per_node=100, runs=1, engine="reference")  # which needs no compilation
     elif arguments.variants:
-        places = ("watts-strogatz", False), ("torus", True)
-        compare_variants([Case(problem, graph, 400, ordered) for graph, ordered in places for problem in SYNTHETIC])
+        places = ("complete", False), ("watts-strogatz", False), ("torus", False), ("torus", True), ("blocks", True)
+        compare_variants([Case(problem, graph, 400, ordered) for graph, ordered in places for problem in SYNTHETIC[:2]])
     else:
         compare_everything(SIZES[:1] if arguments.quick else SIZES)
         print_costs(SYNTHETIC)
