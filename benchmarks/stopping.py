@@ -4,7 +4,8 @@ For each network and statistic, 20 runs that the nodes end themselves at 1 %, an
 kept where the median node is within 1 % when the run ends. Needed are the exchanges after which that holds in 19 of 20
 runs: no rule that does not know the answer could promise it with fewer. Two more tables have small networks: ten runs
 on each of ten samples of rows. The constants of the rule (`gosta.estimation.stopping.Rule`) were chosen on the cases of
-the second, with `--tune`; those of the first, with other rows, statistics and seeds, verify it.
+the second, with `--tune`; those of the first, with other rows, statistics and seeds, verify it (for `few_nodes`, the
+first were looked at, too).
 
 Run with: python benchmarks/stopping.py [--smoke] [--small | --tune]
 """
