@@ -52,6 +52,18 @@ def test_inputs_that_no_exchange_yields_are_an_error(visitors: int, inputs: str)
         replace(gosta_async.protocol, meet=meet, visitors=visitors)
 
 
+def test_wrong_uses_of_a_tree_are_an_error() -> None:
+    def tell(me: State, tick: float, tree: float) -> tuple[float]:  # noqa: ARG001
+        return (me.z,)
+
+    with pytest.raises(gosta.InputError, match="meet names tree and fresh"):
+        replace(gosta_async.protocol, meet=lambda me, you, fresh, tree: me, tell=tell)
+    with pytest.raises(gosta.InputError, match=r"tell has the parameters .*'tree'.*; it takes a state and a tick"):
+        replace(gosta_async.protocol, tell=tell)
+    with pytest.raises(gosta.InputError, match="it takes a state, a tick and `tree`"):
+        replace(gosta_async.protocol, meet=lambda me, you, known, tree: me)
+
+
 def test_a_rule_that_cannot_be_compiled_is_an_error() -> None:
     broken = replace(own_protocol("broken"), meet=lambda me, you, fresh: me.misspelt + fresh)
     with pytest.raises(gosta.InputError, match="protocol broken cannot be compiled for gini-mean-difference"):

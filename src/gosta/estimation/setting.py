@@ -152,7 +152,7 @@ def protocol_for(
         )
     if has_tables and not chosen.supports_tables:
         raise InputError(
-            f"protocol {chosen.name} supports one row per node only; for several rows per node use tracking, "
+            f"protocol {chosen.name} supports one row per node only; for several rows per node use carried-means, "
             "gosta-async or averaging"
         )
     return chosen

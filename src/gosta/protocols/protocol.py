@@ -96,6 +96,12 @@ class Protocol(_Shown):
                 f"protocol {self.name}: visitors = {self.visitors}, and meet names {', '.join(self.inputs)}; with one "
                 "visitor it can name one of held (and weight), fresh, known, change; with two fresh; with none neither"
             )
+        if self.uses_tree and samples not in ([], ["known"], ["change"]):
+            raise InputError(f"protocol {self.name}: meet names tree and {samples[0]}; with tree, known or change")
+        told = list(inspect.signature(self.tell).parameters)
+        wanted = "a state, a tick and `tree`, which meet names" if self.uses_tree else "a state and a tick"
+        if len(told) != 2 + self.uses_tree:
+            raise InputError(f"protocol {self.name}: tell has the parameters {told}; it takes {wanted}")
         starts = list(inspect.signature(self.init).parameters)
         if len(starts) != 1 or starts[0] not in list(Start):
             text = f"init has the parameters {starts}; it takes one of: {', '.join(Start)}"

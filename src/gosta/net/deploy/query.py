@@ -27,6 +27,10 @@ QUERY_THREADS = 32
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where to reach a node that listens on all interfaces
 
 
+# Made once: msgspec crashes where several threads use a type for the first time.
+_decode_status = msgspec.json.Decoder(Status).decode
+
+
 class View(NamedTuple):
     name: str
     state: str
@@ -40,7 +44,7 @@ def query_status(config: NodeConfig) -> Status | None:
     """Return a node's status from its status page; None if nothing answers there, or another program does."""
     answer = fetch(config, "/status", MAX_RESPONSE_BYTES)
     try:
-        found = None if answer is None else msgspec.json.decode(answer, type=Status)
+        found = None if answer is None else _decode_status(answer)
     except msgspec.DecodeError:
         return None
     is_node = found is not None and (found.network, found.node) == (config.network.id, config.node.name)
