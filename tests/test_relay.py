@@ -111,6 +111,14 @@ def test_complete_graphs_draw_from_their_tree() -> None:
     np.testing.assert_array_equal(np.concatenate([graph.draw(rng, 5), graph.draw(rng, 7)]), edges[:12])
 
 
+def test_weights_whose_ratio_is_not_a_float() -> None:
+    """The tree of a path is the path, with its root in the middle, whatever the weights are."""
+    path = Graph("path", 6, np.array([[k, k + 1] for k in range(5)]), np.array([1e300, 1e-300, 1e300, 1e-300, 1e300]))
+    parents = spanning_tree(path).tolist()
+    assert parents.count(-1) == 1
+    assert all(abs(node - parent) == 1 for node, parent in enumerate(parents) if parent >= 0)
+
+
 @pytest.mark.parametrize("graph", ["complete", "two-cliques", "weighted"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_engines_agree_to_the_last_bit(variant: str, graph: str) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TREE_SHARE = 2 / 3  # least share of exchanges that are on edges of the tree
 ROOT = -1  # parent of the root
+MAX_LENGTH = 1e200  # of an edge, relative to the shortest, so that lengths of paths are finite
 GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -125,7 +126,9 @@ class _Search:
         self.n, self.is_weighted = graph.n, graph.weights is not None
         self.starts: list[int] = np.concatenate([[0], np.cumsum(graph.degrees)]).tolist()
         self.neighbours: list[int] = ends[order ^ 1].tolist()
-        self.lengths: list[float] = (graph.rates.max() / graph.rates[order // 2]).tolist()
+        with np.errstate(over="ignore"):
+            lengths = np.minimum(graph.rates.max() / graph.rates[order // 2], MAX_LENGTH)
+        self.lengths: list[float] = lengths.tolist()
 
     def paths_from(self, root: int) -> tuple[Integers, Floats]:
         """Return each node's parent on its shortest path from a root, and the length of the path."""
