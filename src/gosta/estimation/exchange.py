@@ -64,6 +64,7 @@ RECENT_HOMES_PER_ROW = 8  # homes kept apart for each row of a node
 MIN_RECENT_HOMES = 512  # homes kept apart by a node with several rows: all of them, in most networks of tables
 MAX_CACHED_NUMBERS = 1 << 21  # kernel means of visitors that are cached, because visitors return: 16 MiB
 MAX_CACHED_VISITORS = 256  # samples of the node's own rows that are cached for the same reason
+MAX_CACHED_PAIRS = 256  # rows whose kernel values are cached, because a message is checked before it is used
 
 Sample = tuple[tuple[float, ...], ...]
 
@@ -115,9 +116,10 @@ class LocalRows:
         self.sample_size = min(self.count, MAX_SAMPLE_ROWS)
         self.own_mean: list[float] = estimand.own_mean.tolist()
         self.mean_diagonal = tuple(_sequential_means(estimand.diagonal))
-        # Cached because visitors return: kernel means by sample, and this node's visitors by position.
+        # Cached because visitors return: kernel means by sample, this node's visitors by position, values of two rows.
         self.kernel_means = lru_cache(max(1, MAX_CACHED_NUMBERS // (self.count * self.width)))(self._kernel_means)
         self.visitor = lru_cache(MAX_CACHED_VISITORS)(self._visitor)
+        self.pair_values = lru_cache(MAX_CACHED_PAIRS)(self.kernel)
 
     def kernel(self, a: list[float] | tuple[float, ...], b: list[float] | tuple[float, ...]) -> tuple[float, ...]:
         """Evaluate the kernel for two rows."""
@@ -384,7 +386,9 @@ class Estimator:
         def over_all_rows(means: tuple[float, ...]) -> tuple[float, ...]:
             return tuple(share * own + (1.0 - share) * mean for own, mean in zip(visitor.diagonal, means, strict=True))
 
-        return host.receive(slot, neighbour, visitor.home, visitor.sample[0], luggage, self.rows.kernel, over_all_rows)
+        return host.receive(
+            slot, neighbour, visitor.home, visitor.sample[0], luggage, self.rows.pair_values, over_all_rows
+        )
 
     def _agree_on_offset(self, payload: tuple[float, ...]) -> tuple[float, ...]:
         """Change to the lower offset of the two nodes, and return the other's payload about it, without its offset."""

@@ -24,7 +24,6 @@ from gosta.net.node import rows
 from gosta.net.node.rows import layout_of
 from gosta.private.noise import choose_noise
 from gosta.private.settings import PrivateSettings, check_settings
-from gosta.protocols import relay
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches import Layout, check_columns
 from gosta.statistics import user_file
@@ -83,9 +82,8 @@ def for_data(
     """Plan a network whose nodes get the rows of a data set."""
     _, options = _load_goal(goal, seed)
     nodes = _count_nodes(graph, nodes, seed) if by is None else nodes
-    # Nodes choose their exchanges and grow a tree by themselves, so the network is that of protocols without one.
-    planned = "tracking" if goal.protocol == relay.NAME else goal.protocol
-    setting = make_setting(planned, data, goal.statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
+    # Rows and edges do not depend on the protocol, which is checked below: nodes grow a tree by themselves.
+    setting = make_setting("tracking", data, goal.statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
     estimand, placement = setting.estimand, setting.placement
     rows.check_values(estimand.x, estimand.data)
 

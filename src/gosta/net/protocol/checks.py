@@ -115,7 +115,7 @@ class Checks:
         for home, row in host.remembered.items():
             if home != visitor.home:
                 try:
-                    values = rows.kernel(visitor.sample[0], row)
+                    values = rows.pair_values(visitor.sample[0], row)  # cached for the exchange
                 except Exception as error:  # a user's function can raise anything
                     detail = f"the kernel of rows of {visitor.home} and {home} fails with {type(error).__name__}"
                     raise Rejected("visitor", detail, is_blamed=False) from None

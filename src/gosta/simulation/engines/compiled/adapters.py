@@ -49,7 +49,6 @@ class LoopEngine(ArrayEngine):
         setting, protocol, statistic = self.setting, self.protocol, self.setting.estimand.tracked
         constants = {
             "VALUES": setting.estimand.width,
-            "MEANS": setting.mean_count,
             "STATES": setting.state_count,
             "VISITORS": protocol.visitors,
             "EXCHANGES": self.exchanges,

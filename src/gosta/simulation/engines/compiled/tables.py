@@ -22,9 +22,8 @@ class TableEngine(LoopEngine):
         estimand, placement = setting.estimand, setting.placement
         self.has_local = estimand.tracked.local is not None
         has_recent = self.protocol.needs_known and not self.has_local
-        capacities = [min(max_recent_homes(rows), placement.nodes) for rows in placement.rows.tolist() if has_recent]
-        self.recent_offsets = np.zeros(placement.nodes + 1, dtype=np.int64)
-        self.recent_offsets[1:] = np.cumsum(capacities) if has_recent else 0
+        capacities = [has_recent * min(max_recent_homes(rows), placement.nodes) for rows in placement.rows.tolist()]
+        self.recent_offsets = np.concatenate([[0], np.cumsum(capacities)])
         own = [estimand.over(x) for x in placement.split(estimand.x)] if self.protocol.visitors else []
         empty = np.zeros((1, estimand.width))
         own_means = np.array([node.own_mean for node in own]) if own else empty
