@@ -22,6 +22,7 @@ benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/exact.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/simulate.py
+	$(BIN)/python benchmarks/end_to_end.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/network.py
 	$(BIN)/python benchmarks/private.py

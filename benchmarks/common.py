@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import platform
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,6 +22,8 @@ sys.path.insert(0, str(TESTS))  # the virtual network and the search for free po
 GOSTA = [sys.executable, "-m", "gosta"]
 REPEATS = 3
 TITLE_WIDTH = 60
+# Without contraction to fused multiply-add C rounds as gosta does, and answers can be compared bit for bit.
+C_FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -46,6 +53,20 @@ def best_side_by_side(
     """Time two pieces of work in turn, so that a busy moment hits both; return the shortest time of each."""
     pairs = [(seconds_of(ours), seconds_of(theirs)) for _ in range(repeats)]
     return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+
+
+@contextmanager
+def compiled_c(text: str) -> Iterator[ctypes.CDLL | None]:
+    """Compile functions in C; None where there is no gcc."""
+    if shutil.which("gcc") is None:
+        print("gcc is not installed: the comparisons with C are skipped")
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder) / "functions.c", Path(folder) / "functions.so"
+        source.write_text(text)
+        subprocess.run(["gcc", *C_FLAGS, str(source), "-o", str(library), "-lm"], check=True)
+        yield ctypes.CDLL(str(library))
 
 
 def print_ratio(title: str, ours: float, theirs: float, required: float | None) -> None:

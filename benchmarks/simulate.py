@@ -6,12 +6,6 @@ Run with: python benchmarks/simulate.py [--large | --smoke]   (--large adds n = 
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import common
 import numpy as np
@@ -51,8 +45,6 @@ void gosta_async(const double *x, long d, double *z, double *count, int32_t *vis
     }
 }
 """
-# Without contraction to fused multiply-add both round alike, and the answers can be compared bit for bit.
-C_FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 
 
 class GostaRun:
@@ -152,20 +144,6 @@ def async_against_c(loop: ctypes.CDLL, n: int, d: int, count: int, required: flo
     print(f"  {million:.1f} M exchanges/s; cache lines an exchange touches: {packed:.1f} in gosta, {plain:.1f} in C")
 
 
-@contextmanager
-def compiled_c_loop() -> Iterator[ctypes.CDLL | None]:
-    """Compile the loop in C; None where there is no gcc."""
-    if shutil.which("gcc") is None:
-        print("gcc is not installed: the comparisons with C are skipped")
-        yield None
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        source, library = Path(folder) / "loop.c", Path(folder) / "loop.so"
-        source.write_text(C_LOOP)
-        subprocess.run(["gcc", *C_FLAGS, str(source), "-o", str(library), "-lm"], check=True)
-        yield ctypes.CDLL(str(library))
-
-
 def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--large", action="store_true", help="add n = 10^7")
@@ -179,7 +157,7 @@ def main() -> None:
         sync_against_numpy(1599, 12, 300, 3_000_000, 500)
         cases = [(1599, 12, 5_000_000, 0.9), (30_000, 4, 5_000_000, 0.85), (200_000, 4, 5_000_000, 0.85)]
         cases += [(n, 4, 8_000_000, 1.5) for n in (1_000_000, 10_000_000)[: 1 + arguments.large]]
-    with compiled_c_loop() as loop:
+    with common.compiled_c(C_LOOP) as loop:
         if loop is not None:
             for case in cases:
                 async_against_c(loop, *case)
