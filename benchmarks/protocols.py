@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import common
 import numpy as np
+from engine_runs import estimates
 from scipy.spatial import cKDTree
 
 from gosta import datasets, graphs
@@ -199,7 +200,9 @@ def measure(setting: Setting, target: float, most: int, runs: int = RUNS, engine
         while not errors or (errors[-1][0] > STOP_BELOW * target and at[-1] < most):
             simulation.advance(batch, iteration)
             at.append(iteration)
-            errors.append((_error(setting, simulation.estimates(batch)), _error(setting, pooled(setting, batch.state))))
+            errors.append(
+                (_error(setting, estimates(simulation, batch)), _error(setting, pooled(setting, batch.state)))
+            )
             iteration = min(most, max(iteration + 1, int(STEP * iteration)))
     reached, together = (first_below(np.array(at), np.array(one), target) for one in zip(*errors, strict=True))
     return Result(reached, together, most, setting.rule.units(setting.estimand.x.shape[1], setting.mean_count))
@@ -248,7 +251,7 @@ def seconds(settings: list[Setting], exchanges: list[float]) -> list[float]:
             before = time.process_time()
             batch = simulation.start(range(1))
             simulation.advance(batch, round(count))
-            setting.values(simulation.estimates(batch))
+            setting.values(estimates(simulation, batch))
             best[k] = min(best[k], time.process_time() - before)
     for simulation in simulations:
         simulation.close()

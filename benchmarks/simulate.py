@@ -9,7 +9,7 @@ import ctypes
 
 import common
 import numpy as np
-from engine_runs import FixedSchedule, visitors
+from engine_runs import advance, estimates, visitors
 from numpy.typing import NDArray
 
 from gosta import graphs
@@ -59,13 +59,10 @@ class GostaRun:
         self.batch = self.engine.start([0])
 
     def advance(self, edges: Edges) -> None:
-        first, last = self.batch.iteration, self.batch.iteration + len(edges)
-        schedule = FixedSchedule(self.engine.setting.graph, edges, start=first)
-        self.engine.advance_run(self.batch, 0, schedule, first, last)
-        self.batch.iteration = last
+        advance(self.engine, self.batch, edges)
 
     def estimates(self) -> Floats:
-        return self.engine.estimates(self.batch)[0, :, 0]
+        return estimates(self.engine, self.batch)[0, :, 0]
 
     def visitors(self) -> NDArray[np.int64]:
         return visitors(self.engine, self.batch)[0, :, 0]

@@ -18,7 +18,7 @@ from typing import Any
 
 import common
 import numpy as np
-from engine_runs import advance, conserved_sums, small_graph
+from engine_runs import advance, conserved_sums, estimates, small_graph
 from numpy.typing import NDArray
 
 from gosta import graphs
@@ -60,9 +60,8 @@ def print_long_run(title: str, graph: Graph, marks: list[int]) -> None:
     batch, target = engine.start([0]), setting.target
     errors = []
     for mark in marks:
-        while batch.iteration < mark:
-            engine.advance(batch, min(mark, batch.iteration + engine.max_advance))
-        errors.append(float(np.abs(setting.values(engine.estimates(batch)) / target - 1.0).max()))
+        engine.advance(batch, mark)
+        errors.append(float(np.abs(setting.values(estimates(engine, batch)) / target - 1.0).max()))
     left, right = conserved_sums(engine, batch)
     engine.close()
     difference = float(np.abs(left / right - 1.0).max())

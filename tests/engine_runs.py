@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from gosta import graphs
@@ -13,9 +17,12 @@ from gosta.graphs.graph import Graph
 from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import Schedule
+from gosta.simulation.engines import Readings, read
+from gosta.simulation.engines.compiled.adapters import LoopEngine
 from gosta.simulation.engines.compiled.carried import CarriedEngine
 from gosta.simulation.engines.compiled.one_row import OneRowEngine
 from gosta.simulation.engines.engine import Batch, Snapshot
+from gosta.simulation.runner import Runner
 
 
 class FixedSchedule(Schedule):
@@ -67,13 +74,41 @@ def conserved_sums(engine: CarriedEngine, batch: Batch[Snapshot]) -> tuple[Float
     return (states[:, :, 1] + states[:, :, 2]).sum(axis=0), np.array(counted) / COPIES
 
 
+def estimates(engine: Any, batch: Batch[Any]) -> Floats:
+    """Return the means that nodes estimate: runs × nodes × means."""
+    means: Floats = engine.setting.means(read(engine, batch))
+    return means
+
+
 def advance(engine: Any, batch: Batch[Any], edges: Any, edge_shares: Floats | None = None) -> None:
     """Carry out the exchanges of given edges in the only run of a batch."""
     draws = engine.setting.protocol.draws
-    schedule = FixedSchedule(engine.setting.graph, edges, edge_shares, batch.iteration * draws)
     last = batch.iteration + len(edges) // draws
-    engine.advance_run(batch, 0, schedule, batch.iteration, last)
+    if isinstance(engine, LoopEngine):
+        engine.advance_edges(batch, 0, edges, np.ones(1) if edge_shares is None else edge_shares)
+    else:
+        schedule = FixedSchedule(engine.setting.graph, edges, edge_shares, batch.iteration * draws)
+        engine.advance_run(batch, 0, schedule, batch.iteration, last)
     batch.iteration = last
+
+
+@contextmanager
+def interrupting(monkeypatch: pytest.MonkeyPatch, iteration: int) -> Iterator[None]:
+    """Press Ctrl-C in the main thread when a simulation has read its estimates at an iteration or later."""
+    evaluate, handler = Runner._evaluate, signal.getsignal(signal.SIGINT)
+
+    def evaluate_and_interrupt(self: Runner, runs: Integers, stops: Integers, readings: Readings) -> None:
+        evaluate(self, runs, stops, readings)
+        if len(stops) and stops[-1] >= iteration:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Runner, "_evaluate", evaluate_and_interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        monkeypatch.undo()
+        signal.signal(signal.SIGINT, handler)
 
 
 def small_graph(rng: np.random.Generator, weighted: bool) -> Graph:

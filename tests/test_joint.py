@@ -13,6 +13,7 @@ import ports
 import pytest
 import scipy.stats
 from commands import command
+from engine_runs import estimates
 from msgspec.structs import replace
 from sklearn.metrics import roc_auc_score
 from test_faults import check_replay
@@ -59,7 +60,7 @@ def advance(engine: str, setting: Any, iterations: int) -> Any:
     with closing(engines.find(engine)(setting, 0)) as made:
         batch = made.start([0])
         made.advance(batch, iterations)
-        return made.estimates(batch)
+        return estimates(made, batch)
 
 
 def test_values_are_those_of_others() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_runs import interrupting
 
 import gosta
 from gosta.estimation import stopping
-from gosta.simulation.runner import Interrupted, Runner
+from gosta.simulation.runner import Interrupted
 
 
 def test_expected_error_of_a_node() -> None:
@@ -80,17 +81,8 @@ def test_a_value_that_few_pairs_decide_is_not_missed() -> None:
 def test_a_run_that_is_resumed_stops_where_it_would_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     common: dict[str, Any] = {"graph": "complete", "runs": 2, "until": 0.02}
     whole = gosta.simulate("iris", "gini-mean-difference", **common)
-    read = Runner._read
-
-    def interrupt_at_5000(self: Runner, engine: Any, batch: Any, c: int) -> None:
-        read(self, engine, batch, c)
-        if batch.iteration > 5000:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Runner, "_read", interrupt_at_5000)
-    with pytest.raises(Interrupted) as interrupted:
+    with pytest.raises(Interrupted) as interrupted, interrupting(monkeypatch, iteration=5000):
         gosta.simulate("iris", "gini-mean-difference", **common)
-    monkeypatch.undo()
     half = interrupted.value.trace
     assert not half.is_complete
     half.save(tmp_path / "half.nc")

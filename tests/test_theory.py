@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from engine_runs import FixedSchedule
+from engine_runs import estimates
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -257,9 +257,9 @@ def test_means_over_runs_agree_with_the_expectation(name: str, seed: int) -> Non
     batch, results = engine.start(range(runs)), np.empty((runs, graph.n, 2))
     for c, t in enumerate(times):
         for r in range(runs):
-            engine.advance_run(batch, r, FixedSchedule(graph, drawn[r]), batch.iteration, t)
+            engine.advance_edges(batch, r, drawn[r, batch.iteration * protocol.draws : t * protocol.draws], np.ones(1))
         batch.iteration = t
-        results[:, :, c] = setting.values(engine.estimates(batch))[..., 0]
+        results[:, :, c] = setting.values(estimates(engine, batch))[..., 0]
     error = results.std(axis=0, ddof=1) / np.sqrt(runs)
     allowed = 6 * error + 1e-12 * np.abs(x).max()
     if name == "gosta-async":

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_runs import interrupting
 from terminal import read_rest, read_until
 
 import gosta
 from gosta.simulation import runner
-from gosta.simulation.runner import Interrupted, Runner
+from gosta.simulation.runner import Interrupted
 from gosta.statistics import STATISTICS
 
 
@@ -65,17 +66,8 @@ def test_interrupted_and_resumed_is_uninterrupted(
 ) -> None:
     """Runs that stop wherever they happen to be go on to the same numbers."""
     whole = short(**way, iterations=60_000, clocks=True)
-    read = Runner._read
-
-    def interrupt_at_the_fourth(self: Runner, engine: Any, batch: Any, c: int) -> None:
-        read(self, engine, batch, c)
-        if c == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Runner, "_read", interrupt_at_the_fourth)
-    with pytest.raises(Interrupted) as interrupted:
+    with pytest.raises(Interrupted) as interrupted, interrupting(monkeypatch, iteration=1):
         short(**way, iterations=60_000, clocks=True)
-    monkeypatch.undo()
     part = interrupted.value.trace
     assert not part.is_complete
     assert np.isfinite(part.data["mean"]).any()

@@ -11,6 +11,7 @@ import numpy as np
 
 from gosta import datasets, graphs
 from gosta.errors import InputError
+from gosta.estimation.carried import means_of
 from gosta.estimation.estimand import Estimand, join_estimands
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
 from gosta.graphs.graph import Graph
@@ -45,8 +46,12 @@ class Setting:
 
     @property
     def state_count(self) -> int:
-        """Number of states of a node."""
-        return self.rule.state_count(self.mean_count)
+        """Number of states of a node: where rows are counted, one more than there are means."""
+        return self.mean_count + self.protocol.counts_rows
+
+    def means(self, readings: Floats) -> Floats:
+        """Convert what nodes read from their states, ... × states, to the means that they estimate."""
+        return means_of(readings) if self.protocol.counts_rows else readings
 
     @cached_property
     def offset(self) -> Floats:

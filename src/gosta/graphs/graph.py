@@ -111,7 +111,7 @@ class Graph:
         """Draw pairs of the complete graph, some of them from its tree."""
         assert self.parents is not None
         drawn, pairs = rng.random(size), self.n * (self.n - 1) // 2
-        children = np.searchsorted(self._tree_cumulated, drawn / TREE_SHARE * self._tree_cumulated[-1], side="right")
+        children = np.searchsorted(self.tree_cumulated, drawn / TREE_SHARE * self.tree_cumulated[-1], side="right")
         is_tree = children < self.n
         numbers = ((drawn - TREE_SHARE) / (1.0 - TREE_SHARE) * pairs).astype(np.int64)
         ends = pairs_from_numbers(np.clip(numbers, 0, pairs - 1), self.n)
@@ -119,7 +119,7 @@ class Graph:
         return ends
 
     @functools.cached_property
-    def _tree_cumulated(self) -> Floats:
+    def tree_cumulated(self) -> Floats:
         assert self.parents is not None
         return np.cumsum(tree_rates(self.parents))
 

@@ -216,4 +216,4 @@ class CollectingProtocol(_Shown):
     draws: int = 1
     estimates_row_means: bool = False
 
-    averages_moments = needs_known = supports_tables = uses_tree = False
+    averages_moments = needs_known = supports_tables = uses_tree = counts_rows = False

@@ -77,7 +77,7 @@ def _run(text: str, functions: Mapping[str, Function], file: Path | None) -> typ
     exec(compile(text, module.__file__, "exec"), vars(module))
     for name, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
-            setattr(module, name, numba.njit(value, nogil=True, cache=file is not None))
+            setattr(module, name, numba.njit(value, nogil=True, forceinline=True, cache=file is not None))
     vars(module).update({name: _compile(f) for name, f in functions.items()})
     return module
 
@@ -146,7 +146,7 @@ def _compile(function: Any, callers: tuple[Any, ...] = ()) -> Any:
     copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
     # Cached code refers to functions by name alone, so functions that differ must not share one.
     copy.__qualname__ = f"{function.__name__}_{key[:16]}"
-    _compiled[key] = numba.njit(copy)
+    _compiled[key] = numba.njit(copy, forceinline=True)
     return _compiled[key]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -31,11 +32,15 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 from gosta.schedule import Schedule
 from gosta.simulation import engines
-from gosta.simulation.engines import Batch, Engine
+from gosta.simulation.engines import Batch, Engine, Readings
 from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo, node_errors
 
 MAX_ESTIMATES = 1 << 26  # estimates kept in memory, half a GiB; beyond that only their summaries are kept
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
+MAX_READINGS_BYTES = 64 << 20  # memory for what is read between two evaluations
+FIRST_PORTION = 1 << 12  # exchanges, over all runs, after which the time that they take is known
+PORTION_SECONDS = 0.1  # between two moments in which Ctrl-C is noticed and progress reported
+MIN_EVALUATED = 1 << 14  # numbers that are worth a thread
 STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
 READINGS, READING_TIMES = "readings", "reading_times"  # names of arrays that a trace with intervals is continued from
 
@@ -109,20 +114,19 @@ class Runner:
         info, start = self.info, time.perf_counter()
         left = info.runs * int(self.checkpoints[-1]) - int(self.reached.sum())
         title = f"{info.protocol}, {info.runs} run{'s' * (info.runs > 1)}"
-        interrupted = False
         with (
             closing(engines.find(info.engine)(self.setting, info.seed)) as engine,
-            progress.bar(title, left, patience, unit="iterations") as report,
+            ThreadPoolExecutor(machine.available_cores()) as self._pool,
+            progress.bar(title, left, patience, unit="iterations") as self._report,
+            machine.deferred_interrupt() as self._is_interrupted,
         ):
-            try:
-                for batch in self._batches(engine):
-                    try:
-                        self._advance(engine, batch, report)
-                    finally:
-                        if len(batch.runs) == info.runs:
-                            self._snapshot = {SNAPSHOT + name: a for name, a in engine.snapshot(batch).items()}
-            except KeyboardInterrupt:
-                interrupted = True
+            for batch in self._batches(engine):
+                self._advance(engine, batch)
+                if len(batch.runs) == info.runs:
+                    self._snapshot = {SNAPSHOT + name: a for name, a in engine.snapshot(batch).items()}
+                if self._is_interrupted():
+                    break
+            interrupted = self._is_interrupted()
         self.info = replace(info, seconds=info.seconds + time.perf_counter() - start)
         trace = self._trace()
         if interrupted:
@@ -145,31 +149,55 @@ class Runner:
                 batch.active &= self.stopped[part] == 0
             yield batch
 
-    def _advance(self, engine: Engine[Any], batch: Batch[Any], report: Callable[[float], None]) -> None:
-        """Advance a batch to the last checkpoint, reading all estimates at each."""
-        runs, readings = np.array(batch.runs), set(self._reading_times.tolist())
-        numbers = {iteration: c for c, iteration in enumerate(self.checkpoints.tolist())}
-        for stop in np.union1d(self.checkpoints, self._reading_times).tolist():
-            while batch.iteration < stop:
-                if not batch.active.any():
-                    return
-                before = batch.iteration
-                try:
-                    engine.advance(batch, min(stop, before + engine.max_advance))
-                finally:
-                    self.reached[runs[batch.active]] = batch.iteration
-                report((batch.iteration - before) * int(batch.active.sum()))
-            if stop in readings and batch.iteration == stop:
-                self._take_readings(batch, self.setting.values(engine.estimates(batch)))
-            if stop in numbers and np.isnan(self.results["mean"][runs[batch.active], numbers[stop]]).any():
-                self._read(engine, batch, numbers[stop])
+    def _advance(self, engine: Engine[Any], batch: Batch[Any]) -> None:
+        """Advance a batch to the last checkpoint, reading all estimates at each.
 
-    def _take_readings(self, batch: Batch[Any], values: Floats) -> None:
-        """Add values, runs × nodes × values, to the readings of the active runs of a batch."""
-        for k in np.flatnonzero(batch.active).tolist():
-            readings = self._readings[batch.runs[k]]
-            if not readings or readings[-1][0] < batch.iteration:
-                readings.append((batch.iteration, values[k]))
+        It is advanced in portions of some time each. What was read in one is evaluated when the engine has begun with
+        the next, unless it decides which runs go on.
+        """
+        runs, decides, exchanges = np.array(batch.runs), self.info.until is not None, FIRST_PORTION
+        unread = np.isnan(self.results["mean"][runs[batch.active]]).any(axis=0)
+        stops = np.union1d(self.checkpoints[unread], self._reading_times)
+        stops, unevaluated = stops[stops >= batch.iteration], None
+        while len(stops) and batch.active.any() and not self._is_interrupted():
+            start, before, active = time.perf_counter(), batch.iteration, np.flatnonzero(batch.active)
+            iteration, count = self._next_portion(batch, stops, exchanges)
+            readings = engine.advance(batch, iteration, stops[:count])
+            if unevaluated is not None:
+                self._evaluate(*unevaluated)
+            unevaluated = runs[active], stops[:count], readings
+            if decides:
+                self._evaluate(*unevaluated)
+                unevaluated = None
+                batch.active &= self.stopped[runs] == 0
+            self.reached[runs[active]] = iteration
+            self._report((iteration - before) * len(active))
+            stops = stops[count:]
+            ratio = PORTION_SECONDS / max(time.perf_counter() - start, 1e-9)
+            exchanges = max(1, int(exchanges * min(4.0, ratio)))
+        if unevaluated is not None:
+            self._evaluate(*unevaluated)
+
+    def _next_portion(self, batch: Batch[Any], stops: Integers, exchanges: int) -> tuple[int, int]:
+        """Return the iteration to advance to next, and how many of the stops that are left to read on the way."""
+        setting, runs = self.setting, int(batch.active.sum())
+        furthest = batch.iteration + max(1, exchanges // (runs * setting.protocol.draws))
+        size = 8 * runs * setting.placement.nodes * setting.state_count
+        limit = 1 if self.info.until is not None else max(1, MAX_READINGS_BYTES // size)
+        count = min(limit, int(np.searchsorted(stops, furthest, side="right")))
+        return (int(stops[count - 1]), count) if count else (min(furthest, int(stops[0])), 0)
+
+    def _evaluate(self, runs: Integers, stops: Integers, readings: Readings) -> None:
+        """Store estimates and errors of some runs at some iterations, and note which runs' nodes are content."""
+        found = readings()
+        parts = min(len(runs), max(1, found.size // MIN_EVALUATED))
+        bounds = np.linspace(0, len(runs), parts + 1).astype(int).tolist()
+
+        def evaluate(part: slice) -> None:
+            self._evaluate_runs(runs[part], stops, found[part])
+
+        if found.size:
+            list(self._pool.map(evaluate, map(slice, bounds[:-1], bounds[1:])))
 
     def _expected_errors(self, run: int, iteration: int, rule: Rule = RULE) -> Floats:
         """Return the relative error that each node of a run expects, from its readings: nodes × statistics."""
@@ -182,41 +210,53 @@ class Runner:
         own = ([reading[:, place] for reading in readings] for place in places)
         return np.column_stack([expected_errors(one, times, sampled, exchanges, rule) for one in own])
 
-    def _read(self, engine: Engine[Any], batch: Batch[Any], c: int) -> None:
-        """Store estimates and errors of the active runs at a checkpoint, and stop runs whose nodes are content."""
-        active = np.flatnonzero(batch.active)
-        runs, results, setting = np.array(batch.runs)[active], self.results, self.setting
-        means = engine.estimates(batch)[active]
+    def _evaluate_runs(self, runs: Integers, stops: Integers, readings: Floats) -> None:
+        """Evaluate what was read in some runs at some iterations: runs × iterations × nodes × states."""
+        results, setting, is_reading = self.results, self.setting, np.isin(stops, self._reading_times)
+        means = setting.means(readings)
         values = setting.values(means)
-        results["estimate"][runs, c] = values.mean(axis=1)
+        places = np.searchsorted(self.checkpoints, stops)
+        is_checkpoint = self.checkpoints[np.minimum(places, len(self.checkpoints) - 1)] == stops
+        for s, (stop, c) in enumerate(zip(stops.tolist(), places.tolist(), strict=True)):
+            for k, run in enumerate(runs.tolist()):
+                if self.info.until is not None or (is_reading[s] and self._last_reading(run) < stop):
+                    self._readings[run].append((stop, values[k, s].copy()))
+                if is_checkpoint[s] and self.info.level is not None:
+                    self._store_intervals(run, c, stop, means[k, s], values[k, s])
+                if is_checkpoint[s] and self.info.until is not None:
+                    self._stop_if_content(run, stop, readings[k, s])
+        chosen = np.ix_(runs, places[is_checkpoint])
+        values = values[:, is_checkpoint]
+        results["estimate"][chosen] = values.mean(axis=2)
         if "estimates" in results:
-            results["estimates"][runs, c] = values
-        if self.info.until is not None:
-            for k, run in enumerate(runs):
-                self._readings[run].append((batch.iteration, values[k]))
-        if self.info.level is not None:
-            for k, run in enumerate(runs):
-                errors = self._expected_errors(run, batch.iteration, INTERVAL_RULE)
-                own = [gossip_errors(values[k][:, one], errors[:, [c]]) for c, one in enumerate(self._places)]
-                gossip = np.hstack(own)
-                found = setting.estimand.value_function.intervals(means[k], self.info.level, gossip)
-                for name, numbers in zip(INTERVAL, found, strict=True):
-                    results[name][run, c] = numbers
+            results["estimates"][chosen] = values
         if "time" in results:
-            draws = batch.iteration * setting.protocol.draws
-            results["time"][runs, c] = [self._schedules[run].time(draws) for run in runs]
-        mean, results["spread"][runs, c], results["median"][runs, c] = node_errors(values, setting.target, self._places)
-        counts = engine.counts(batch)
-        if counts is not None:
-            results["counted"][runs, c] = counts[active].min(axis=1)
-        if self.info.until is not None:
-            for k, run in enumerate(runs):
-                errors = self._expected_errors(run, batch.iteration).max(axis=1)
-                if counts is not None:  # a node knows when rows are missing in its estimate
-                    errors[counts[active[k]] < setting.estimand.n] = np.inf
-                if (errors <= self.info.until).mean() >= STOPPING_SHARE:
-                    self.stopped[run], batch.active[active[k]] = batch.iteration, False
-        results["mean"][runs, c] = mean
+            draws = (stops[is_checkpoint] * setting.protocol.draws).tolist()
+            results["time"][chosen] = [[self._schedules[run].time(one) for one in draws] for run in runs]
+        if "counted" in results:
+            results["counted"][chosen] = readings[..., -1][:, is_checkpoint].min(axis=2)
+        mean, results["spread"][chosen], results["median"][chosen] = node_errors(values, setting.target, self._places)
+        results["mean"][chosen] = mean
+
+    def _last_reading(self, run: int) -> int:
+        """Return the iteration of the last reading that was kept of a run, or 0."""
+        return self._readings[run][-1][0] if self._readings[run] else 0
+
+    def _store_intervals(self, run: int, c: int, iteration: int, means: Floats, values: Floats) -> None:
+        errors = self._expected_errors(run, iteration, INTERVAL_RULE)
+        gossip = np.hstack([gossip_errors(values[:, one], errors[:, [k]]) for k, one in enumerate(self._places)])
+        assert self.info.level is not None
+        found = self.setting.estimand.value_function.intervals(means, self.info.level, gossip)
+        for name, numbers in zip(INTERVAL, found, strict=True):
+            self.results[name][run, c] = numbers
+
+    def _stop_if_content(self, run: int, iteration: int, readings: Floats) -> None:
+        """Note that a run has stopped if enough of its nodes expect to be within the requested error."""
+        errors = self._expected_errors(run, iteration).max(axis=1)
+        if self.setting.protocol.uses_tree:  # a node knows when rows are missing in its estimate
+            errors[readings[:, -1] < self.setting.estimand.n] = np.inf
+        if (errors <= self.info.until).mean() >= STOPPING_SHARE:
+            self.stopped[run] = iteration
 
     def _trace(self) -> Trace:
         xr = require("xarray", "sim", "simulations")

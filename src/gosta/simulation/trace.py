@@ -206,10 +206,10 @@ class Trace:
 
 
 def node_errors(estimates: Floats, target: Floats, places: Sequence[slice]) -> tuple[Floats, Floats, Floats]:
-    """Return mean, standard deviation and median over nodes of the error, for each run (runs × nodes × values).
+    """Return mean, standard deviation and median over nodes of the error (... × nodes × values).
 
     `places` are those of the values of each statistic; of several, the largest error of a node counts.
     """
     errors = np.max([relative_errors(estimates[..., one], target[..., one]) for one in places], axis=0)
-    middle = errors.shape[1] // 2
-    return errors.mean(axis=1), errors.std(axis=1), np.partition(errors, middle, axis=1)[:, middle]
+    middle = errors.shape[-1] // 2
+    return errors.mean(axis=-1), errors.std(axis=-1), np.partition(errors, middle, axis=-1)[..., middle]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gosta.errors import unknown
 from gosta.simulation.engines import compiled, reference
-from gosta.simulation.engines.engine import Batch, Engine, EngineFactory
+from gosta.simulation.engines.engine import Batch, Engine, EngineFactory, Readings, read
 
-__all__ = ["ENGINES", "Batch", "Engine", "find"]
+__all__ = ["ENGINES", "Batch", "Engine", "Readings", "find", "read"]
 
 ENGINES: dict[str, EngineFactory] = {"compiled": compiled.make, "reference": reference.make}
 

@@ -12,11 +12,11 @@ from gosta.protocols import CollectingProtocol
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats
 from gosta.schedule import Schedule
-from gosta.simulation.engines.engine import ArrayEngine, Batch, Snapshot
+from gosta.simulation.engines.engine import ArrayEngine, Batch, ScheduledEngine, Snapshot
 from gosta.statistics import pairs
 
 
-class CollectingEngine(ArrayEngine):
+class CollectingEngine(ArrayEngine, ScheduledEngine[Snapshot]):
     """The loop of a collecting protocol over its arrays."""
 
     def __init__(self, setting: Setting, seed: int, is_compiled: bool) -> None:
@@ -45,6 +45,7 @@ class CollectingEngine(ArrayEngine):
         arrays = [array[position] for array in batch.state.values()]
         self.loop(x, self.options, edges, uniforms, schedule.order, first, *arrays)
 
-    def estimates(self, batch: Batch[Snapshot]) -> Floats:
-        runs = [{name: array[k] for name, array in batch.state.items()} for k in range(len(batch.runs))]
-        return np.array([self.protocol.means(arrays, self.setting.estimand.diagonal) for arrays in runs])
+    def read_run(self, batch: Batch[Snapshot], position: int, iteration: int) -> Floats:  # noqa: ARG002
+        arrays = {name: array[position] for name, array in batch.state.items()}
+        means: Floats = self.protocol.means(arrays, self.setting.estimand.diagonal)
+        return means

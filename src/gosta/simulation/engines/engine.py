@@ -9,8 +9,8 @@ from __future__ import annotations
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,11 +18,14 @@ from numpy.typing import NDArray
 
 from gosta.estimation.setting import Setting
 from gosta.runtime import machine
-from gosta.runtime.arrays import Booleans, Floats
+from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.schedule import BLOCK, Schedule
 
 State = TypeVar("State")
 Snapshot = dict[str, NDArray[Any]]
+# What nodes read from their states, active runs × stops × nodes × states; the call waits for it if need be.
+Readings = Callable[[], Floats]
+NO_STOPS: Integers = np.zeros(0, dtype=np.int64)
 
 
 @dataclass
@@ -33,12 +36,12 @@ class Batch(Generic[State]):
     iteration: int  # that all active runs have reached
     active: Booleans  # whether each run is still advanced
     state: State  # the engine's own data
+    # Where each run is in its stream of edges, if the engine draws them itself.
+    streams: NDArray[np.uint64] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint64))
 
 
 class Engine(typing.Protocol[State]):
     """Carries out the exchanges of one setting, for batches of runs."""
-
-    max_advance: int  # iterations that one call of `advance` should do at most, so that Ctrl-C is noticed in time
 
     def bytes_per_run(self) -> int:
         """Return the memory that a run takes."""
@@ -46,17 +49,8 @@ class Engine(typing.Protocol[State]):
     def start(self, runs: Sequence[int]) -> Batch[State]:
         """Return a batch of runs at iteration 0, each node with its own rows as visitor."""
 
-    def advance(self, batch: Batch[State], iteration: int) -> None:
-        """Advance the active runs of a batch to an iteration.
-
-        A KeyboardInterrupt is raised only after all of them have reached it.
-        """
-
-    def estimates(self, batch: Batch[State]) -> Floats:
-        """Return the means that nodes estimate: runs × nodes × means."""
-
-    def counts(self, batch: Batch[State]) -> Floats | None:
-        """Return how many rows are in each node's estimates, runs × nodes; None where the protocol cannot tell."""
+    def advance(self, batch: Batch[State], iteration: int, stops: Integers = NO_STOPS) -> Readings:
+        """Advance the active runs of a batch to an iteration, and read their states at `stops` on the way."""
 
     def snapshot(self, batch: Batch[State]) -> Snapshot:
         """Return arrays with a leading run axis from which `restore` continues; empty: the engine cannot continue."""
@@ -68,53 +62,71 @@ class Engine(typing.Protocol[State]):
         """Free threads and memory."""
 
 
-class ThreadedEngine(ABC, Generic[State]):
-    """Common part of engines on the CPU: runs are distributed over threads, each run draws its own edges."""
+def read(engine: Engine[State], batch: Batch[State]) -> Floats:
+    """Return what nodes read from their states now: active runs × nodes × states."""
+    return engine.advance(batch, batch.iteration, np.array([batch.iteration]))()[:, 0]
 
-    max_advance = 4 * BLOCK
+
+class ThreadedEngine(ABC, Generic[State]):
+    """Common part of engines on the CPU: runs are distributed over threads."""
 
     def __init__(self, setting: Setting, seed: int) -> None:
         self.setting, self.seed = setting, seed
+        self.cores = machine.available_cores()
+        self._pool = ThreadPoolExecutor(self.cores)
+
+    @abstractmethod
+    def advance_runs(
+        self, batch: Batch[State], positions: Integers, iteration: int, stops: Integers, out: Floats
+    ) -> None:
+        """Advance the runs at some positions of a batch, and write what is read to their rows of `out`."""
+
+    def advance(self, batch: Batch[State], iteration: int, stops: Integers = NO_STOPS) -> Readings:
+        active = np.flatnonzero(batch.active)
+        out = np.empty((len(active), len(stops), self.setting.placement.nodes, self.setting.state_count))
+        threads = min(self.cores, len(active))
+        parts = [slice(len(active) * k // threads, len(active) * (k + 1) // threads) for k in range(threads)]
+
+        def advance(part: slice) -> None:
+            self.advance_runs(batch, active[part], iteration, stops, out[part])
+
+        list((self._pool.map if threads > 1 else map)(advance, parts))
+        batch.iteration = iteration
+        return lambda: out
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+class ScheduledEngine(ThreadedEngine[State]):
+    """Common part of engines that take edges from `gosta.schedule`."""
+
+    def __init__(self, setting: Setting, seed: int) -> None:
+        super().__init__(setting, seed)
         self._schedules: dict[int, Schedule] = {}
-        self._pool = ThreadPoolExecutor(machine.available_cores())
 
     @abstractmethod
     def advance_run(self, batch: Batch[State], position: int, schedule: Schedule, first: int, last: int) -> None:
         """Advance the run at a position of a batch from iteration `first` to `last`, which are within one block."""
 
-    def counts(self, batch: Batch[State]) -> Floats | None:  # noqa: ARG002
-        return None
+    @abstractmethod
+    def read_run(self, batch: Batch[State], position: int, iteration: int) -> Floats:
+        """Return what the nodes of a run read from their states: nodes × states."""
 
-    def advance(self, batch: Batch[State], iteration: int) -> None:
-        positions = np.flatnonzero(batch.active).tolist()
-        threads = min(machine.available_cores(), len(positions))
-        parts = [positions[k::threads] for k in range(threads)]
-        futures = [self._pool.submit(self._advance_runs, batch, part, iteration) for part in parts]
-        interrupted = False
-        while not all(future.done() for future in futures):
-            try:
-                wait(futures)
-            except KeyboardInterrupt:
-                interrupted = True
-        for future in futures:
-            future.result()
-        batch.iteration = iteration
-        if interrupted:
-            raise KeyboardInterrupt
-
-    def _advance_runs(self, batch: Batch[State], positions: Sequence[int], iteration: int) -> None:
+    def advance_runs(
+        self, batch: Batch[State], positions: Integers, iteration: int, stops: Integers, out: Floats
+    ) -> None:
         draws = self.setting.protocol.draws
-        for position in positions:
+        for k, position in enumerate(positions.tolist()):
             run, first = batch.runs[position], batch.iteration
             schedule = self._schedules.setdefault(run, Schedule(self.setting.graph, self.seed, run))
-            while first < iteration:
-                last = min(iteration, (first * draws // BLOCK + 1) * BLOCK // draws)
-                self.advance_run(batch, position, schedule, first, last)
-                first = last
-
-    def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-        self._schedules.clear()
+            for s, stop in enumerate([*stops.tolist(), iteration]):
+                while first < stop:
+                    last = min(stop, (first * draws // BLOCK + 1) * BLOCK // draws)
+                    self.advance_run(batch, position, schedule, first, last)
+                    first = last
+                if s < len(stops):
+                    out[k, s] = self.read_run(batch, position, stop)
 
 
 class ArrayEngine(ThreadedEngine[Snapshot]):

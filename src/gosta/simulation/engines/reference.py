@@ -14,15 +14,13 @@ from gosta.protocols import CollectingProtocol
 from gosta.runtime.arrays import Floats
 from gosta.schedule import Schedule
 from gosta.simulation.engines.collecting import CollectingEngine
-from gosta.simulation.engines.engine import Batch, Engine, Snapshot, ThreadedEngine
+from gosta.simulation.engines.engine import Batch, Engine, ScheduledEngine, Snapshot
 
 Runs = list[list[Estimator]]
 
 
-class ReferenceEngine(ThreadedEngine[Runs]):
+class ReferenceEngine(ScheduledEngine[Runs]):
     """All nodes of a run as estimators, in a list."""
-
-    max_advance = 1 << 12
 
     def __init__(self, setting: Setting, seed: int) -> None:
         super().__init__(setting, seed)
@@ -50,14 +48,9 @@ class ReferenceEngine(ThreadedEngine[Runs]):
             share = float(shares[min(t, len(shares) - 1)])
             exchange(nodes[i], nodes[j], share, tick=float(first + t // draws + 1), slot=t % draws)
 
-    def estimates(self, batch: Batch[Runs]) -> Floats:
-        tick = float(batch.iteration)
-        return np.array([[node.estimates(tick) for node in nodes] for nodes in batch.state])
-
-    def counts(self, batch: Batch[Runs]) -> Floats | None:
-        if not self.setting.rule.uses_tree:
-            return None
-        return np.array([[node.row_count for node in nodes] for nodes in batch.state])
+    def read_run(self, batch: Batch[Runs], position: int, iteration: int) -> Floats:
+        read, tick = self.setting.rule.read, float(iteration)
+        return np.array([[read(state, tick) for state in node.states] for node in batch.state[position]])
 
     def snapshot(self, batch: Batch[Runs]) -> Snapshot:  # noqa: ARG002
         return {}

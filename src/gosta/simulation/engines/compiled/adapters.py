@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,15 +13,19 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.estimation import carried
 from gosta.estimation.setting import Setting
+from gosta.graphs.graph import Edges
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import MEET_INPUTS
 from gosta.runtime import compiler
-from gosta.runtime.arrays import Floats
-from gosta.schedule import Schedule
+from gosta.runtime.arrays import Floats, Integers
+from gosta.simulation.drawing import STREAM_SIZE, Drawer
 from gosta.simulation.engines.engine import ArrayEngine, Batch, Snapshot
 from gosta.statistics import pairs
 
-EQUAL_SHARES: Floats = np.ones(1)
+DRAWS_AT_ONCE = 1 << 17  # by a thread; their edges, a MiB, stay in its cache
+CACHE_BYTES = 4 << 20  # about the cache that one core can use
+CACHE_LINE = 8  # numbers in a line of cache
+PREFETCH_EXCHANGES = 16  # exchanges between prefetching a node and using it: some 300 ns
 
 
 class LoopEngine(ArrayEngine):
@@ -39,10 +42,8 @@ class LoopEngine(ArrayEngine):
         self.weight = self.others + (setting.estimand.width if self.protocol.needs_known else 0)
         self.size = self.weight + weights
         self.parents = setting.parents if self.protocol.uses_tree else np.zeros(1, dtype=np.int64)
-
-    @abstractmethod
-    def run_loop(self, arrays: Snapshot, edges: NDArray[np.int32], shares: Floats, first: int) -> None:
-        """Call the loop for the edges drawn from iteration `first` on, over the arrays of a run."""
+        self.drawer = Drawer(setting.graph, seed, has_shares="edge_share" in self.protocol.inputs)
+        self.fixed: tuple[Any, ...] = ()  # arrays that exchanges read and never change
 
     def compile_loop(self, template: str, constants: Mapping[str, Any], adapters: str, example: Snapshot) -> None:
         """Compile a template with its constants and adapters, for arrays of the same types as an example."""
@@ -54,6 +55,11 @@ class LoopEngine(ArrayEngine):
             "EXCHANGES": self.exchanges,
             "OTHERS": self.others,
             "WEIGHT": self.weight,
+            "DRAWS": protocol.draws,
+            "NODE_SIZE": self.size,
+            "PREFETCHES": False,
+            "AHEAD": PREFETCH_EXCHANGES * protocol.draws,
+            "CACHE_LINE": CACHE_LINE,
             "ZEROS": (0.0,) * setting.estimand.width,
             "NO_SAMPLE": (0.0,) * setting.state_count,
             "NO_MEANS": (0.0,) * setting.mean_count,
@@ -61,19 +67,23 @@ class LoopEngine(ArrayEngine):
             **constants,
         }
         functions: dict[str, Any] = {"kernel": statistic.kernel, "local": statistic.local}
-        functions |= {"State": protocol.state, "meet": protocol.meet, "tell": protocol.tell}
+        functions |= {"State": protocol.state, "meet": protocol.meet, "tell": protocol.tell, "read": protocol.read}
         functions |= {"weight_of": carried.weight_of, "rate_of": carried.rate_of} if protocol.carries_means else {}
-        text = Path(__file__).with_name(template).read_text(encoding="utf-8")
+        text = _template(template) + _template("runs_loop.py").replace("from __future__ import annotations\n", "")
         text += "".join(f"{name} = {value!r}\n" for name, value in constants.items())
         text += pairs.values_text(setting.estimand.example) + _rule(protocol) + adapters
+        text += tuple_function("of_run", "arrays, k", "arrays[{c}][k]", len(example))
         known = "own_share * load(own_mean, {c}) + (1.0 - own_share) * load(cells, OTHERS + {c})"
         text += tuple_function("known_values", "own_mean, cells, own_share", known, setting.estimand.width)
         text += tuple_function("add_values", "a, b", "a[{c}] + b[{c}]", setting.estimand.width)
         text += f"\n\ndef with_count(a):\n    return {'(*a, 1.0)' if protocol.counts_rows else 'a'}\n"
 
         def trial(module: ModuleType) -> None:
-            self.loop = module.advance
-            self.run_loop(example, np.zeros((0, 2), dtype=np.int32), EQUAL_SHARES, 0)
+            self.module = module
+            batch = self.restore([0], 0, {name: array[None] for name, array in example.items()})
+            self.advance_runs(
+                batch, np.zeros(1, dtype=np.int64), 0, np.zeros(0, dtype=np.int64), np.zeros((1, 0, 1, 1))
+            )
 
         try:
             compiler.specialise(text, functions, trial)
@@ -81,24 +91,37 @@ class LoopEngine(ArrayEngine):
             reason = pairs.compiler_reason(str(error))
             raise InputError(f"protocol {protocol.name} cannot be compiled for {statistic.name}: {reason}") from error
 
-    def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
-        drawn = first * self.protocol.draws, last * self.protocol.draws
-        shares = schedule.edge_shares(*drawn) if "edge_share" in self.protocol.inputs else EQUAL_SHARES
-        arrays = {name: array[position] for name, array in batch.state.items()}
-        self.run_loop(arrays, schedule.edges(*drawn), shares, first)
+    def restore(self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]) -> Batch[Snapshot]:
+        batch = super().restore(runs, iteration, snapshot)
+        batch.streams = np.zeros((len(runs), STREAM_SIZE), dtype=np.uint64)
+        return batch
 
-    def estimates(self, batch: Batch[Snapshot]) -> Floats:
-        found = self._numbers(batch)
-        return carried.means_of(found) if self.protocol.counts_rows else found
+    def advance_runs(
+        self, batch: Batch[Snapshot], positions: Integers, iteration: int, stops: Integers, out: Floats
+    ) -> None:
+        draws, runs = self.protocol.draws, np.array(batch.runs)
+        length, size = DRAWS_AT_ONCE // draws, DRAWS_AT_ONCE // max(1, (iteration - batch.iteration) * draws)
+        for k in range(0, len(positions), max(1, size)):
+            chosen = positions[k : k + max(1, size)]
+            streams, arrays, read = batch.streams[chosen], tuple(batch.state.values()), 0
+            for first in range(batch.iteration, iteration, length) or [iteration]:
+                last = min(iteration, first + length)
+                edges, shares = self.drawer.draw(streams, runs[chosen], first * draws, last * draws)
+                here = stops[read : np.searchsorted(stops, last, side="right")]
+                self.module.advance_runs(
+                    arrays, self.fixed, chosen, edges, shares, first, here, self.options, out[k : k + len(chosen)], read
+                )
+                read += len(here)
+            batch.streams[chosen] = streams
 
-    def counts(self, batch: Batch[Snapshot]) -> Floats | None:
-        return self._numbers(batch)[..., -1] if self.protocol.uses_tree else None
+    def advance_edges(self, batch: Batch[Snapshot], position: int, edges: Edges, shares: Floats) -> None:
+        """Carry out the exchanges of given edges in a run, instead of those drawn."""
+        state = tuple(array[position] for array in batch.state.values())
+        self.module.advance(state, self.fixed, edges, shares, batch.iteration, self.options)
 
-    def _numbers(self, batch: Batch[Snapshot]) -> Floats:
-        """Return what is read from each state: runs × nodes × states."""
-        fields, columns = self.protocol.fields, np.moveaxis(batch.state["nodes"], -1, 0)
-        states = [self.protocol.state(*columns[k : k + fields]) for k in range(0, self.exchanges, fields)]
-        return np.stack([self.protocol.read(state, float(batch.iteration)) for state in states], axis=-1)
+
+def _template(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _rule(protocol: Protocol) -> str:

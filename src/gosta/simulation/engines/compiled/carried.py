@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.estimation.carried import REMEMBERED
 from gosta.estimation.setting import Setting
 from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats
-from gosta.simulation.engines.compiled.adapters import LoopEngine, tuple_function
-from gosta.simulation.engines.compiled.one_row import CACHE_BYTES, CACHE_LINE, PREFETCH_EXCHANGES
+from gosta.simulation.engines.compiled.adapters import CACHE_BYTES, CACHE_LINE, LoopEngine, tuple_function
 from gosta.simulation.engines.engine import Snapshot
 
 
@@ -27,10 +25,10 @@ class CarriedEngine(LoopEngine):
         self.rows = self.visitor + COPIES * self.visitor_size
         self.size = -(-(self.rows + REMEMBERED * d) // CACHE_LINE) * CACHE_LINE
         has_diagonal = bool(setting.estimand.diagonal.any())
-        self.diagonal = setting.estimand.diagonal if has_diagonal else np.zeros((1, self.width))
+        diagonal = setting.estimand.diagonal if has_diagonal else np.zeros((1, self.width))
+        self.fixed = diagonal, self.parents
         constants = {
             "NUMBERS": d,
-            "NODE_SIZE": self.size,
             "COPIES": COPIES,
             "LATEST": self.latest,
             "SIZE": self.latest + 1,
@@ -44,8 +42,6 @@ class CarriedEngine(LoopEngine):
             "GUEST": 3 + 2 * self.width,
             "PREFETCHES": 8 * len(self.x) * self.size > CACHE_BYTES,
             "HAS_DIAGONAL": has_diagonal,
-            "AHEAD": PREFETCH_EXCHANGES,
-            "CACHE_LINE": CACHE_LINE,
         }
         self.compile_loop("carried_loop.py", constants, self._adapters(), self._arrays(self.x[:1]))
 
@@ -57,9 +53,6 @@ class CarriedEngine(LoopEngine):
         text += tuple_function("changes_of", "visitor, means, diagonal, own_share, rate", change, self.width)
         shares = ", ".join(f"changes[{c}] / COPIES" for c in range(self.width))
         return f"{text}\n\ndef shares_of(changes, counted):\n    return ({shares}, counted / COPIES)\n"
-
-    def run_loop(self, arrays: Snapshot, edges: NDArray[np.int32], shares: Floats, first: int) -> None:
-        self.loop(arrays["nodes"], self.diagonal, self.parents, edges, shares, first, self.options)
 
     def first_arrays(self) -> Snapshot:
         return self._arrays(self.x)

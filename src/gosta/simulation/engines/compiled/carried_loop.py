@@ -1,8 +1,7 @@
-"""Template of the compiled loop over exchanges where visitors carry means.
+"""Template of the compiled exchange where visitors carry means.
 
 `gosta.estimation.carried` is the definition; this is the same for all nodes at once. The engine appends the constants
-and adapters declared here, and compiles the result. Functions that take arrays count references, so all but `advance`
-take rows of arrays.
+and adapters declared here, and compiles the result.
 
 A node is a row of `nodes`: its states; its number of exchanges; which visitor came last; the number of rows that it
 remembers and where the oldest of them is; their homes; its visitors. A visitor is the node that it came from, its home,
@@ -16,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gosta.runtime.arrays import Floats, Integers
-from gosta.runtime.observation import Row, cut, load, prefetch, row, store
+from gosta.runtime.observation import Row, cut, load, row, store
 
 Options = tuple[Any, ...]
 Values = tuple[float, ...]  # as many as the kernel returns
@@ -26,7 +25,6 @@ Changes = tuple[float, ...]  # of all states
 VALUES: int  # numbers that the kernel returns
 STATES: int  # states of a node
 NUMBERS: int  # numbers in an observation
-NODE_SIZE: int  # numbers in a row of `nodes`
 COPIES: int  # visitors that a node holds
 EXCHANGES: int  # column of the number of exchanges
 LATEST: int  # column of the visitor that came last
@@ -37,11 +35,8 @@ REMEMBERED: int  # rows that are remembered at most; a power of two
 VISITOR: int  # column of the first visitor
 VISITOR_SIZE: int  # numbers in a visitor
 ROWS: int  # column of the first observation that is remembered
-PREFETCHES: bool  # whether nodes do not fit into the cache
 NEEDS_TREE: bool
 HAS_DIAGONAL: bool  # whether the kernel of a row with itself is not always zero
-AHEAD: int  # exchanges between prefetching a node and using it
-CACHE_LINE: int  # numbers in a line of cache
 ZEROS: Values
 NO_SAMPLE: Changes
 
@@ -66,46 +61,40 @@ changes_of: Callable[[Row, Values, Row, float, float], Values]  # visitor, means
 shares_of: Callable[[Values, float], Changes]  # changes of one of COPIES visitors, and whether it is counted now
 
 
-def advance(
-    nodes: Floats, diagonal: Floats, parents: Integers, edges: Any, shares: Floats, start: int,
+def exchange(
+    state: tuple[Floats], fixed: tuple[Floats, Integers], i: int, j: int, slot: int, tick: float, edge_share: float,
     options: Options,
 ) -> None:  # fmt: skip
-    """Carry out the exchanges of some edges, from tick start + 1 on."""
+    """Carry out the exchange of two nodes."""
+    (nodes,), (diagonal, parents) = state, fixed
     own_share = 1.0 / len(nodes)
-    for t in range(len(edges)):
-        tick = start + t + 1.0
-        if PREFETCHES:
-            soon = min(t + AHEAD, len(edges) - 1)
-            for c in range(0, NODE_SIZE, CACHE_LINE):
-                prefetch(nodes, edges[soon, 0], c)
-                prefetch(nodes, edges[soon, 1], c)
-        i, j = edges[t, 0], edges[t, 1]
-        cells_i, cells_j = row(nodes, i), row(nodes, j)
-        exchanges_i, exchanges_j = load(cells_i, EXCHANGES) + 1.0, load(cells_j, EXCHANGES) + 1.0
-        store(cells_i, EXCHANGES, exchanges_i)
-        store(cells_j, EXCHANGES, exchanges_j)
-        fewer, edge_share = min(exchanges_i, exchanges_j), shares[min(t, len(shares) - 1)]
-        slot_i, slot_j = leaving(cells_i, j), leaving(cells_j, i)
-        guest_i = cut(cells_i, VISITOR + slot_i * VISITOR_SIZE, VISITOR_SIZE)
-        guest_j = cut(cells_j, VISITOR + slot_j * VISITOR_SIZE, VISITOR_SIZE)
-        for c in range(HOME, VISITOR_SIZE):
-            kept = load(guest_i, c)
-            store(guest_i, c, load(guest_j, c))
-            store(guest_j, c, kept)
-        store(guest_i, CAME_FROM, 1.0 * j)
-        store(guest_j, CAME_FROM, 1.0 * i)
-        store(cells_i, LATEST, 1.0 * slot_i)
-        store(cells_j, LATEST, 1.0 * slot_j)
-        diagonal_i = row(diagonal, int(load(guest_i, HOME)) if HAS_DIAGONAL else 0)
-        diagonal_j = row(diagonal, int(load(guest_j, HOME)) if HAS_DIAGONAL else 0)
-        change_i = receive(cells_i, guest_i, diagonal_i, own_share, options)
-        change_j = receive(cells_j, guest_j, diagonal_j, own_share, options)
-        tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
-        for c in range(STATES):
-            a, b = load_state(cells_i, c), load_state(cells_j, c)
-            sample_i, sample_j = (0.0, 0.0, 0.0, change_i[c]), (0.0, 0.0, 0.0, change_j[c])
-            store_state(cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, 0.0, edge_share, 0.5, 1.0, tree, tick))
-            store_state(cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, 0.0, edge_share, 0.5, 1.0, -tree, tick))
+    cells_i, cells_j = row(nodes, i), row(nodes, j)
+    exchanges_i, exchanges_j = load(cells_i, EXCHANGES) + 1.0, load(cells_j, EXCHANGES) + 1.0
+    store(cells_i, EXCHANGES, exchanges_i)
+    store(cells_j, EXCHANGES, exchanges_j)
+    fewer, slot_i, slot_j = min(exchanges_i, exchanges_j), leaving(cells_i, j), leaving(cells_j, i)
+    guest_i = cut(cells_i, VISITOR + slot_i * VISITOR_SIZE, VISITOR_SIZE)
+    guest_j = cut(cells_j, VISITOR + slot_j * VISITOR_SIZE, VISITOR_SIZE)
+    for c in range(HOME, VISITOR_SIZE):
+        kept = load(guest_i, c)
+        store(guest_i, c, load(guest_j, c))
+        store(guest_j, c, kept)
+    store(guest_i, CAME_FROM, 1.0 * j)
+    store(guest_j, CAME_FROM, 1.0 * i)
+    store(cells_i, LATEST, 1.0 * slot_i)
+    store(cells_j, LATEST, 1.0 * slot_j)
+    diagonal_i = row(diagonal, int(load(guest_i, HOME)) if HAS_DIAGONAL else 0)
+    diagonal_j = row(diagonal, int(load(guest_j, HOME)) if HAS_DIAGONAL else 0)
+    change_i = receive(cells_i, guest_i, diagonal_i, own_share, options)
+    change_j = receive(cells_j, guest_j, diagonal_j, own_share, options)
+    tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
+    for c in range(STATES):
+        a, b = load_state(cells_i, c), load_state(cells_j, c)
+        sample_i, sample_j = (0.0, 0.0, 0.0, change_i[c]), (0.0, 0.0, 0.0, change_j[c])
+        new_i = rule(a, b, sample_i, exchanges_i, fewer, 0.0, edge_share, 0.5, 1.0, tree, tick)
+        new_j = rule(b, a, sample_j, exchanges_j, fewer, 0.0, edge_share, 0.5, 1.0, -tree, tick)
+        store_state(cells_i, c, new_i)
+        store_state(cells_j, c, new_j)
 
 
 def leaving(cells: Row, neighbour: int) -> int:

@@ -8,17 +8,12 @@ memory instead of ten, and since these are known from the edge alone, they are p
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.estimation.exchange import RECENT_HOMES_PER_ROW
 from gosta.estimation.setting import Setting
 from gosta.runtime.arrays import Floats
-from gosta.simulation.engines.compiled.adapters import LoopEngine
+from gosta.simulation.engines.compiled.adapters import CACHE_BYTES, CACHE_LINE, LoopEngine
 from gosta.simulation.engines.engine import Snapshot
-
-CACHE_BYTES = 4 << 20  # about the cache that one core can use
-CACHE_LINE = 8  # numbers in a line of cache
-PREFETCH_EXCHANGES = 16  # exchanges between prefetching a node and using it: some 300 ns
 
 
 class OneRowEngine(LoopEngine):
@@ -36,27 +31,20 @@ class OneRowEngine(LoopEngine):
             size = self.visitor + visitors * (d + 1)
             self.size = size if size <= CACHE_LINE // 2 else -(-size // CACHE_LINE) * CACHE_LINE
         has_diagonal = self.protocol.needs_known and bool(setting.estimand.diagonal.any())
-        self.diagonal = setting.estimand.diagonal if has_diagonal else np.zeros((1, width))
+        diagonal = setting.estimand.diagonal if has_diagonal else np.zeros((1, width))
+        self.fixed = self.x, diagonal, self.parents
         constants = {
-            "DRAWS": self.protocol.draws,
             "NUMBERS": d,
-            "NODE_SIZE": self.size,
             "RECENT_SIZE": RECENT_HOMES_PER_ROW,
             "VISITOR": self.visitor,
             "OWN": self.own if is_inline else 0,
             "GUEST": self.visitor + 1 if is_inline else 0,
             "SECOND_GUEST": self.visitor + d + 2 if is_inline else 0,
             "INLINE": is_inline,
-            "HAS_DIAGONAL": len(self.diagonal) > 1,
-            "AHEAD": PREFETCH_EXCHANGES * self.protocol.draws,
-            "CACHE_LINE": CACHE_LINE,
+            "HAS_DIAGONAL": has_diagonal,
+            "PREFETCHES": is_inline,
         }
         self.compile_loop("one_row_loop.py", constants, "", self._arrays(np.zeros((1, self.exchanges)), self.x[:1]))
-
-    def run_loop(self, arrays: Snapshot, edges: NDArray[np.int32], shares: Floats, first: int) -> None:
-        self.loop(
-            arrays["nodes"], self.x, arrays["visitors"], self.diagonal, self.parents, edges, shares, first, self.options
-        )
 
     def first_arrays(self) -> Snapshot:
         return self._arrays(self.setting.first_states().reshape(len(self.x), self.exchanges), self.x)

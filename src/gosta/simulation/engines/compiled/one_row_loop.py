@@ -1,8 +1,7 @@
-"""Template of the compiled loop over exchanges where each node holds one row.
+"""Template of the compiled exchange where each node holds one row.
 
 `gosta.estimation.exchange` is the definition; this is its specialisation for tables of one row. The engine appends the
-constants and adapters declared here, and compiles the result. Functions that take arrays count references, so all but
-`advance` take rows of arrays.
+constants and adapters declared here, and compiles the result.
 
 A node is a row of `nodes`: its states; its number of exchanges; if the protocol needs `known`, its mean over other
 nodes' rows, their number and the numbers of the last of them. If INLINE, its own observation and its visitors follow,
@@ -15,16 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 from gosta.runtime.arrays import Floats, Integers
-from gosta.runtime.observation import Row, load, part, prefetch, row, store
+from gosta.runtime.observation import Row, load, part, row, store
 
 Options = tuple[Any, ...]
 
 # Constants.
-DRAWS: int  # edges in an iteration
 VALUES: int  # numbers that the kernel returns
 STATES: int  # states of a node
 NUMBERS: int  # numbers in an observation
-NODE_SIZE: int  # numbers in a row of `nodes`
 EXCHANGES: int  # column of the number of exchanges
 OTHERS: int  # column of the mean over other nodes' rows
 WEIGHT: int  # column of the number of these rows; after it, the last RECENT_SIZE of them
@@ -38,11 +35,8 @@ VISITORS: int  # visitors that a node holds
 NEEDS_HELD: bool
 NEEDS_FRESH: bool
 NEEDS_KNOWN: bool
-NEEDS_EDGE_SHARE: bool
 NEEDS_TREE: bool
 HAS_DIAGONAL: bool  # whether the kernel of a row with itself is not always zero
-AHEAD: int  # draws between prefetching a node and using it
-CACHE_LINE: int  # numbers in a line of cache
 NO_SAMPLE: tuple[float, ...]  # as many zeros as there are means
 
 # Adapters, generated for the protocol and the kernel.
@@ -54,71 +48,61 @@ known_values: Callable[[Row, Row, float], tuple[float, ...]]  # own mean, node, 
 with_count: Callable[[tuple[float, ...]], tuple[float, ...]]  # adds 1 where rows are counted
 
 
-def advance(
-    nodes: Floats, x: Floats, visitors: Any, diagonal: Floats, parents: Integers, edges: Any, shares: Floats,
-    start: int, options: Options,
+def exchange(
+    state: tuple[Floats, Any], fixed: tuple[Floats, Floats, Integers], i: int, j: int, slot: int, tick: float,
+    edge_share: float, options: Options,
 ) -> None:  # fmt: skip
-    """Carry out the exchanges of some edges, from tick start + 1 on."""
-    own_share, rows = 1.0 / len(nodes), nodes if INLINE else x
-    for t in range(0, len(edges), DRAWS):
-        tick = start + t // DRAWS + 1.0
+    """Carry out the exchange of two nodes."""
+    (nodes, visitors), (x, diagonal, parents) = state, fixed
+    rows = nodes if INLINE else x
+    held_i, fresh_i, known_i = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
+    held_j, fresh_j, known_j = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
+    cells_i, cells_j = row(nodes, i), row(nodes, j)
+    exchanges_i, exchanges_j = load(cells_i, EXCHANGES) + 1.0, load(cells_j, EXCHANGES) + 1.0
+    store(cells_i, EXCHANGES, exchanges_i)
+    store(cells_j, EXCHANGES, exchanges_j)
+    if NEEDS_HELD:
+        at_i, at_j = (i, j) if INLINE else (visitors[i, 0], visitors[j, 0])
+        held_i = values(part(rows, i, OWN, NUMBERS), part(rows, at_i, GUEST, NUMBERS), options)
+        held_j = values(part(rows, j, OWN, NUMBERS), part(rows, at_j, GUEST, NUMBERS), options)
+    if VISITORS > 0:
         if INLINE:
-            soon = min(t + AHEAD, len(edges) - 1)
-            for c in range(0, NODE_SIZE, CACHE_LINE):
-                prefetch(nodes, edges[soon, 0], c)
-                prefetch(nodes, edges[soon, 1], c)
-        for slot in range(DRAWS):
-            i, j = edges[t + slot, 0], edges[t + slot, 1]
-            held_i, fresh_i, known_i = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
-            held_j, fresh_j, known_j = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
-            cells_i, cells_j = row(nodes, i), row(nodes, j)
-            exchanges_i, exchanges_j = load(cells_i, EXCHANGES) + 1.0, load(cells_j, EXCHANGES) + 1.0
-            store(cells_i, EXCHANGES, exchanges_i)
-            store(cells_j, EXCHANGES, exchanges_j)
-            edge_share = shares[min(t + slot, len(shares) - 1)] if NEEDS_EDGE_SHARE else 1.0
-            if NEEDS_HELD:
-                at_i, at_j = (i, j) if INLINE else (visitors[i, 0], visitors[j, 0])
-                held_i = values(part(rows, i, OWN, NUMBERS), part(rows, at_i, GUEST, NUMBERS), options)
-                held_j = values(part(rows, j, OWN, NUMBERS), part(rows, at_j, GUEST, NUMBERS), options)
-            if VISITORS > 0:
-                if INLINE:
-                    first = VISITOR + slot * (NUMBERS + 1)
-                    for c in range(first, first + NUMBERS + 1):
-                        kept = load(cells_i, c)
-                        store(cells_i, c, load(cells_j, c))
-                        store(cells_j, c, kept)
-                else:
-                    visitors[i, slot], visitors[j, slot] = visitors[j, slot], visitors[i, slot]
-            if NEEDS_FRESH or NEEDS_KNOWN:
-                at_i, at_j = (i, j) if INLINE else (visitors[i, 0], visitors[j, 0])
-                own_i, own_j = part(rows, i, OWN, NUMBERS), part(rows, j, OWN, NUMBERS)
-                guest_i, guest_j = part(rows, at_i, GUEST, NUMBERS), part(rows, at_j, GUEST, NUMBERS)
-                if VISITORS == 2:
-                    at_i, at_j = (i, j) if INLINE else (visitors[i, 1], visitors[j, 1])
-                    own_i, guest_i = guest_i, part(rows, at_i, SECOND_GUEST, NUMBERS)
-                    own_j, guest_j = guest_j, part(rows, at_j, SECOND_GUEST, NUMBERS)
-                if NEEDS_FRESH:
-                    fresh_i, fresh_j = values(own_i, guest_i, options), values(own_j, guest_j, options)
-                if NEEDS_KNOWN:
-                    home_i = int(load(cells_i, VISITOR)) if INLINE else at_i
-                    home_j = int(load(cells_j, VISITOR)) if INLINE else at_j
-                    if home_i != i:
-                        fold(cells_i, own_i, guest_i, home_i, options)
-                    if home_j != j:
-                        fold(cells_j, own_j, guest_j, home_j, options)
-                    known_i = with_count(known_values(row(diagonal, i if HAS_DIAGONAL else 0), cells_i, own_share))
-                    known_j = with_count(known_values(row(diagonal, j if HAS_DIAGONAL else 0), cells_j, own_share))
-            fewer, weight_i, weight_j = min(exchanges_i, exchanges_j), 1.0 / exchanges_i, 1.0 / exchanges_j
-            tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
-            for c in range(STATES):
-                a, b = load_state(cells_i, c), load_state(cells_j, c)
-                sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c], 0.0), (held_j[c], fresh_j[c], known_j[c], 0.0)
-                store_state(
-                    cells_i, c, rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, 0.5, 1.0, tree, tick)
-                )
-                store_state(
-                    cells_j, c, rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, 0.5, 1.0, -tree, tick)
-                )
+            first = VISITOR + slot * (NUMBERS + 1)
+            for c in range(first, first + NUMBERS + 1):
+                kept = load(cells_i, c)
+                store(cells_i, c, load(cells_j, c))
+                store(cells_j, c, kept)
+        else:
+            visitors[i, slot], visitors[j, slot] = visitors[j, slot], visitors[i, slot]
+    if NEEDS_FRESH or NEEDS_KNOWN:
+        at_i, at_j = (i, j) if INLINE else (visitors[i, 0], visitors[j, 0])
+        own_i, own_j = part(rows, i, OWN, NUMBERS), part(rows, j, OWN, NUMBERS)
+        guest_i, guest_j = part(rows, at_i, GUEST, NUMBERS), part(rows, at_j, GUEST, NUMBERS)
+        if VISITORS == 2:
+            at_i, at_j = (i, j) if INLINE else (visitors[i, 1], visitors[j, 1])
+            own_i, guest_i = guest_i, part(rows, at_i, SECOND_GUEST, NUMBERS)
+            own_j, guest_j = guest_j, part(rows, at_j, SECOND_GUEST, NUMBERS)
+        if NEEDS_FRESH:
+            fresh_i, fresh_j = values(own_i, guest_i, options), values(own_j, guest_j, options)
+        if NEEDS_KNOWN:
+            own_share = 1.0 / len(nodes)
+            home_i = int(load(cells_i, VISITOR)) if INLINE else at_i
+            home_j = int(load(cells_j, VISITOR)) if INLINE else at_j
+            if home_i != i:
+                fold(cells_i, own_i, guest_i, home_i, options)
+            if home_j != j:
+                fold(cells_j, own_j, guest_j, home_j, options)
+            known_i = with_count(known_values(row(diagonal, i if HAS_DIAGONAL else 0), cells_i, own_share))
+            known_j = with_count(known_values(row(diagonal, j if HAS_DIAGONAL else 0), cells_j, own_share))
+    fewer, weight_i, weight_j = min(exchanges_i, exchanges_j), 1.0 / exchanges_i, 1.0 / exchanges_j
+    tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
+    for c in range(STATES):
+        a, b = load_state(cells_i, c), load_state(cells_j, c)
+        sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c], 0.0), (held_j[c], fresh_j[c], known_j[c], 0.0)
+        new_i = rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, 0.5, 1.0, tree, tick)
+        new_j = rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, 0.5, 1.0, -tree, tick)
+        store_state(cells_i, c, new_i)
+        store_state(cells_j, c, new_j)
 
 
 def fold(cells: Row, own: Row, guest: Row, home: int, options: Options) -> None:

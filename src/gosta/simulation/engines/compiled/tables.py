@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, max_recent_homes
 from gosta.estimation.setting import Setting
 from gosta.runtime import machine
-from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.compiled.adapters import LoopEngine, tuple_function
 from gosta.simulation.engines.engine import Snapshot
 from gosta.statistics import pairs
@@ -28,9 +26,10 @@ class TableEngine(LoopEngine):
         empty = np.zeros((1, estimand.width))
         own_means = np.array([node.own_mean for node in own]) if own else empty
         own_row_means = np.concatenate([node.own_row_means for node in own]) if own and self.has_local else empty
-        self.own = own_means, own_row_means, *(estimand.row_scale(estimand.n) if self.has_local else (empty, empty))
+        means = own_means, own_row_means, *(estimand.row_scale(estimand.n) if self.has_local else (empty, empty))
         sample_sizes = np.minimum(placement.rows, MAX_SAMPLE_ROWS)
-        self.table = estimand.x, placement.offsets, self.recent_offsets, sample_sizes
+        table = estimand.x, placement.offsets, self.recent_offsets, sample_sizes
+        self.fixed = table, means, self.parents
         self.compile_loop("tables_loop.py", {"HAS_LOCAL": self.has_local}, self._adapters(), self.first_arrays())
 
     def _adapters(self) -> str:
@@ -48,12 +47,6 @@ class TableEngine(LoopEngine):
         text += tuple_function("row_values", "m, own_mean, shift, scale, own_share", mean, values)
         text += tuple_function("unbiased", "a, b, both", "2.0 * both[{c}] - 0.5 * (a[{c}] + b[{c}])", means)
         return text + pairs.values_text(local((1.0,) * values), "local", "local_values", "h")
-
-    def run_loop(self, arrays: Snapshot, edges: NDArray[np.int32], shares: Floats, first: int) -> None:
-        travel = arrays["visitors"], arrays["positions"], arrays["corrections"]
-        memory = arrays["recent"], arrays["recent_counts"]
-        nodes, halves = arrays["nodes"], arrays["halves"]
-        self.loop(nodes, travel, memory, halves, self.table, self.own, self.parents, edges, shares, first, self.options)
 
     def first_arrays(self) -> Snapshot:
         nodes, estimand = self.setting.placement.nodes, self.setting.estimand

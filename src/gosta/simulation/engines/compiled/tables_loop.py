@@ -1,4 +1,4 @@
-"""Template of the compiled loop over exchanges where nodes hold tables of rows, or means of each row.
+"""Template of the compiled exchange where nodes hold tables of rows, or means of each row.
 
 `gosta.estimation.exchange` is the definition; this is the same for all nodes at once. The engine appends the constants
 and adapters declared here, and compiles the result. A node is a row of `nodes`: its states; its number of exchanges;
@@ -19,6 +19,8 @@ Travel = tuple[Integers, Integers, Floats]  # home of each node's visitor; posit
 Memory = tuple[Floats, Integers]  # home, visits and means of the homes kept apart; how many each node has met so far
 Table = tuple[Floats, Integers, Integers, Integers]  # rows; of each node: first row, first home kept apart, sample size
 Own = tuple[Floats, Floats, Floats, Floats]  # own means of nodes; of rows, their scale and offset to `row_values`
+RunArrays = tuple[Floats, Integers, Integers, Floats, Floats, Floats, Integers]  # the engine's arrays of a run
+Fixed = tuple[Table, Own, Integers]
 Options = tuple[Any, ...]
 Values = tuple[float, ...]  # as many as the kernel returns
 Means = tuple[float, ...]  # as many as are estimated
@@ -33,7 +35,6 @@ WEIGHT: int  # column of the two weights
 NEEDS_HELD: bool
 NEEDS_FRESH: bool
 NEEDS_KNOWN: bool
-NEEDS_EDGE_SHARE: bool
 NEEDS_TREE: bool
 HAS_LOCAL: bool
 ZEROS: Values
@@ -59,67 +60,58 @@ divide_means: Callable[[Means, float], Means]
 unbiased: Callable[[Means, Means, Means], Means]  # from the halves and the whole
 
 
-def advance(
-    nodes: Floats, travel: Travel, memory: Memory, halves: Floats, table: Table, own: Own, parents: Integers,
-    edges: Any, shares: Floats, start: int, options: Options,
-) -> None:  # fmt: skip
-    """Carry out the exchanges of some edges, from tick start + 1 on."""
-    visitors, (x, offsets), own_means = travel[0], table[:2], own[0]
-    for t in range(len(edges)):
-        tick, pair = start + t + 1.0, (edges[t, 0], edges[t, 1])
-        i, j = pair
-        rows_i, rows_j = offsets[i + 1] - offsets[i], offsets[j + 1] - offsets[j]
-        cells_i, cells_j = row(nodes, i), row(nodes, j)
-        exchanges_i, exchanges_j = load(cells_i, EXCHANGES) + 1.0, load(cells_j, EXCHANGES) + 1.0
-        store(cells_i, EXCHANGES, exchanges_i)
-        store(cells_j, EXCHANGES, exchanges_j)
-        fewer = min(exchanges_i, exchanges_j)
-        edge_share = shares[min(t, len(shares) - 1)] if NEEDS_EDGE_SHARE else 1.0
-        held_i, fresh_i, known_i = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
-        held_j, fresh_j, known_j = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
-        weight_i, weight_j = 0.0, 0.0
-        if VISITORS > 0:
-            for node in pair:
-                if visitors[node] == node:
-                    next_sample(node, travel, table, own_means, options)
-            if NEEDS_HELD:
-                held_i = mean_with(i, visitors[i], travel, table, options)
-                held_j = mean_with(j, visitors[j], travel, table, options)
-                weight_i = add_weight(cells_i, 0, visitors[i], offsets, 1.0)
-                weight_j = add_weight(cells_j, 0, visitors[j], offsets, 1.0)
-            visitors[i], visitors[j] = visitors[j], visitors[i]
-        if NEEDS_FRESH:
-            fresh_i = mean_with(i, visitors[i], travel, table, options)
-            fresh_j = mean_with(j, visitors[j], travel, table, options)
-        if NEEDS_KNOWN:
-            for node in pair:
-                if visitors[node] != node:
-                    if HAS_LOCAL:
-                        fold_rows(node, visitors[node], row(nodes, node), halves, travel, table, options)
-                    else:
-                        found = mean_with(node, visitors[node], travel, table, options)
-                        fold(node, visitors[node], found, row(nodes, node), memory, table)
-            if HAS_LOCAL:
-                known_i = with_count(local_mean(i, cells_i, halves, offsets, own))
-                known_j = with_count(local_mean(j, cells_j, halves, offsets, own))
-            else:
-                known_i = with_count(known_values(row(own_means, i), cells_i, rows_i / len(x)))
-                known_j = with_count(known_values(row(own_means, j), cells_j, rows_j / len(x)))
-        tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
-        for c in range(STATES):
-            a, b = load_state(cells_i, c), load_state(cells_j, c)
-            sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c], 0.0), (held_j[c], fresh_j[c], known_j[c], 0.0)
-            share_i, share_j = rows_j / (rows_i + rows_j), rows_i / (rows_i + rows_j)
-            store_state(
-                cells_i,
-                c,
-                rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, share_i, 1.0 * rows_i, tree, tick),
-            )
-            store_state(
-                cells_j,
-                c,
-                rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, share_j, 1.0 * rows_j, -tree, tick),
-            )
+def exchange(
+    state: RunArrays, fixed: Fixed, i: int, j: int, slot: int, tick: float, edge_share: float, options: Options
+) -> None:
+    """Carry out the exchange of two nodes."""
+    (nodes, visitors, positions, corrections, halves, recent, recent_counts), (table, own, parents) = state, fixed
+    travel, memory = (visitors, positions, corrections), (recent, recent_counts)
+    (x, offsets), own_means = table[:2], own[0]
+    rows_i, rows_j = offsets[i + 1] - offsets[i], offsets[j + 1] - offsets[j]
+    cells_i, cells_j = row(nodes, i), row(nodes, j)
+    exchanges_i, exchanges_j = load(cells_i, EXCHANGES) + 1.0, load(cells_j, EXCHANGES) + 1.0
+    store(cells_i, EXCHANGES, exchanges_i)
+    store(cells_j, EXCHANGES, exchanges_j)
+    fewer = min(exchanges_i, exchanges_j)
+    held_i, fresh_i, known_i = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
+    held_j, fresh_j, known_j = NO_SAMPLE, NO_SAMPLE, NO_SAMPLE
+    weight_i, weight_j = 0.0, 0.0
+    if VISITORS > 0:
+        for node in (i, j):
+            if visitors[node] == node:
+                next_sample(node, travel, table, own_means, options)
+        if NEEDS_HELD:
+            held_i = mean_with(i, visitors[i], travel, table, options)
+            held_j = mean_with(j, visitors[j], travel, table, options)
+            weight_i = add_weight(cells_i, 0, visitors[i], offsets, 1.0)
+            weight_j = add_weight(cells_j, 0, visitors[j], offsets, 1.0)
+        visitors[i], visitors[j] = visitors[j], visitors[i]
+    if NEEDS_FRESH:
+        fresh_i = mean_with(i, visitors[i], travel, table, options)
+        fresh_j = mean_with(j, visitors[j], travel, table, options)
+    if NEEDS_KNOWN:
+        for node in (i, j):
+            if visitors[node] != node:
+                if HAS_LOCAL:
+                    fold_rows(node, visitors[node], row(nodes, node), halves, travel, table, options)
+                else:
+                    found = mean_with(node, visitors[node], travel, table, options)
+                    fold(node, visitors[node], found, row(nodes, node), memory, table)
+        if HAS_LOCAL:
+            known_i = with_count(local_mean(i, cells_i, halves, offsets, own))
+            known_j = with_count(local_mean(j, cells_j, halves, offsets, own))
+        else:
+            known_i = with_count(known_values(row(own_means, i), cells_i, rows_i / len(x)))
+            known_j = with_count(known_values(row(own_means, j), cells_j, rows_j / len(x)))
+    tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
+    share_i, share_j = rows_j / (rows_i + rows_j), rows_i / (rows_i + rows_j)
+    for c in range(STATES):
+        a, b = load_state(cells_i, c), load_state(cells_j, c)
+        sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c], 0.0), (held_j[c], fresh_j[c], known_j[c], 0.0)
+        new_i = rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, share_i, 1.0 * rows_i, tree, tick)
+        new_j = rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, share_j, 1.0 * rows_j, -tree, tick)
+        store_state(cells_i, c, new_i)
+        store_state(cells_j, c, new_j)
 
 
 def next_sample(node: int, travel: Travel, table: Table, own_means: Floats, options: Options) -> None:
