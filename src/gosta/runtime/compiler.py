@@ -28,8 +28,8 @@ Function = Callable[..., Any]
 
 MAX_PLAIN_STEPS = 1 << 23  # steps that plain Python runs in about half a minute
 
-# The module of gosta that compiled text imports, and so depends on.
-ROWS = Path(__file__).with_name("observation.py")
+# Modules that compiled code depends on besides its own text: the one that it imports, and this one.
+MODULES = Path(__file__).with_name("observation.py"), Path(__file__)
 
 
 class UnstableContentError(Exception):
@@ -44,7 +44,7 @@ def specialise(text: str, functions: Mapping[str, Function], trial: Callable[[An
     deleted.
     """
     try:
-        key = fingerprint(text, functions, ROWS.read_text(encoding="utf-8"))
+        key = fingerprint(text, functions, [file.read_text(encoding="utf-8") for file in MODULES])
     except UnstableContentError:
         key = ""
     with _lock:

@@ -38,9 +38,9 @@ from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo, node_errors
 MAX_ESTIMATES = 1 << 26  # estimates kept in memory, half a GiB; beyond that only their summaries are kept
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
 MAX_READINGS_BYTES = 64 << 20  # memory for what is read between two evaluations
-FIRST_PORTION = 1 << 12  # exchanges, over all runs, after which the time that they take is known
+FIRST_PORTION = 1 << 14  # exchanges, over all runs, after which the time that they take is known
 PORTION_SECONDS = 0.1  # between two moments in which Ctrl-C is noticed and progress reported
-MIN_EVALUATED = 1 << 14  # numbers that are worth a thread
+EVALUATED_AT_ONCE = 1 << 16  # numbers, so that they stay in the cache of a core
 STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
 READINGS, READING_TIMES = "readings", "reading_times"  # names of arrays that a trace with intervals is continued from
 
@@ -174,7 +174,7 @@ class Runner:
             self._report((iteration - before) * len(active))
             stops = stops[count:]
             ratio = PORTION_SECONDS / max(time.perf_counter() - start, 1e-9)
-            exchanges = max(1, int(exchanges * min(4.0, ratio)))
+            exchanges = max(1, int(exchanges * min(16.0, ratio)))
         if unevaluated is not None:
             self._evaluate(*unevaluated)
 
@@ -189,15 +189,16 @@ class Runner:
 
     def _evaluate(self, runs: Integers, stops: Integers, readings: Readings) -> None:
         """Store estimates and errors of some runs at some iterations, and note which runs' nodes are content."""
+        if not len(stops):
+            return
         found = readings()
-        parts = min(len(runs), max(1, found.size // MIN_EVALUATED))
-        bounds = np.linspace(0, len(runs), parts + 1).astype(int).tolist()
+        size = max(1, EVALUATED_AT_ONCE // found[0].size)
 
-        def evaluate(part: slice) -> None:
+        def evaluate(first: int) -> None:
+            part = slice(first, first + size)
             self._evaluate_runs(runs[part], stops, found[part])
 
-        if found.size:
-            list(self._pool.map(evaluate, map(slice, bounds[:-1], bounds[1:])))
+        list(self._pool.map(evaluate, range(0, len(runs), size)))
 
     def _expected_errors(self, run: int, iteration: int, rule: Rule = RULE) -> Floats:
         """Return the relative error that each node of a run expects, from its readings: nodes × statistics."""

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -210,6 +211,7 @@ def node_errors(estimates: Floats, target: Floats, places: Sequence[slice]) -> t
 
     `places` are those of the values of each statistic; of several, the largest error of a node counts.
     """
-    errors = np.max([relative_errors(estimates[..., one], target[..., one]) for one in places], axis=0)
+    first, *others = (relative_errors(estimates[..., one], target[..., one]) for one in places)
+    errors = reduce(np.maximum, others, first)
     middle = errors.shape[-1] // 2
     return errors.mean(axis=-1), errors.std(axis=-1), np.partition(errors, middle, axis=-1)[..., middle]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from math import nan, sqrt
+from typing import Any
+
+import numpy as np
 
 from gosta.errors import InputError, NumericalError
 from gosta.statistics import encode, fast, pair_medians
@@ -86,7 +89,7 @@ def goodman_kruskal_gamma(x: Observation, y: Observation) -> tuple[float, float]
 @statistic(
     encode=encode.pair,
     local=lambda h: (h[0] * h[1], h[0] * h[0], h[1] * h[1]),
-    final=lambda m: m[0] / sqrt(m[1] * m[2]),
+    final=lambda m: m[0] / np.sqrt(m[1] * m[2]),
     fast=fast.spearman,
     normalisation="V",
     bounds=(-1.0, 1.0),
@@ -104,14 +107,13 @@ def theil_sen(x: Observation, y: Observation) -> float:
     return (x[1] - y[1]) / (x[0] - y[0]) if x[0] != y[0] else nan
 
 
-def _distance_correlation(m: Means) -> float:
+def _distance_correlation(m: Means) -> Any:
     a, b, ab, aa, bb, mean_ab, mean_aa, mean_bb = m
     covariance, first, second = ab + a * b - 2 * mean_ab, aa + a * a - 2 * mean_aa, bb + b * b - 2 * mean_bb
-    if min(a, b) > 0 and min(a * a, b * b) < LEAST_SQUARE:
+    if np.any((np.minimum(a, b) > 0) & (np.minimum(a * a, b * b) < LEAST_SQUARE)):
         raise NumericalError("distance-correlation: the numbers are too small; use larger units")
-    if first <= 0 or second <= 0:
-        return 0.0  # by definition, where a part is constant
-    return sqrt(max(covariance, 0.0) / sqrt(first) / sqrt(second))
+    value = np.sqrt(np.maximum(covariance, 0.0) / np.sqrt(first) / np.sqrt(second))
+    return np.where((first <= 0) | (second <= 0), 0.0, value)  # by definition 0, where a part is constant
 
 
 def _unbiased_square(m: Means, n: int) -> float:

@@ -5,7 +5,9 @@ Their variances depend on ties, which count by each row's share of equal rows: s
 
 from __future__ import annotations
 
-from math import copysign, sqrt
+from typing import Any
+
+import numpy as np
 
 from gosta.statistics import encode, fast
 from gosta.statistics.association import sign
@@ -17,14 +19,14 @@ NO_INTERVAL = "it is a difference in standard errors already"
 ROUNDING = 1e-12  # variances below this share of the largest possible one are zero
 
 
-def _in_errors(gap: float, variance: float, largest: float) -> float:
-    return gap / sqrt(variance if variance > ROUNDING * largest else 0.0)
+def _in_errors(gap: float, variance: float, largest: float) -> Any:
+    return gap / np.sqrt(np.where(variance > ROUNDING * largest, variance, 0.0))
 
 
-def _mann_whitney_z(m: Means, rows: int) -> float:
+def _mann_whitney_z(m: Means, rows: int) -> Any:
     pairs = m[1] * rows * (rows - 1) / 4
     gap = pairs * (m[0] / m[1] - 0.5)
-    corrected = copysign(max(abs(gap) - 0.5, 0.0), gap)  # for continuity
+    corrected = np.copysign(np.maximum(np.abs(gap) - 0.5, 0.0), gap)  # for continuity
     variance = mann_whitney_variance(rows, pairs, Ties.of_shares(rows, m[2], m[3]))
     return _in_errors(corrected, variance, pairs * rows)
 
@@ -45,7 +47,7 @@ def mann_whitney_z(x: Observation, y: Observation) -> tuple[float, float, float]
     return different * won(x[0], x[1], y[0], y[1]), different, 1.0 * (x[0] == y[0])
 
 
-def _kendall_z(m: Means, rows: int) -> float:
+def _kendall_z(m: Means, rows: int) -> Any:
     variance = kendall_variance(rows, Ties.of_shares(rows, m[1], m[2]), Ties.of_shares(rows, m[3], m[4]))
     return _in_errors(m[0] * rows * (rows - 1) / 2, variance, rows**3)
 
