@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,7 @@ def test_edges_and_shares_are_those_of_the_schedule(name: str, seed: int) -> Non
     graph, runs = GRAPHS[name], np.array([0, 3])
     drawer = Drawer(graph, seed, has_shares=True)
     streams, bounds = np.zeros((2, STREAM_SIZE), dtype=np.uint64), [0, 1, 5000, BLOCK, 2 * BLOCK + 77]
-    parts = [drawer.draw(streams, runs, first, last) for first, last in zip(bounds, bounds[1:], strict=False)]
+    parts = [drawer.draw(streams, runs, first, last) for first, last in pairwise(bounds)]
     edges = np.concatenate([part for part, _ in parts], axis=1)
     for k, run in enumerate(runs.tolist()):
         schedule = Schedule(graph, seed, run)

@@ -93,7 +93,7 @@ def test_no_import_cycles() -> None:
 def test_public_names() -> None:
     errors = ["ClusterError", "DataError", "GostaError", "InputError", "MissingExtraError", "NetworkError"]
     classes = [*errors, "NumericalError", "Data", "Estimate", "Graph", "Interrupted", "Protocol", "Statistic", "Trace"]
-    classes += ["HypothesisTest"]
+    classes += ["HypothesisTest", "UnsupportedError"]
     modules = ["datasets", "engines", "graphs", "net", "private", "protocols", "statistics", "theory"]
     assert gosta.__all__ == sorted([*classes, *modules, "exact", "resume", "simulate", "statistic", "test"])
     for name in gosta.__all__:

@@ -18,13 +18,15 @@ import pytest
 
 import gosta
 from gosta.cli.options import find_statistic as from_file
-from gosta.errors import ClusterError, GostaError, InputError, MissingExtraError
+from gosta.errors import ClusterError, GostaError, InputError, MissingExtraError, UnsupportedError
+from gosta.estimation.setting import Setting
 from gosta.experiments import backends, summary
 from gosta.experiments.backends import Failure, Task
 from gosta.experiments.results import ResultFolder
 from gosta.experiments.study import Study, read
 from gosta.experiments.sweep import SweepOutcome, sweep
 from gosta.runtime import machine
+from gosta.simulation.engines import ENGINES, Engine, reference
 
 GRID = """
 data = "iris"
@@ -92,6 +94,21 @@ def test_result_folder_is_one_data_set(grid: Study, expected: pd.DataFrame) -> N
 
 def test_two_workers_give_the_same_numbers_as_one(grid: Study, expected: pd.DataFrame, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(numbers(grid, sweep(grid, tmp_path, workers=2)), expected)
+
+
+def test_jobs_that_an_engine_does_not_support_are_compiled(
+    grid: Study, expected: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reference_of_one_protocol(setting: Setting, seed: int) -> Engine[Any]:
+        if setting.protocol.name != grid.jobs[0].protocol:
+            raise UnsupportedError("only one protocol")
+        made.append(setting.protocol.name)
+        return reference.make(setting, seed)
+
+    made: list[str] = []
+    monkeypatch.setitem(ENGINES, "one", reference_of_one_protocol)
+    pd.testing.assert_frame_equal(numbers(grid, sweep(grid, tmp_path, workers=1, engine="one")), expected)
+    assert len(made) == sum(job.protocol == grid.jobs[0].protocol for job in grid.jobs)
 
 
 def test_finished_jobs_are_kept_and_damaged_ones_run_again(grid: Study, tmp_path: Path) -> None:
@@ -338,6 +355,7 @@ def test_invalid_arguments_of_sweep_are_rejected(grid: Study, tmp_path: Path, mo
     rejected(InputError, "requires the address of a scheduler", backend="dask")
     rejected(InputError, "requires a cluster", scheduler="tcp://head:8786")
     rejected(InputError, "workers = 0 must be 1 or more", workers=0)
+    rejected(InputError, "unknown engine 'cpu'; there are: compiled", engine="cpu")
     rejected(InputError, "workers = 2 requires --backend local", backend="ray", workers=2)
     monkeypatch.setattr(backends, "CONNECT_TIMEOUT_SECONDS", 0.2)
     rejected(ClusterError, "no Dask scheduler answers there", backend="dask", scheduler="tcp://127.0.0.1:9")

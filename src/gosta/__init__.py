@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gosta.errors import MissingExtraError as MissingExtraError
     from gosta.errors import NetworkError as NetworkError
     from gosta.errors import NumericalError as NumericalError
+    from gosta.errors import UnsupportedError as UnsupportedError
     from gosta.graphs.graph import Graph as Graph
     from gosta.protocols.protocol import Protocol as Protocol
     from gosta.significance.definition import HypothesisTest as HypothesisTest
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_ERRORS = "ClusterError DataError GostaError InputError MissingExtraError NetworkError NumericalError"
+_ERRORS = "ClusterError DataError GostaError InputError MissingExtraError NetworkError NumericalError UnsupportedError"
 _MODULES = ("datasets", "engines", "graphs", "net", "private", "protocols", "statistics", "theory")
 # The module that defines each other public name.
 _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {

@@ -24,6 +24,10 @@ class DataError(InputError):
     """Rows, columns or values of the data cannot be used."""
 
 
+class UnsupportedError(InputError):
+    """An engine cannot simulate this; another one can."""
+
+
 class NumericalError(GostaError, ArithmeticError):
     """A value does not exist or is not finite: a division by zero, an overflow."""
 

@@ -11,13 +11,14 @@ from typing import Literal, get_args
 
 import gosta
 from gosta import datasets, statistics
-from gosta.errors import GostaError, InputError
+from gosta.errors import GostaError, InputError, UnsupportedError
 from gosta.experiments import backends
 from gosta.experiments.backends import Failure, Task
 from gosta.experiments.results import JobResult, ResultFolder
 from gosta.experiments.study import Job, JobInputs, Study
 from gosta.runtime import machine, progress
 from gosta.runtime.extras import require
+from gosta.simulation import engines
 from gosta.simulation.simulate import simulate
 
 Backend = Literal["local", "dask", "ray"]
@@ -40,6 +41,7 @@ def sweep(
     backend: Backend = "local",
     scheduler: str | None = None,
     workers: int | None = None,
+    engine: str = "compiled",
 ) -> SweepOutcome:
     """Run all jobs of a study that have no results yet.
 
@@ -54,9 +56,12 @@ def sweep(
     scheduler
         Address of the cluster; required for Dask. Without one, Ray starts on this machine.
     workers
-        Number of processes on this machine; by default one for each core.
+        Number of processes on this machine; by default one for each core, with a GPU one.
+    engine
+        As for `gosta.simulate`; jobs that it does not support are run by the compiled engine.
     """
     _check(backend, scheduler, workers)
+    engines.find(engine)
     require("pandas", "sim", "sweeps")  # now: Ctrl-C during the import would leave half a module behind
     results = ResultFolder(Path(folder))
     missing = [job for job in study.jobs if results.read(job) is None]
@@ -66,11 +71,11 @@ def sweep(
     finished_before, failed, interrupted = len(study.jobs) - len(missing), dict[str, str](), False
     if not missing:
         return SweepOutcome(results, finished_before, failed, interrupted)
-    processes = min(workers or machine.available_cores(), len(missing))
+    processes = min(workers or (1 if engine == "gpu" else machine.available_cores()), len(missing))
     threads = max(1, machine.available_cores() // processes) if backend == "local" else 1
     title = f"{len(missing)} job{'s' * (len(missing) > 1)}"
     with progress.bar(title, len(missing), delay_seconds=0) as advance:
-        tasks = _tasks(study, missing, threads, results, advance)
+        tasks = _tasks(study, missing, engine, threads, results, advance)
         try:
             for number, result in _start(backend, tasks, scheduler, processes):
                 if isinstance(result, Failure):
@@ -106,16 +111,21 @@ def _start(
 
 
 def _tasks(
-    study: Study, jobs: Sequence[Job], threads: int, results: ResultFolder, advance: Callable[[float], None]
+    study: Study,
+    jobs: Sequence[Job],
+    engine: str,
+    threads: int,
+    results: ResultFolder,
+    advance: Callable[[float], None],
 ) -> Iterator[Task[JobResult | Failure]]:
     for number, job in enumerate(jobs):
         if results.has(job):  # another machine finished it meanwhile
             advance(1)
         else:
-            yield Task(number, partial(run_job, job, study.inputs(job), threads, gosta.__version__))
+            yield Task(number, partial(run_job, job, study.inputs(job), engine, threads, gosta.__version__))
 
 
-def run_job(job: Job, inputs: JobInputs, threads: int, version: str) -> JobResult | Failure:
+def run_job(job: Job, inputs: JobInputs, engine: str, threads: int, version: str) -> JobResult | Failure:
     """Run one job on a worker; return the reason in one line if it fails."""
     if gosta.__version__ != version:
         return Failure(f"a worker has gosta {gosta.__version__}, not {version}; install the same version everywhere")
@@ -128,7 +138,11 @@ def run_job(job: Job, inputs: JobInputs, threads: int, version: str) -> JobResul
                 iterations = job.iterations_per_node * nodes
             names = ("protocol", "runs", "seed", "checkpoints", "spacing", "options")
             settings = {name: getattr(job, name) for name in names}
-            trace = simulate(data, inputs.statistic, graph=inputs.graph, iterations=iterations, **settings)
+            settings |= {"graph": inputs.graph, "iterations": iterations}
+            try:
+                trace = simulate(data, inputs.statistic, engine=engine, **settings)
+            except UnsupportedError:
+                trace = simulate(data, inputs.statistic, **settings)
     except GostaError as error:
         return Failure(str(error))
     except MemoryError:
