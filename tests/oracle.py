@@ -30,5 +30,8 @@ def by_definition(statistic: Statistic, x: Floats, normalisation: str | None = N
     local = [as_tuple(statistic.local(tuple(row))) if statistic.local else tuple(row) for row in h]
     means = tuple(np.mean(local, axis=0).tolist())
     given = {"rows": n} if statistic.final_needs_rows else {}
-    value = statistic.final(means, **parts["final"], **given) if statistic.final else means
+    with np.errstate(all="ignore"):
+        value = statistic.final(means, **parts["final"], **given) if statistic.final else means
+    if not np.isfinite(value).all():  # functions of numpy do not raise
+        raise ZeroDivisionError
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value
