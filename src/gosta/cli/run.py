@@ -31,7 +31,7 @@ class Simulation(options.Simulation):
         None
     )
     interval: options.Interval = None
-    engine: Annotated[str, "compiled; gpu (same numbers); or reference (plain Python: slow, same numbers)."] = "compiled"
+    engine: Annotated[str, "compiled; gpu; or reference (plain Python: slow). All give the same numbers."] = "compiled"
 
 
 @dataclass(frozen=True)
