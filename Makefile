@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check format benchmark benchmark-smoke chaos gallery clean
+.PHONY: run test check format benchmark benchmark-smoke gpu chaos gallery clean
 
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
@@ -29,6 +29,10 @@ benchmark: .venv/installed  ## speed, as ratios measured side by side
 
 benchmark-smoke: .venv/installed  ## every benchmark on tiny sizes: answers checked, times mean nothing
 	$(BIN)/python -m pytest tests/test_benchmarks.py
+
+gpu: .venv/installed  ## bits and speed of the GPU engine, on a machine with a GPU: 6 minutes
+	$(BIN)/python -m pip install --quiet --editable '.[gpu]'
+	$(BIN)/python benchmarks/gpu.py
 
 chaos: .venv/installed  ## more faults than the tests have time for: half an hour
 	GOSTA_SCHEDULES=30000 $(BIN)/python -m pytest tests/test_faults.py tests/test_private_sums.py

@@ -77,7 +77,7 @@ def test_engines_agree_on_a_protocol_of_ones_own(nodes: int | None) -> None:
             "iris", "gini-mean-difference", protocol=own_protocol("own"), graph="complete", nodes=nodes, iterations=400,
             runs=1, engine=engine,
         )
-        for engine in gosta.engines.ENGINES
+        for engine in ("compiled", "reference")
     ]  # fmt: skip
     np.testing.assert_array_equal(traces[0].estimates, traces[1].estimates)
     assert float(traces[0].error()["mean"][-1]) < 0.9

@@ -77,7 +77,7 @@ def test_whole_simulations_agree_to_the_last_bit(protocol: str) -> None:
             "two-gaussians", "auc", graph="cycle", protocol=protocol, iterations=1500, runs=2, seed=5, checkpoints=7,
             engine=engine,
         )
-        for engine in gosta.engines.ENGINES
+        for engine in ("compiled", "reference")
     ]  # fmt: skip
     for trace in traces[1:]:
         np.testing.assert_array_equal(trace.estimates, traces[0].estimates)

@@ -66,7 +66,7 @@ def mix_words(x: Any, y: Any) -> Any:
 
 def seed_stream(stream: Words, entropy: Any, run: int, block: int) -> None:
     """Set a stream to the start of a block: PCG64(SeedSequence(seed, spawn_key=(run, EDGES, block)))."""
-    pool, factor = np.empty(POOL_SIZE, dtype=np.uint64), np.uint64(0x43B0D7E5)
+    pool, factor = stream[POOL_SIZE:], np.uint64(0x43B0D7E5)
     for k in range(POOL_SIZE):
         after = factor * np.uint64(0x931E8875) & LOW_HALF
         pool[k] = hash_word(np.uint64(entropy[k]), factor, after)

@@ -15,7 +15,7 @@ from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import BLOCK, EDGES
 
-STREAM_SIZE = 7  # see draw_loop.py
+STREAM_SIZE = 8  # see draw_loop.py
 POOL_SIZE = 4  # words of a seed, at least
 PIECE = 1 << 12  # draws at a time; they stay in the nearest cache
 

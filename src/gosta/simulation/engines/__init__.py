@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gosta.errors import unknown
-from gosta.simulation.engines import compiled, reference
+from gosta.simulation.engines import compiled, gpu, reference
 from gosta.simulation.engines.engine import Batch, Engine, EngineFactory, Readings, read
 
 __all__ = ["ENGINES", "Batch", "Engine", "Readings", "find", "read"]
 
-ENGINES: dict[str, EngineFactory] = {"compiled": compiled.make, "reference": reference.make}
+ENGINES: dict[str, EngineFactory] = {"compiled": compiled.make, "gpu": gpu.make, "reference": reference.make}
 
 
 def find(name: str) -> EngineFactory:

@@ -42,7 +42,6 @@ class LoopEngine(ArrayEngine):
         self.weight = self.others + (setting.estimand.width if self.protocol.needs_known else 0)
         self.size = self.weight + weights
         self.parents = setting.parents if self.protocol.uses_tree else np.zeros(1, dtype=np.int64)
-        self.drawer = Drawer(setting.graph, seed, has_shares="edge_share" in self.protocol.inputs)
         self.fixed: tuple[Any, ...] = ()  # arrays that exchanges read and never change
 
     def compile_loop(self, template: str, constants: Mapping[str, Any], adapters: str, example: Snapshot) -> None:
@@ -77,6 +76,11 @@ class LoopEngine(ArrayEngine):
         text += tuple_function("known_values", "own_mean, cells, own_share", known, setting.estimand.width)
         text += tuple_function("add_values", "a, b", "a[{c}] + b[{c}]", setting.estimand.width)
         text += f"\n\ndef with_count(a):\n    return {'(*a, 1.0)' if protocol.counts_rows else 'a'}\n"
+        self.compile(text, functions, example)
+
+    def compile(self, text: str, functions: Mapping[str, Any], example: Snapshot) -> None:
+        """Compile the text of a loop, and what draws the edges."""
+        self.drawer = Drawer(self.setting.graph, self.seed, has_shares="edge_share" in self.protocol.inputs)
 
         def trial(module: ModuleType) -> None:
             self.module = module
@@ -88,8 +92,12 @@ class LoopEngine(ArrayEngine):
         try:
             compiler.specialise(text, functions, trial)
         except Exception as error:  # numba raises several kinds
-            reason = pairs.compiler_reason(str(error))
-            raise InputError(f"protocol {protocol.name} cannot be compiled for {statistic.name}: {reason}") from error
+            raise self.compiler_error(error) from error
+
+    def compiler_error(self, error: Exception) -> InputError:
+        """Return the error for a protocol or a kernel that numba cannot compile."""
+        protocol, statistic, reason = self.protocol, self.setting.estimand.tracked, pairs.compiler_reason(str(error))
+        return InputError(f"protocol {protocol.name} cannot be compiled for {statistic.name}: {reason}")
 
     def restore(self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]) -> Batch[Snapshot]:
         batch = super().restore(runs, iteration, snapshot)

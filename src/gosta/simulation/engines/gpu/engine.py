@@ -1,0 +1,250 @@
+"""The engine on a GPU: the layouts of the compiled engine, in the memory of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.errors import InputError
+from gosta.estimation.setting import Setting
+from gosta.runtime.arrays import Floats, Integers
+from gosta.simulation.engines.compiled.adapters import LoopEngine
+from gosta.simulation.engines.compiled.carried import CarriedEngine
+from gosta.simulation.engines.compiled.one_row import OneRowEngine
+from gosta.simulation.engines.engine import NO_STOPS, Batch, Readings, Snapshot
+from gosta.simulation.engines.gpu import device
+from gosta.simulation.engines.gpu.drawing import FUTURE, DrawnAhead, Edges
+
+KERNELS = ("advance_side_by_side", "advance_one", "read_runs")
+FREE, TURNS = 2**31 - 1, 4  # as in exchange_loop.py
+THREADS = 256  # of a run, and of a block that reads
+MAX_READING_BLOCKS = 4096
+ONE_THREADS = 512  # of a block, where all blocks work on one run
+NODES_PER_EXCHANGE = (
+    8  # of a run that all threads work on, for each exchange in hand: more would be in each other's way
+)
+
+
+class GpuEngine(LoopEngine):
+    """Common part of engines on a GPU; `batch.state` are arrays of the device.
+
+    If the claims of all nodes fit into the shared memory of a block, each run has a block of threads, and what nodes
+    hold is in shared memory as well if it fits. Otherwise all threads work on one run after the other.
+    """
+
+    is_inline = False
+    has_blocks: bool  # whether each run has a block of threads
+    shared_bytes: int  # shared memory of such a block
+
+    def compile(self, text: str, functions: Mapping[str, Any], example: Snapshot) -> None:
+        self.edges = Edges(self.setting.graph, self.seed, "edge_share" in self.protocol.inputs)
+        constants = {"NODES": self.setting.placement.nodes, "HAS_SHARES": self.edges.has_shares}
+        adapters = self._shared_memory({name: array.shape[1] for name, array in example.items()})
+        text += Path(__file__).with_name("exchange_loop.py").read_text(encoding="utf-8").replace(FUTURE, "")
+        text += "".join(f"{name} = {value!r}\n" for name, value in constants.items()) + adapters
+        text += "\nfrom gosta.simulation.engines.gpu.intrinsics import floats_at, integers_at, take\n"
+        device.check_functions(functions["kernel"], *(functions[name] for name in ("meet", "tell", "read")))
+        try:
+            self.module = device.specialise(text, functions, KERNELS)
+            self._prepare(tuple(array[None] for array in example.values()))
+        except Exception as error:  # numba raises several kinds
+            raise self.compiler_error(error) from error
+        cuda, n = device.cuda(), self.setting.placement.nodes
+        self._fixed_arrays = tuple(cuda.to_device(array) for array in self.fixed)
+        self._stream, self._buffers = cuda.stream(), [_Buffer(), _Buffer()]
+        self._is_limited = False
+        self._threads, self._blocks = self._thread_counts(n)
+        self._claims = None if self.has_blocks else cuda.to_device(np.full((2, n), FREE, dtype=np.int32))
+
+    def _shared_memory(self, widths: Mapping[str, int]) -> str:
+        """Choose what is in shared memory; return the text of the functions that place it there."""
+        n, limit = self.setting.placement.nodes, device.max_shared_bytes()
+        room = n  # in numbers of 8 bytes: the claims
+        self.has_blocks, self.shared_bytes = 8 * room <= limit, 8 * room
+        state, fixed, copies = [], [f"fixed[{k}]" for k in range(len(self.fixed))], []
+        for k, (name, width) in enumerate(widths.items()):
+            if name == "nodes":  # an odd number of columns, so that rows begin in different banks of memory
+                state.append(f"floats_at(room, {room}, {n}, {width | 1})")
+                room += n * (width | 1)
+            else:
+                rows = 1 if self.is_inline else n
+                state.append(f"integers_at(room, {room}, {rows}, {max(1, width)})")
+                room += -(-rows * max(1, width) // 2)
+            copies.append(f"copy(source[{k}], target[{k}])")
+        in_shared = self.has_blocks and 8 * room <= limit
+        copy_fixed = "pass"
+        if in_shared:
+            self.shared_bytes = 8 * room
+            width = self.fixed[0].shape[1] | 1
+            if len(self.fixed[0]) == n and 8 * (room + n * width) <= limit:  # the rows of all nodes as well
+                fixed[0], copy_fixed = f"floats_at(room, {room}, {n}, {width})", "copy(source[0], target[0])"
+                self.shared_bytes += 8 * n * width
+        lines = "\n    ".join(copies)
+        return f"""IN_SHARED = {in_shared}
+
+
+def in_shared(room):
+    return ({", ".join(state)},)
+
+
+def fixed_in_shared(room, fixed):
+    return ({", ".join(fixed)},)
+
+
+def copy_all(source, target):
+    {lines}
+
+
+def copy_fixed(source, target):
+    {copy_fixed}
+"""
+
+    def _prepare(self, arrays: tuple[NDArray[Any], ...]) -> None:
+        """Compile the loops that will be needed, for arrays of the same types."""
+        integers, table = np.zeros(1, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
+        end = 0, np.int32(0), 0, self.options, integers
+        if self.has_blocks:
+            self.module.advance_side_by_side.prepare((arrays, self.fixed, integers, table, 0.0 * table, *end))
+        else:
+            control = np.zeros(1 + TURNS, dtype=np.int32)
+            claims = table.astype(np.int32)
+            self.module.advance_one.prepare((arrays, self.fixed, 0, table, 0.0 * table, 0, *end, claims, control))
+        self.module.read_runs.prepare((arrays, integers, 0, 0.0, np.zeros((1, 1, 1, 1))))
+
+    def _thread_counts(self, n: int) -> tuple[int, int]:
+        """Return the number of threads of a block, and that of blocks that work on one run."""
+        in_hand = n // NODES_PER_EXCHANGE
+        if device.is_simulated():
+            return device.SIMULATED_THREADS, 1
+        if self.has_blocks:
+            return min(THREADS, max(32, in_hand // 32 * 32)), 1
+        return ONE_THREADS, max(1, in_hand // ONE_THREADS)
+
+    def bytes_per_run(self) -> int:
+        return 8 * self.setting.placement.nodes * (self.size + 1)
+
+    def restore(self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]) -> Batch[Snapshot]:
+        purpose, needed = f"keeping the nodes of {len(runs)} runs", self.bytes_per_run() + self.edges.bytes_per_block
+        device.require_memory(len(runs) * needed, purpose, "use fewer runs")
+        cuda = device.cuda()
+        state = {name: cuda.to_device(_for_device(array)) for name, array in snapshot.items()}
+        self._widths = {name: array.shape[-1] for name, array in snapshot.items()}
+        self._finished = cuda.to_device(np.zeros(len(runs), dtype=np.int64))
+        self._started = np.zeros(len(runs), dtype=np.int64)  # exchanges of each run
+        self._drawn = DrawnAhead(self.edges, self._stream)
+        return Batch(tuple(runs), iteration, np.ones(len(runs), dtype=np.bool_), state)
+
+    def snapshot(self, batch: Batch[Snapshot]) -> Snapshot:
+        arrays: dict[str, Any] = dict(batch.state)
+        return {name: array.copy_to_host()[..., : self._widths[name]] for name, array in arrays.items()}
+
+    def advance(self, batch: Batch[Snapshot], iteration: int, stops: Integers = NO_STOPS) -> Readings:
+        draws, active, arrays = self.protocol.draws, np.flatnonzero(batch.active), tuple(batch.state.values())
+        positions = device.cuda().to_device(active, stream=self._stream)
+        runs, now = np.array(batch.runs)[active], batch.iteration
+        self._buffers.reverse()
+        buffer, shape = (
+            self._buffers[0],
+            (len(active), len(stops), self.setting.placement.nodes, self.setting.state_count),
+        )
+        out = buffer.room(shape)
+        for s, stop in enumerate([*stops.tolist(), iteration]):
+            while now < stop:
+                drawn = self._drawn.covering(runs, now * draws, iteration * draws)
+                count = min(stop * draws, drawn.last) - now * draws
+                end = now * draws - drawn.first, np.int32(count), now, self.options, self._finished
+                self._carry_out(arrays, active, positions, drawn.edges, drawn.shares, *end)
+                now += count // draws
+            if s < len(stops):
+                blocks = min(-(-len(active) * self.setting.placement.nodes // THREADS), MAX_READING_BLOCKS)
+                size = (1, self._threads) if device.is_simulated() else (blocks, THREADS)
+                self.module.read_runs.launch(*size, self._stream, 0, arrays, positions, s, float(stop), out)
+        self._started[active] += (iteration - batch.iteration) * draws
+        batch.iteration = iteration
+        return buffer.readings(shape, self._finished, self._stream, self._started.copy(), self._check)
+
+    def _carry_out(
+        self, arrays: tuple[Any, ...], active: Integers, positions: Any, edges: Any, shares: Any, *end: Any
+    ) -> None:
+        """Start the next exchanges of each run: from a number of edge on, how many, from which iteration."""
+        if self.has_blocks:
+            self.module.advance_side_by_side.launch(
+                len(active), self._threads, self._stream, self.shared_bytes, arrays, self._fixed_arrays, positions,
+                edges, shares, *end,
+            )  # fmt: skip
+            return
+        cuda, kernel, count = device.cuda(), self.module.advance_one, int(end[1])
+        for k, position in enumerate(active.tolist()):
+            arguments = arrays, self._fixed_arrays, position, edges, shares, k, *end, self._claims
+            nothing = np.zeros(1 + TURNS, dtype=np.int32)
+            if not self._is_limited:
+                self._blocks = min(self._blocks, kernel.max_blocks(self._threads, (*arguments, nothing)))
+                self._is_limited = True
+            nothing[0] = min(count, self._blocks * (self._threads - 1))
+            control = cuda.to_device(nothing, stream=self._stream)
+            kernel.launch(self._blocks, self._threads, self._stream, 0, *arguments, control)
+
+    def _check(self, missing: int) -> None:
+        if missing:
+            name, what = self.setting.estimand.tracked.name, f"{missing} exchanges were not finished on the GPU"
+            raise InputError(f"{name}: {what}, since a function failed there; {device.OTHERWISE}")
+
+    def close(self) -> None:
+        super().close()
+        self._buffers.clear()
+
+
+class GpuOneRowEngine(GpuEngine, OneRowEngine):
+    """Nodes that hold one row each."""
+
+    def __init__(self, setting: Setting, seed: int) -> None:
+        super().__init__(setting, seed, is_inline=8 * setting.placement.nodes > device.max_shared_bytes())
+
+
+class GpuCarriedEngine(GpuEngine, CarriedEngine):
+    """Nodes that hold one row each, with visitors that carry means."""
+
+
+class _Buffer:
+    """Memory for what is read, on the device and on the CPU; it is used again for every second call."""
+
+    def __init__(self) -> None:
+        self.on_device: Any = None
+        self.on_host: Any = None
+
+    def room(self, shape: tuple[int, ...]) -> Any:
+        """Return an array of the device."""
+        size = max(1, int(np.prod(shape)))
+        if self.on_host is None or len(self.on_host) < size:
+            cuda = device.cuda()
+            self.on_device, self.on_host = cuda.device_array(size), cuda.pinned_array(size)
+        return self.on_device[: int(np.prod(shape))].reshape(shape)
+
+    def readings(self, shape: tuple[int, ...], finished: Any, stream: Any, started: Integers, check: Any) -> Readings:
+        """Copy what was read to the CPU, once it is there."""
+        cuda, size = device.cuda(), int(np.prod(shape))
+        counts, event = cuda.pinned_array(len(started), dtype=np.int64), cuda.event()
+        if size:
+            self.on_device[:size].copy_to_host(self.on_host[:size], stream=stream)
+        finished.copy_to_host(counts, stream=stream)
+        event.record(stream)
+
+        def wait() -> Floats:
+            event.synchronize()
+            check(int((started - counts).sum()))
+            found: Floats = self.on_host[:size].reshape(shape)
+            return found
+
+        return wait
+
+
+def _for_device(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy of an array that is not empty, since a device cannot hold nothing.
+
+    It has strides of its own: those of a broadcast array would make the one on the device slow.
+    """
+    return np.array(array, order="C") if array.shape[-1] else np.zeros((*array.shape[:-1], 1), dtype=array.dtype)

@@ -1,0 +1,63 @@
+"""`intrinsics` and `gosta.runtime.observation` in plain Python, for numba's simulator of a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["cut", "floats_at", "integers_at", "load", "mul_high", "part", "row", "store"]
+
+
+class Row:
+    """A part of a row of an array; a number that is not there is not a number."""
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, c: Any) -> Any:
+        if isinstance(c, slice):
+            return Row(self.numbers[c])
+        return float(self.numbers[c]) if -len(self) <= c < len(self) else float("nan")
+
+
+def row(array: Any, i: int) -> Row:
+    return Row(array[i])
+
+
+def part(array: Any, i: int, start: int, size: int) -> Row:
+    return Row(array[i, start : start + size])
+
+
+def cut(row: Row, start: int, size: int) -> Row:
+    return Row(row.numbers[start : start + size])
+
+
+def load(row: Row, c: int) -> float:
+    return float(row.numbers[c])
+
+
+def store(row: Row, c: int, value: float) -> None:
+    row.numbers[c] = value
+
+
+def floats_at(room: Any, start: int, rows: int, width: int) -> Any:
+    return room[start : start + rows * width].reshape(rows, width)
+
+
+def integers_at(room: Any, start: int, rows: int, width: int) -> Any:
+    return room[start:].view(np.int32)[: rows * width].reshape(rows, width)
+
+
+def mul_high(a: Any, b: Any) -> Any:
+    return np.uint64(int(a) * int(b) >> 64)
+
+
+# The simulator replaces the global `cuda` of the loop's own module, so this is defined there.
+TAKE = """
+def take(counter, is_taking):
+    return int(cuda.atomic.add(counter, 0, 1)) if is_taking else 0
+"""
