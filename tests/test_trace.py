@@ -184,7 +184,7 @@ def test_plot(tmp_path: Path) -> None:
         ({"checkpoints": 0}, "checkpoints = 0 must be"),
         ({"seed": -1}, "seed = -1 must be"),
         ({"spacing": "cubic"}, "unknown spacing 'cubic'"),
-        ({"engine": "gpu"}, "unknown engine 'gpu'; there are: compiled, reference"),
+        ({"engine": "fpga"}, "unknown engine 'fpga'; there are: compiled, gpu, reference"),
         ({"protocol": "gosta-asinc"}, "unknown protocol 'gosta-asinc'; did you mean 'gosta-async'"),
         ({"graph": "tours"}, "unknown graph .*'torus'"),
         ({"graph": gosta.graphs.complete(7)}, r"7.*150|150.*7"),

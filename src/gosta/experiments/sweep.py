@@ -19,6 +19,7 @@ from gosta.experiments.study import Job, JobInputs, Study
 from gosta.runtime import machine, progress
 from gosta.runtime.extras import require
 from gosta.simulation import engines
+from gosta.simulation.engines import gpu
 from gosta.simulation.simulate import simulate
 
 Backend = Literal["local", "dask", "ray"]
@@ -62,6 +63,8 @@ def sweep(
     """
     _check(backend, scheduler, workers)
     engines.find(engine)
+    if engine == "gpu" and backend == "local":
+        gpu.check_available()
     require("pandas", "sim", "sweeps")  # now: Ctrl-C during the import would leave half a module behind
     results = ResultFolder(Path(folder))
     missing = [job for job in study.jobs if results.read(job) is None]
