@@ -94,8 +94,11 @@ def advance(engine: Any, batch: Batch[Any], edges: Any, edge_shares: Floats | No
 
 @contextmanager
 def interrupting(monkeypatch: pytest.MonkeyPatch, iteration: int) -> Iterator[None]:
-    """Press Ctrl-C in the main thread when a simulation has read its estimates at an iteration or later."""
-    evaluate, handler = Runner._evaluate, signal.getsignal(signal.SIGINT)
+    """Press Ctrl-C in the main thread when a simulation has read its estimates at an iteration or later.
+
+    It is advanced in small portions of exchanges, however fast they are.
+    """
+    evaluate, next_portion, handler = Runner._evaluate, Runner._next_portion, signal.getsignal(signal.SIGINT)
 
     def evaluate_and_interrupt(self: Runner, runs: Integers, stops: Integers, readings: Readings) -> None:
         evaluate(self, runs, stops, readings)
@@ -103,6 +106,7 @@ def interrupting(monkeypatch: pytest.MonkeyPatch, iteration: int) -> Iterator[No
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Runner, "_evaluate", evaluate_and_interrupt)
+    monkeypatch.setattr(Runner, "_next_portion", lambda self, *given: next_portion(self, *given[:-1], 1 << 13))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

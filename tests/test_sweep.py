@@ -355,7 +355,7 @@ def test_invalid_arguments_of_sweep_are_rejected(grid: Study, tmp_path: Path, mo
     rejected(InputError, "requires the address of a scheduler", backend="dask")
     rejected(InputError, "requires a cluster", scheduler="tcp://head:8786")
     rejected(InputError, "workers = 0 must be 1 or more", workers=0)
-    rejected(InputError, "unknown engine 'cpu'; there are: compiled, gpu, reference", engine="cpu")
+    rejected(InputError, "unknown engine 'cpu'; did you mean 'gpu'", engine="cpu")
     rejected(InputError, "workers = 2 requires --backend local", backend="ray", workers=2)
     monkeypatch.setattr(backends, "CONNECT_TIMEOUT_SECONDS", 0.2)
     rejected(ClusterError, "no Dask scheduler answers there", backend="dask", scheduler="tcp://127.0.0.1:9")
