@@ -121,6 +121,56 @@ def cut(context: Any, row: Any, start: Any, size: Any) -> Any:  # noqa: ARG001
     return ROW(row, types.intp, types.intp), generate
 
 
+@intrinsic
+def store_short(context: Any, row: Any, c: Any, k: Any, value: Any) -> Any:  # noqa: ARG001
+    """Set the whole number at place k, two of which take the room of one float, of a row from column c on."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        builder.store(args[3], builder.gep(_shorts(context, builder, args), [args[2]]))
+        return context.get_dummy_value()
+
+    return types.void(row, types.intp, types.intp, types.int32), generate
+
+
+@intrinsic
+def is_among(context: Any, value: Any, row: Any, c: Any, size: Any) -> Any:  # noqa: ARG001
+    """Return whether a whole number is among the first `size`, a constant, of those in a row from column c on."""
+    if not isinstance(size, types.IntegerLiteral):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        vector = ir.VectorType(_SHORT, size.literal_value)
+        numbers = builder.load(builder.bitcast(_shorts(context, builder, args[1:]), vector.as_pointer()))
+        numbers.align = 4
+        first = builder.insert_element(ir.Constant(vector, ir.Undefined), args[0], _SHORT(0))
+        copies = builder.shuffle_vector(first, first, ir.Constant(vector, None))
+        mask = ir.IntType(vector.count)
+        equal = builder.bitcast(builder.icmp_signed("==", numbers, copies), mask)
+        return builder.icmp_unsigned("!=", equal, mask(0))
+
+    return types.boolean(types.int32, row, types.intp, size), generate
+
+
+_SHORT = ir.IntType(32)
+
+
+def _shorts(context: Any, builder: Any, args: Any) -> Any:
+    """Return a pointer to column c of a row, given both, as whole numbers of four bytes."""
+    made = cgutils.create_struct_proxy(ROW)(context, builder, value=args[0])
+    return builder.bitcast(builder.gep(made.data, [args[1]]), _SHORT.as_pointer())
+
+
+@intrinsic
+def choose(context: Any, condition: Any, one: Any, other: Any) -> Any:  # noqa: ARG001
+    """Return one of two numbers, without a branch, which costs more than both where it cannot be predicted."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.select(*args)
+
+    kind = types.unliteral(other)
+    return kind(types.boolean, kind, kind), generate
+
+
 @overload(operator.getitem)
 def _getitem(row, c):  # numba compares signatures, annotations and all
     if not isinstance(row, RowType):

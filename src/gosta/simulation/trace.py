@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-FORMAT = "gosta trace 4"
+FORMAT = "gosta trace 5"
 SNAPSHOT = "snapshot_"  # prefix of the engine's arrays in `resume_data`
 Spacing = Literal["linear", "log"]
 

@@ -15,12 +15,14 @@ from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.compiled.adapters import CACHE_BYTES, CACHE_LINE, LoopEngine
 from gosta.simulation.engines.engine import Snapshot
 
+MAX_CHEAP_NUMBERS = 16  # in an observation, whose kernel takes less time than a mispredicted branch
+
 
 class OneRowEngine(LoopEngine):
     """Nodes are rows of one array."""
 
     def __init__(self, setting: Setting, seed: int, is_inline: bool | None = None) -> None:
-        super().__init__(setting, seed, weights=1 + RECENT_HOMES_PER_ROW if setting.rule.needs_known else 0)
+        super().__init__(setting, seed, weights=2 + RECENT_HOMES_PER_ROW // 2 if setting.rule.needs_known else 0)
         self.x, width, visitors = setting.estimand.x, setting.estimand.width, self.protocol.visitors
         n, d = self.x.shape
         if is_inline is None:
@@ -35,7 +37,9 @@ class OneRowEngine(LoopEngine):
         self.fixed = self.x, diagonal, self.parents
         constants = {
             "NUMBERS": d,
+            "RECENT": self.weight + 1,
             "RECENT_SIZE": RECENT_HOMES_PER_ROW,
+            "IS_CHEAP": d <= MAX_CHEAP_NUMBERS,
             "VISITOR": self.visitor,
             "OWN": self.own if is_inline else 0,
             "GUEST": self.visitor + 1 if is_inline else 0,
@@ -53,7 +57,7 @@ class OneRowEngine(LoopEngine):
         visitors, homes = self.protocol.visitors, np.arange(len(x))[:, None]
         nodes = np.zeros((len(x), self.size))
         nodes[:, : self.exchanges] = states
-        nodes[:, self.weight + 1 : self.own] = -1.0  # no recent homes
+        nodes[:, self.weight + 1 : self.own] = (homes << 32 | homes).view(np.float64)  # its own is never looked for
         if not self.is_inline:
             return {"nodes": nodes, "visitors": np.repeat(homes, visitors, axis=1).astype(np.int32)}
         inline = np.column_stack([x[:, : self.visitor - self.own], *([homes, x] * visitors)])

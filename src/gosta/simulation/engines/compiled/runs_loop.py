@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.observation import Row, prefetch, row
 
@@ -55,7 +57,9 @@ def advance(state: Arrays, fixed: Arrays, edges: Any, shares: Floats, start: int
                 prefetch(state[0], edges[soon, 0], c)
                 prefetch(state[0], edges[soon, 1], c)
         tick, share = start + t // DRAWS + 1.0, shares[min(t, len(shares) - 1)]
-        exchange(state, fixed, edges[t, 0], edges[t, 1], t % DRAWS, tick, share, options)
+        # Unsigned, because numba checks at every use whether a signed index counts from the end.
+        i, j = np.uint32(edges[t, 0]), np.uint32(edges[t, 1])
+        exchange(state, fixed, i, j, t % DRAWS, tick, share, options)
 
 
 def read_nodes(nodes: Floats, tick: float, out: Floats) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["cut", "floats_at", "integers_at", "load", "mul_high", "part", "row", "store"]
+__all__ = [
+    "choose", "cut", "floats_at", "integers_at", "is_among", "load", "mul_high", "part", "row", "store", "store_short",
+]  # fmt: skip
 
 
 class Row:
@@ -42,6 +44,18 @@ def load(row: Row, c: int) -> float:
 
 def store(row: Row, c: int, value: float) -> None:
     row.numbers[c] = value
+
+
+def store_short(row: Row, c: int, k: int, value: int) -> None:
+    row.numbers[c:].view(np.int32)[k] = value
+
+
+def is_among(value: int, row: Row, c: int, size: int) -> bool:
+    return int(value) in row.numbers[c:].view(np.int32)[:size].tolist()
+
+
+def choose(condition: bool, one: Any, other: Any) -> Any:
+    return one if condition else other
 
 
 def floats_at(room: Any, start: int, rows: int, width: int) -> Any:
