@@ -106,7 +106,9 @@ def interrupting(monkeypatch: pytest.MonkeyPatch, iteration: int) -> Iterator[No
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Runner, "_evaluate", evaluate_and_interrupt)
-    monkeypatch.setattr(Runner, "_next_portion", lambda self, *given: next_portion(self, *given[:-1], 1 << 13))
+    monkeypatch.setattr(
+        Runner, "_next_portion", lambda self, batch, stops, _: next_portion(self, batch, stops, 1 << 13)
+    )
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

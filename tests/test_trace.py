@@ -66,7 +66,7 @@ def test_interrupted_and_resumed_is_uninterrupted(
 ) -> None:
     """Runs that stop wherever they happen to be go on to the same numbers."""
     whole = short(**way, iterations=60_000, clocks=True)
-    with pytest.raises(Interrupted) as interrupted, interrupting(monkeypatch, iteration=1):
+    with pytest.raises(Interrupted) as interrupted, interrupting(monkeypatch, iteration=6000):
         short(**way, iterations=60_000, clocks=True)
     part = interrupted.value.trace
     assert not part.is_complete
