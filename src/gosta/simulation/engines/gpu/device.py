@@ -40,10 +40,12 @@ def cuda() -> Any:
         np.row_stack = np.vstack  # noqa: NPY201
     try:
         from numba import cuda
+        from numba.cuda.core import config
         from numba.cuda.np import arrayobj  # noqa: F401
     finally:
         if has_no_row_stack:
             del np.row_stack  # noqa: NPY201
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = False  # a few runs do not fill a GPU
     return cuda
 
 
@@ -90,6 +92,11 @@ def max_shared_bytes() -> int:
     if is_simulated():
         return (48 << 10) - reserved
     return int(cuda().get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - reserved
+
+
+def cache_bytes() -> int:
+    """Return the size of the cache that all multiprocessors share."""
+    return 400 if is_simulated() else int(cuda().get_current_device().L2_CACHE_SIZE)
 
 
 @contextlib.contextmanager

@@ -21,12 +21,13 @@ from gosta.simulation.engines.gpu.drawing import FUTURE, DrawnAhead, Edges
 
 KERNELS = ("advance_side_by_side", "advance_one", "read_runs")
 FREE, TURNS = 2**31 - 1, 4  # as in exchange_loop.py
-THREADS = 256  # of a run, and of a block that reads
-MAX_READING_BLOCKS = 4096
-ONE_THREADS = 512  # of a block, where all blocks work on one run
-NODES_PER_EXCHANGE = (
-    8  # of a run that all threads work on, for each exchange in hand: more would be in each other's way
-)
+READING_THREADS, MAX_READING_BLOCKS = 256, 4096
+MAX_THREADS = 512  # of a block that works on a run of its own
+ONE_THREADS = 256  # of a block, where all blocks work on one run
+# Nodes for each exchange in hand, with which either loop was fastest on an H200: with fewer, exchanges are in each
+# other's way.
+NODES_PER_THREAD, NODES_PER_THREAD_OF_ONE = 5, 4
+MAX_INLINE_NUMBERS = 4  # in an observation that is worth copying along with its visitor
 
 
 class GpuEngine(LoopEngine):
@@ -46,7 +47,7 @@ class GpuEngine(LoopEngine):
         adapters = self._shared_memory({name: array.shape[1] for name, array in example.items()})
         text += Path(__file__).with_name("exchange_loop.py").read_text(encoding="utf-8").replace(FUTURE, "")
         text += "".join(f"{name} = {value!r}\n" for name, value in constants.items()) + adapters
-        text += "\nfrom gosta.simulation.engines.gpu.intrinsics import floats_at, integers_at, take\n"
+        text += "\nfrom gosta.simulation.engines.gpu.intrinsics import floats_at, integers_at, is_among, take\n"
         device.check_functions(functions["kernel"], *(functions[name] for name in ("meet", "tell", "read")))
         try:
             self.module = device.specialise(text, functions, KERNELS)
@@ -63,7 +64,7 @@ class GpuEngine(LoopEngine):
     def _shared_memory(self, widths: Mapping[str, int]) -> str:
         """Choose what is in shared memory; return the text of the functions that place it there."""
         n, limit = self.setting.placement.nodes, device.max_shared_bytes()
-        room = n  # in numbers of 8 bytes: the claims
+        room = -(-n // 2)  # in numbers of 8 bytes: the claims
         self.has_blocks, self.shared_bytes = 8 * room <= limit, 8 * room
         state, fixed, copies = [], [f"fixed[{k}]" for k in range(len(self.fixed))], []
         for k, (name, width) in enumerate(widths.items()):
@@ -117,12 +118,11 @@ def copy_fixed(source, target):
 
     def _thread_counts(self, n: int) -> tuple[int, int]:
         """Return the number of threads of a block, and that of blocks that work on one run."""
-        in_hand = n // NODES_PER_EXCHANGE
         if device.is_simulated():
             return device.SIMULATED_THREADS, 1
         if self.has_blocks:
-            return min(THREADS, max(32, in_hand // 32 * 32)), 1
-        return ONE_THREADS, max(1, in_hand // ONE_THREADS)
+            return min(MAX_THREADS, -(-n // NODES_PER_THREAD // 32) * 32), 1
+        return ONE_THREADS, -(-n // NODES_PER_THREAD_OF_ONE // ONE_THREADS)
 
     def bytes_per_run(self) -> int:
         return 8 * self.setting.placement.nodes * (self.size + 1)
@@ -160,8 +160,8 @@ def copy_fixed(source, target):
                 self._carry_out(arrays, active, positions, drawn.edges, drawn.shares, *end)
                 now += count // draws
             if s < len(stops):
-                blocks = min(-(-len(active) * self.setting.placement.nodes // THREADS), MAX_READING_BLOCKS)
-                size = (1, self._threads) if device.is_simulated() else (blocks, THREADS)
+                blocks = min(-(-len(active) * self.setting.placement.nodes // READING_THREADS), MAX_READING_BLOCKS)
+                size = (1, self._threads) if device.is_simulated() else (blocks, READING_THREADS)
                 self.module.read_runs.launch(*size, self._stream, 0, arrays, positions, s, float(stop), out)
         self._started[active] += (iteration - batch.iteration) * draws
         batch.iteration = iteration
@@ -199,10 +199,13 @@ def copy_fixed(source, target):
 
 
 class GpuOneRowEngine(GpuEngine, OneRowEngine):
-    """Nodes that hold one row each."""
+    """Nodes that hold one row each; inline where they do not fit into the cache, if observations are short."""
 
     def __init__(self, setting: Setting, seed: int) -> None:
-        super().__init__(setting, seed, is_inline=8 * setting.placement.nodes > device.max_shared_bytes())
+        n, d = setting.estimand.x.shape
+        is_large = 8 * n * (d + setting.state_count * setting.rule.fields) > device.cache_bytes()
+        has_blocks = 4 * n <= device.max_shared_bytes()
+        super().__init__(setting, seed, is_inline=is_large and not has_blocks and d <= MAX_INLINE_NUMBERS)
 
 
 class GpuCarriedEngine(GpuEngine, CarriedEngine):

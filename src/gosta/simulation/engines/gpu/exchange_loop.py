@@ -3,8 +3,7 @@
 Each thread has one exchange in hand, with its number in the order of the schedule. All exchanges that are not done yet
 and come before the last one in hand are in some thread's hand. In every round each exchange claims both its nodes, the
 earliest wins, and those that have won both nodes take place: no earlier exchange of these nodes is left. The earliest
-of all always wins, so every round gets further. Claims of odd and even rounds are apart, so one barrier a round is
-enough; who finds a claim to be its own removes it.
+of all always wins, so every round gets further. Who finds a claim to be its own removes it.
 
 An exchange is counted after it has taken place: one whose function failed is missed at the end, and nobody waits for
 it, since its claims are removed before.
@@ -51,11 +50,14 @@ def advance_side_by_side(
     arrays: Arrays, far_fixed: Arrays, positions: Any, edges: Any, shares: Any, skip: Any, count: Any, start: Any,
     options: Options, finished: Any,
 ) -> None:  # fmt: skip
-    """Carry out `count` exchanges of each run, from its edge number `skip` on: a block of threads for each run."""
+    """Carry out `count` exchanges of each run, from its edge number `skip` on: a block of threads for each run.
+
+    There is one set of claims, since shared memory is scarce, and so a second barrier in each round.
+    """
     block, me, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     room = cuda.shared.array(0, float64)
     taken = cuda.shared.array(1, int32)
-    claims = integers_at(room, 0, 2, NODES)
+    claims = integers_at(room, 0, 1, NODES)
     far = of_run(arrays, positions[block])
     state, fixed = far, far_fixed
     if IN_SHARED:
@@ -64,34 +66,30 @@ def advance_side_by_side(
         copy_fixed(far_fixed, fixed)
     for k in range(me, NODES, threads):
         claims[0, k] = FREE
-        claims[1, k] = FREE
     if me == 0:
         taken[0] = threads
     cuda.syncthreads()
-    t, turn, done = int32(me), 0, int32(0)
-    pair, share = int64(0), shares[0, 0]
+    t, done, pair, share = int32(me), int32(0), int64(0), shares[0, 0]
     if t < count:
         pair = edges[block, skip + t]
         share = share_of(shares, block, skip + t)
-        cuda.atomic.min(claims, (0, int32(pair & LOW_HALF_BITS)), t)
-        cuda.atomic.min(claims, (0, int32(pair >> 32)), t)
+        claim(claims, 0, pair, t)
     while cuda.syncthreads_count(int32(t < count)) > 0:
         i, j, wins = int32(pair & LOW_HALF_BITS), int32(pair >> 32), False
         if t < count:
-            wins = has_won(claims, turn, i, j, t)
+            wins = has_won(claims, 0, i, j, t)
+        cuda.syncthreads()
         later = int32(take(taken, wins))
         if wins:
+            before = share
             if later < count:
                 pair = edges[block, skip + later]
-            exchange(state, fixed, i, j, t % DRAWS, start + t // DRAWS + 1.0, share, options)
+                share = share_of(shares, block, skip + later)
+            exchange(state, fixed, i, j, t % DRAWS, start + t // DRAWS + 1.0, before, options)
             done += int32(1)
             t = later
-            if t < count:
-                share = share_of(shares, block, skip + t)
-        turn = 1 - turn
         if t < count:
-            cuda.atomic.min(claims, (turn, int32(pair & LOW_HALF_BITS)), t)
-            cuda.atomic.min(claims, (turn, int32(pair >> 32)), t)
+            claim(claims, 0, pair, t)
     cuda.atomic.add(finished, positions[block], done)
     if IN_SHARED:
         cuda.syncthreads()
@@ -104,6 +102,7 @@ def advance_one(
 ) -> None:  # fmt: skip
     """Carry out `count` exchanges of one run, from its edge number `skip` on, with all threads.
 
+    Claims of odd and even rounds are apart, so that one barrier of all threads in a round is enough.
     The first thread of a block has no exchange in hand: the others wait for it at barriers, and it must not fail.
     `control` holds the number of exchanges taken, then the numbers done in each of the last rounds.
     """
@@ -118,8 +117,7 @@ def advance_one(
     if t < count:
         pair = edges[which, skip + t]
         share = share_of(shares, which, skip + t)
-        cuda.atomic.min(claims, (0, int32(pair & LOW_HALF_BITS)), t)
-        cuda.atomic.min(claims, (0, int32(pair >> 32)), t)
+        claim(claims, 0, pair, t)
     grid.sync()
     while all_done < count and more > 0:  # none: the others are in the hands of threads that have failed
         i, j, wins = int32(pair & LOW_HALF_BITS), int32(pair >> 32), False
@@ -145,12 +143,17 @@ def advance_one(
                 share = share_of(shares, which, skip + t)
         turn += 1
         if t < count:
-            cuda.atomic.min(claims, (turn & 1, int32(pair & LOW_HALF_BITS)), t)
-            cuda.atomic.min(claims, (turn & 1, int32(pair >> 32)), t)
+            claim(claims, turn & 1, pair, t)
         grid.sync()
         more = control[1 + (turn - 1) % TURNS]
         all_done += more
     cuda.atomic.add(finished, position, done)
+
+
+def claim(claims: Any, turn: Any, pair: Any, t: Any) -> None:
+    """Claim both nodes of an exchange."""
+    cuda.atomic.min(claims, (turn, int32(pair & LOW_HALF_BITS)), t)
+    cuda.atomic.min(claims, (turn, int32(pair >> 32)), t)
 
 
 def has_won(claims: Any, turn: Any, i: Any, j: Any, t: Any) -> bool:

@@ -10,11 +10,13 @@ import math
 import operator
 from typing import Any
 
+from llvmlite import ir
 from numba import cuda, types
+from numba.core import cgutils
 from numba.cuda.extending import intrinsic, overload
 from numba.cuda.np import arrayobj
 
-from gosta.runtime.observation import RowType, _size, load
+from gosta.runtime.observation import ROW, RowType, _size, load
 
 ALL_LANES = 0xFFFFFFFF  # of a warp
 
@@ -61,6 +63,25 @@ def _view(numba_type: Any, item_bytes: int) -> Any:
 
 floats_at = _view(types.float64, 8)  # room, number of the first float, rows, width
 integers_at = _view(types.int32, 4)  # likewise
+
+
+@intrinsic
+def is_among(context: Any, value: Any, row: Any, c: Any, size: Any) -> Any:  # noqa: ARG001
+    """As `observation.is_among`, one number at a time: a GPU would keep a vector in local memory, which is slow."""
+    if not isinstance(size, types.IntegerLiteral):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        short = ir.IntType(32)
+        made = cgutils.create_struct_proxy(ROW)(context, builder, value=args[1])
+        numbers = builder.bitcast(builder.gep(made.data, [args[2]]), short.as_pointer())
+        found = ir.IntType(1)(0)
+        for k in range(size.literal_value):
+            number = builder.load(builder.gep(numbers, [short(k)]))
+            found = builder.or_(found, builder.icmp_signed("==", number, args[0]))
+        return found
+
+    return types.boolean(types.int32, row, types.intp, size), generate
 
 
 @cuda.jit(device=True)
