@@ -23,7 +23,7 @@ import numpy as np
 from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats
 
-REMEMBERED = 16  # rows that a node remembers; a power of two
+REMEMBERED = 16  # rows that a node remembers; compiled code has four bits for the place of each
 MIN_COUNTED = 0.01  # rows, or share of all rows, that must be counted before a node has an estimate
 MAX_COMPARED = 2.0**53  # one more is the same number
 

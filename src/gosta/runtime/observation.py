@@ -102,6 +102,27 @@ def load(context: Any, row: Any, c: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
+def load_bits(context: Any, row: Any, c: Any) -> Any:  # noqa: ARG001
+    """Return the bits of number c of a row as a whole number."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.load(_integers(context, builder, args, 64))
+
+    return types.int64(row, types.intp), generate
+
+
+@intrinsic
+def store_bits(context: Any, row: Any, c: Any, value: Any) -> Any:  # noqa: ARG001
+    """Set the bits of number c of a row, without a bounds check."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        builder.store(args[2], _integers(context, builder, args, 64))
+        return context.get_dummy_value()
+
+    return types.void(row, types.intp, types.int64), generate
+
+
+@intrinsic
 def _size(context: Any, row: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         return cgutils.create_struct_proxy(ROW)(context, builder, value=args[0]).size
@@ -126,7 +147,7 @@ def store_short(context: Any, row: Any, c: Any, k: Any, value: Any) -> Any:  # n
     """Set the whole number at place k, two of which take the room of one float, of a row from column c on."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        builder.store(args[3], builder.gep(_shorts(context, builder, args), [args[2]]))
+        builder.store(args[3], builder.gep(_integers(context, builder, args, 32), [args[2]]))
         return context.get_dummy_value()
 
     return types.void(row, types.intp, types.intp, types.int32), generate
@@ -139,10 +160,11 @@ def is_among(context: Any, value: Any, row: Any, c: Any, size: Any) -> Any:  # n
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        vector = ir.VectorType(_SHORT, size.literal_value)
-        numbers = builder.load(builder.bitcast(_shorts(context, builder, args[1:]), vector.as_pointer()))
+        short = ir.IntType(32)
+        vector = ir.VectorType(short, size.literal_value)
+        numbers = builder.load(builder.bitcast(_integers(context, builder, args[1:], 32), vector.as_pointer()))
         numbers.align = 4
-        first = builder.insert_element(ir.Constant(vector, ir.Undefined), args[0], _SHORT(0))
+        first = builder.insert_element(ir.Constant(vector, ir.Undefined), args[0], short(0))
         copies = builder.shuffle_vector(first, first, ir.Constant(vector, None))
         mask = ir.IntType(vector.count)
         equal = builder.bitcast(builder.icmp_signed("==", numbers, copies), mask)
@@ -151,13 +173,10 @@ def is_among(context: Any, value: Any, row: Any, c: Any, size: Any) -> Any:  # n
     return types.boolean(types.int32, row, types.intp, size), generate
 
 
-_SHORT = ir.IntType(32)
-
-
-def _shorts(context: Any, builder: Any, args: Any) -> Any:
-    """Return a pointer to column c of a row, given both, as whole numbers of four bytes."""
+def _integers(context: Any, builder: Any, args: Any, bits: int) -> Any:
+    """Return a pointer to column c of a row, given both, as to whole numbers of so many bits."""
     made = cgutils.create_struct_proxy(ROW)(context, builder, value=args[0])
-    return builder.bitcast(builder.gep(made.data, [args[1]]), _SHORT.as_pointer())
+    return builder.bitcast(builder.gep(made.data, [args[1]]), ir.IntType(bits).as_pointer())
 
 
 @intrinsic

@@ -32,7 +32,7 @@ class CarriedEngine(LoopEngine):
             "COPIES": COPIES,
             "LATEST": self.latest,
             "SIZE": self.latest + 1,
-            "OLDEST": self.latest + 2,
+            "ORDER": self.latest + 2,
             "HOMES": self.homes,
             "REMEMBERED": REMEMBERED,
             "VISITOR": self.visitor,

@@ -4,9 +4,9 @@
 and adapters declared here, and compiles the result.
 
 A node is a row of `nodes`: its states; its number of exchanges; which visitor came last; the number of rows that it
-remembers and where the oldest of them is; their homes; its visitors. A visitor is the node that it came from, its home,
-the number of rows that it was compared with, its mean, its smoothed mean and its observation. The observations that
-the node remembers follow.
+remembers and their order, a whole number with four bits for the place of each, from the oldest on; their homes; its
+visitors. A visitor is the node that it came from, its home, the number of rows that it was compared with, its mean, its
+smoothed mean and its observation. The observations that the node remembers follow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gosta.runtime.arrays import Floats, Integers
-from gosta.runtime.observation import Row, cut, load, row, store
+from gosta.runtime.observation import Row, cut, load, load_bits, row, store, store_bits
 
 Options = tuple[Any, ...]
 Values = tuple[float, ...]  # as many as the kernel returns
@@ -29,9 +29,9 @@ COPIES: int  # visitors that a node holds
 EXCHANGES: int  # column of the number of exchanges
 LATEST: int  # column of the visitor that came last
 SIZE: int  # column of the number of rows that are remembered
-OLDEST: int  # column of the place of the oldest of them
+ORDER: int  # column of their order
 HOMES: int  # column of the first home that is remembered
-REMEMBERED: int  # rows that are remembered at most; a power of two
+REMEMBERED: int  # rows that are remembered at most; no more than four bits can number
 VISITOR: int  # column of the first visitor
 VISITOR_SIZE: int  # numbers in a visitor
 ROWS: int  # column of the first observation that is remembered
@@ -108,15 +108,16 @@ def leaving(cells: Row, neighbour: int) -> int:
 
 def receive(cells: Row, visitor: Row, diagonal: Row, own_share: float, options: Options) -> Changes:
     """Compare a visitor with rows that a node remembers, and return what each state changes by."""
-    home, size, oldest = load(visitor, HOME), int(load(cells, SIZE)), int(load(cells, OLDEST))
-    own = place_of(cells, home, size, oldest)
-    guest = cut(visitor, GUEST, NUMBERS)
-    total, count = ZEROS, size - 1.0 - own
+    home, size, order = load(visitor, HOME), int(load(cells, SIZE)), load_bits(cells, ORDER)
+    guest, total, own = cut(visitor, GUEST, NUMBERS), ZEROS, -1
     for k in range(size):
-        if k != own:
-            start = ROWS + ((oldest + k) & (REMEMBERED - 1)) * NUMBERS
-            total = add_values(total, values(guest, cut(cells, start, NUMBERS), options))
-    remember(cells, home, guest, own, size, oldest)
+        place = order >> 4 * k & 15
+        if load(cells, HOMES + place) == home:
+            own = k
+        else:
+            total = add_values(total, values(guest, cut(cells, ROWS + place * NUMBERS, NUMBERS), options))
+    remember(cells, home, guest, own, size, order)
+    count = size - 1.0 - own
     if count == 0.0:
         return NO_SAMPLE
     divisor = size - 1.0 if own >= 0 else 1.0 * size
@@ -131,33 +132,20 @@ def receive(cells: Row, visitor: Row, diagonal: Row, own_share: float, options: 
     return shares_of(changes, 1.0 if before == 0.0 else 0.0)
 
 
-def place_of(cells: Row, home: float, size: int, oldest: int) -> int:
-    """Return the place of a home among those remembered, from the oldest on; -1 if it is not among them."""
-    for k in range(size):
-        if load(cells, HOMES + k) == home:
-            return (k - oldest) & (REMEMBERED - 1)
-    return -1
-
-
-def remember(cells: Row, home: float, guest: Row, own: int, size: int, oldest: int) -> None:
-    """Make a row the newest that is remembered: those after its own place move up, or the oldest is replaced."""
+def remember(cells: Row, home: float, guest: Row, own: int, size: int, order: int) -> None:
+    """Make a row the newest that is remembered: it is there already (own >= 0), is added, or replaces the oldest."""
     if own >= 0:
-        for k in range(own + 1, size):
-            copy_place(cells, (oldest + k) & (REMEMBERED - 1), (oldest + k - 1) & (REMEMBERED - 1))
-        newest = (oldest + size - 1) & (REMEMBERED - 1)
-    elif size < REMEMBERED:
+        older, newer = order & (1 << 4 * own) - 1, order >> 4 * own >> 4 & (1 << 60 - 4 * own) - 1
+        place = order >> 4 * own & 15
+        store_bits(cells, ORDER, older | newer << 4 * own | place << 4 * (size - 1))
+        return
+    place = size
+    if size < REMEMBERED:
         store(cells, SIZE, size + 1.0)
-        newest = size
+        store_bits(cells, ORDER, order | place << 4 * size)
     else:
-        store(cells, OLDEST, 1.0 * ((oldest + 1) & (REMEMBERED - 1)))
-        newest = oldest
-    store(cells, HOMES + newest, home)
+        place = order & 15
+        store_bits(cells, ORDER, order >> 4 & (1 << 60) - 1 | place << 4 * (REMEMBERED - 1))
+    store(cells, HOMES + place, home)
     for c in range(NUMBERS):
-        store(cells, ROWS + newest * NUMBERS + c, load(guest, c))
-
-
-def copy_place(cells: Row, source: int, target: int) -> None:
-    """Copy what is remembered at one place to another."""
-    store(cells, HOMES + target, load(cells, HOMES + source))
-    for c in range(NUMBERS):
-        store(cells, ROWS + target * NUMBERS + c, load(cells, ROWS + source * NUMBERS + c))
+        store(cells, ROWS + place * NUMBERS + c, load(guest, c))

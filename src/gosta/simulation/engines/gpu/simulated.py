@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "choose", "cut", "floats_at", "integers_at", "is_among", "load", "mul_high", "part", "row", "store", "store_short",
+    "choose", "cut", "floats_at", "integers_at", "is_among", "load", "load_bits", "mul_high", "part", "row", "store",
+    "store_bits", "store_short",
 ]  # fmt: skip
 
 
@@ -44,6 +45,14 @@ def load(row: Row, c: int) -> float:
 
 def store(row: Row, c: int, value: float) -> None:
     row.numbers[c] = value
+
+
+def load_bits(row: Row, c: int) -> int:
+    return int(row.numbers.view(np.int64)[c])
+
+
+def store_bits(row: Row, c: int, value: int) -> None:
+    row.numbers.view(np.uint64)[c] = value & (1 << 64) - 1
 
 
 def store_short(row: Row, c: int, k: int, value: int) -> None:
