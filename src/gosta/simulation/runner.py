@@ -33,14 +33,15 @@ from gosta.runtime.extras import require
 from gosta.schedule import Schedule
 from gosta.simulation import engines
 from gosta.simulation.engines import Batch, Engine, Readings
-from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo, node_errors
+from gosta.simulation.summary import ErrorSummary
+from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo
 
 MAX_ESTIMATES = 1 << 26  # estimates kept in memory, half a GiB; beyond that only their summaries are kept
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
 MAX_READINGS_BYTES = 64 << 20  # memory for what is read between two evaluations
 FIRST_PORTION = 1 << 14  # exchanges, over all runs, after which the time that they take is known
 PORTION_SECONDS = 0.1  # between two moments in which Ctrl-C is noticed and progress reported
-EVALUATED_AT_ONCE = 1 << 16  # numbers, so that they stay in the cache of a core
+EVALUATED_AT_ONCE = 1 << 17  # numbers: a MiB, which stays in the cache of a core
 STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
 READINGS, READING_TIMES = "readings", "reading_times"  # names of arrays that a trace with intervals is continued from
 
@@ -84,6 +85,7 @@ class Runner:
         shapes = {name: [sizes[dimension] for dimension in DIMENSIONS[name]] for name in names}
         self._tree_share = 1.0 if setting.graph.parents is None else tree_share(setting.graph)
         self._places = setting.estimand.value_places
+        self._summary = ErrorSummary(setting.target, self._places)
         self.results: dict[str, Floats] = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
         self.reached, self.stopped = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
         if previous is not None:
@@ -236,8 +238,9 @@ class Runner:
             results["time"][chosen] = [[self._schedules[run].time(one) for one in draws] for run in runs]
         if "counted" in results:
             results["counted"][chosen] = readings[..., -1][:, is_checkpoint].min(axis=2)
-        mean, results["spread"][chosen], results["median"][chosen] = node_errors(values, setting.target, self._places)
-        results["mean"][chosen] = mean
+        found = self._summary.of(values)
+        results["spread"][chosen], results["median"][chosen] = found[..., 1], found[..., 2]
+        results["mean"][chosen] = found[..., 0]
 
     def _last_reading(self, run: int) -> int:
         """Return the iteration of the last reading that was kept of a run, or 0."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
-from gosta.estimation.estimand import relative_errors
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
@@ -204,14 +202,3 @@ class Trace:
         rows["iterations"] = f"{self.iterations[-1]:,}{'' if self.is_complete else ', interrupted'}"
         rows[f"mean {error.attrs['error']} error at the last checkpoint reached"] = last
         return html.table(rows.items(), caption="Trace")
-
-
-def node_errors(estimates: Floats, target: Floats, places: Sequence[slice]) -> tuple[Floats, Floats, Floats]:
-    """Return mean, standard deviation and median over nodes of the error (... × nodes × values).
-
-    `places` are those of the values of each statistic; of several, the largest error of a node counts.
-    """
-    first, *others = (relative_errors(estimates[..., one], target[..., one]) for one in places)
-    errors = reduce(np.maximum, others, first)
-    middle = errors.shape[-1] // 2
-    return errors.mean(axis=-1), errors.std(axis=-1), np.partition(errors, middle, axis=-1)[..., middle]
