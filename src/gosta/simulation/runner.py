@@ -215,36 +215,40 @@ class Runner:
 
     def _evaluate_runs(self, runs: Integers, stops: Integers, readings: Floats) -> None:
         """Evaluate what was read in some runs at some iterations: runs × iterations × nodes × states."""
-        results, setting, is_reading = self.results, self.setting, np.isin(stops, self._reading_times)
+        results, setting = self.results, self.setting
         means = setting.means(readings)
         values = setting.values(means)
         places = np.searchsorted(self.checkpoints, stops)
         is_checkpoint = self.checkpoints[np.minimum(places, len(self.checkpoints) - 1)] == stops
-        for s, (stop, c) in enumerate(zip(stops.tolist(), places.tolist(), strict=True)):
-            for k, run in enumerate(runs.tolist()):
-                if self.info.until is not None or (is_reading[s] and self._last_reading(run) < stop):
-                    self._readings[run].append((stop, values[k, s].copy()))
-                if is_checkpoint[s] and self.info.level is not None:
-                    self._store_intervals(run, c, stop, means[k, s], values[k, s])
-                if is_checkpoint[s] and self.info.until is not None:
-                    self._stop_if_content(run, stop, readings[k, s])
-        chosen = np.ix_(runs, places[is_checkpoint])
-        values = values[:, is_checkpoint]
+        if self.info.level is not None or self.info.until is not None:
+            for s, (stop, c) in enumerate(zip(stops.tolist(), places.tolist(), strict=True)):
+                for k, run in enumerate(runs.tolist()):
+                    self._take_reading(run, stop, values[k, s])
+                    if is_checkpoint[s] and self.info.level is not None:
+                        self._store_intervals(run, c, stop, means[k, s], values[k, s])
+                    if is_checkpoint[s] and self.info.until is not None:
+                        self._stop_if_content(run, stop, readings[k, s])
+        if not is_checkpoint.all():
+            places, values, readings = places[is_checkpoint], values[:, is_checkpoint], readings[:, is_checkpoint]
+        chosen = np.ix_(runs, places)
         results["estimate"][chosen] = values.mean(axis=2)
         if "estimates" in results:
             results["estimates"][chosen] = values
         if "time" in results:
-            draws = (stops[is_checkpoint] * setting.protocol.draws).tolist()
+            draws = (self.checkpoints[places] * setting.protocol.draws).tolist()
             results["time"][chosen] = [[self._schedules[run].time(one) for one in draws] for run in runs]
         if "counted" in results:
-            results["counted"][chosen] = readings[..., -1][:, is_checkpoint].min(axis=2)
+            results["counted"][chosen] = readings[..., -1].min(axis=2)
         found = self._summary.of(values)
         results["spread"][chosen], results["median"][chosen] = found[..., 1], found[..., 2]
         results["mean"][chosen] = found[..., 0]
 
-    def _last_reading(self, run: int) -> int:
-        """Return the iteration of the last reading that was kept of a run, or 0."""
-        return self._readings[run][-1][0] if self._readings[run] else 0
+    def _take_reading(self, run: int, iteration: int, values: Floats) -> None:
+        """Keep the values of a run's nodes, nodes × values, if its errors are estimated from them."""
+        readings = self._readings[run]
+        is_due = self.info.until is not None or iteration in self._reading_times
+        if is_due and (not readings or readings[-1][0] < iteration):
+            readings.append((iteration, values.copy()))
 
     def _store_intervals(self, run: int, c: int, iteration: int, means: Floats, values: Floats) -> None:
         errors = self._expected_errors(run, iteration, INTERVAL_RULE)
