@@ -6,6 +6,7 @@ Run with: python benchmarks/gpu.py [SECTION ...] [--smoke]   (about 6 minutes on
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import os
 import sys
 import time
@@ -128,7 +129,8 @@ def check_bits(smoke: bool) -> None:
     if smoke:
         lines = check_statistic("auc", ("gosta-async", "tracking"), 30, 100)
     else:
-        with ProcessPoolExecutor(min(len(STATISTICS), os.cpu_count() or 1)) as pool:
+        workers = min(len(STATISTICS), os.cpu_count() or 1)
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
             work = [pool.submit(check_statistic, name, PROTOCOLS, NODES, 200_000) for name in STATISTICS]
             lines = [line for one in work for line in one.result()]
     print("\n".join(lines))

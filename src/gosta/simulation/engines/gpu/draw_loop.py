@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import cuda, int32, int64, uint64
+from numba import cuda, int16, int32, int64, uint64
 
 # Constants.
 KIND: int  # of the numbers that are drawn
@@ -52,7 +52,7 @@ def draw_blocks(
     guide: Any, all_shares: Any, parents: Any, edges: Any, shares: Any,
 ) -> None:  # fmt: skip
     """Draw a block of edges, both ends in one number, with each block of threads."""
-    rejected = cuda.shared.array(TILE, int32)
+    rejected = cuda.shared.array(TILE, int16)
     rejections = cuda.shared.array(1, int32)
     stream = cuda.shared.array(STREAM_SIZE, uint64)
     me, block, size = cuda.threadIdx.x, cuda.blockIdx.x, edges.shape[1]

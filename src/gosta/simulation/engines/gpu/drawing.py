@@ -14,7 +14,7 @@ from gosta.schedule import BLOCK
 from gosta.simulation import drawing
 from gosta.simulation.engines.gpu import device
 
-THREADS = 256
+THREADS = 128
 MASK = (1 << 64) - 1
 MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645  # of PCG64
 FUTURE = "from __future__ import annotations\n"

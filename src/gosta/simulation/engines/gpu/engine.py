@@ -19,14 +19,15 @@ from gosta.simulation.engines.engine import NO_STOPS, Batch, Readings, Snapshot
 from gosta.simulation.engines.gpu import device
 from gosta.simulation.engines.gpu.drawing import FUTURE, DrawnAhead, Edges
 
+INTRINSICS = "\nfrom gosta.simulation.engines.gpu.intrinsics import floats_at, integers_at, is_among, shorts_at, take\n"
 KERNELS = ("advance_side_by_side", "advance_one", "read_runs")
 FREE, TURNS = 2**31 - 1, 4  # as in exchange_loop.py
 READING_THREADS, MAX_READING_BLOCKS = 256, 4096
-MAX_THREADS = 512  # of a block that works on a run of its own
+MIN_THREADS, MAX_THREADS = 256, 512  # of a block that works on a run of its own
 ONE_THREADS = 256  # of a block, where all blocks work on one run
 # Nodes for each exchange in hand, with which either loop was fastest on an H200: with fewer, exchanges are in each
 # other's way.
-NODES_PER_THREAD, NODES_PER_THREAD_OF_ONE = 5, 4
+NODES_PER_THREAD, NODES_PER_THREAD_OF_ONE = 4, 4
 MAX_INLINE_NUMBERS = 4  # in an observation that is worth copying along with its visitor
 
 
@@ -47,7 +48,7 @@ class GpuEngine(LoopEngine):
         adapters = self._shared_memory({name: array.shape[1] for name, array in example.items()})
         text += Path(__file__).with_name("exchange_loop.py").read_text(encoding="utf-8").replace(FUTURE, "")
         text += "".join(f"{name} = {value!r}\n" for name, value in constants.items()) + adapters
-        text += "\nfrom gosta.simulation.engines.gpu.intrinsics import floats_at, integers_at, is_among, take\n"
+        text += "" if device.is_simulated() else INTRINSICS
         device.check_functions(functions["kernel"], *(functions[name] for name in ("meet", "tell", "read")))
         try:
             self.module = device.specialise(text, functions, KERNELS)
@@ -58,50 +59,57 @@ class GpuEngine(LoopEngine):
         self._fixed_arrays = tuple(cuda.to_device(array) for array in self.fixed)
         self._stream, self._buffers = cuda.stream(), [_Buffer(), _Buffer()]
         self._is_limited = False
-        self._threads, self._blocks = self._thread_counts(n)
+        if not self.has_blocks:
+            self._threads = device.SIMULATED_THREADS if device.is_simulated() else ONE_THREADS
+        self._blocks = 1 if device.is_simulated() else -(-n // NODES_PER_THREAD_OF_ONE // ONE_THREADS)
         self._claims = None if self.has_blocks else cuda.to_device(np.full((2, n), FREE, dtype=np.int32))
 
     def _shared_memory(self, widths: Mapping[str, int]) -> str:
-        """Choose what is in shared memory; return the text of the functions that place it there."""
-        n, limit = self.setting.placement.nodes, device.max_shared_bytes()
-        room = -(-n // 2)  # in numbers of 8 bytes: the claims
-        self.has_blocks, self.shared_bytes = 8 * room <= limit, 8 * room
-        state, fixed, copies = [], [f"fixed[{k}]" for k in range(len(self.fixed))], []
-        for k, (name, width) in enumerate(widths.items()):
+        """Choose what is in shared memory; return the text of the functions that place it there.
+
+        These are the claims and the queue; then, if they fit, what nodes hold; then arrays that never change.
+        """
+        n, limit = self.setting.placement.nodes, device.max_shared_bytes() // 8  # in numbers of 8 bytes, as all below
+        queue, places, at = -(-n // 2), [], 0
+        for name, width in widths.items():
             if name == "nodes":  # an odd number of columns, so that rows begin in different banks of memory
-                state.append(f"floats_at(room, {room}, {n}, {width | 1})")
-                room += n * (width | 1)
+                places.append(f"floats_at(room, STATE + {at}, {n}, {width | 1})")
+                at += n * (width | 1)
             else:
-                rows = 1 if self.is_inline else n
-                state.append(f"integers_at(room, {room}, {rows}, {max(1, width)})")
-                room += -(-rows * max(1, width) // 2)
-            copies.append(f"copy(source[{k}], target[{k}])")
-        in_shared = self.has_blocks and 8 * room <= limit
-        copy_fixed = "pass"
-        if in_shared:
-            self.shared_bytes = 8 * room
-            width = self.fixed[0].shape[1] | 1
-            if len(self.fixed[0]) == n and 8 * (room + n * width) <= limit:  # the rows of all nodes as well
-                fixed[0], copy_fixed = f"floats_at(room, {room}, {n}, {width})", "copy(source[0], target[0])"
-                self.shared_bytes += 8 * n * width
-        lines = "\n    ".join(copies)
-        return f"""IN_SHARED = {in_shared}
+                places.append(f"shorts_at(room, STATE + {at}, {n}, {max(1, width)})")
+                at += -(-n * max(1, width) // 4)
+        self._threads = device.SIMULATED_THREADS if device.is_simulated() else _threads_of(n)
+        while self._threads > MIN_THREADS and limit - at < queue + self._threads <= limit:
+            self._threads -= 32
+        room = queue + self._threads
+        self.has_blocks = room <= limit and n < 1 << 16
+        in_shared = self.has_blocks and room + at <= limit
+        fixed, copied = [f"far[{k}]" for k in range(len(self.fixed))], []
+        for k, array in enumerate(self.fixed):
+            size = array.size // array.shape[-1] * (array.shape[-1] | 1)
+            if in_shared and array.ndim == 2 and room + at + size <= limit:
+                fixed[k] = f"floats_at(room, STATE + {at}, {len(array)}, {array.shape[1] | 1})"
+                copied.append(f"copy(source[{k}], target[{k}])")
+                at += size
+        self.shared_bytes = 8 * (room + at * in_shared)
+        copies = "\n    ".join(f"copy(source[{k}], target[{k}])" for k in range(len(widths)))
+        return f"""QUEUE, STATE, IN_SHARED = {queue}, {room}, {in_shared}
 
 
-def in_shared(room):
-    return ({", ".join(state)},)
+def state_of(room, far):
+    return {f"({', '.join(places)},)" if in_shared else "far"}
 
 
-def fixed_in_shared(room, fixed):
+def fixed_of(room, far):
     return ({", ".join(fixed)},)
 
 
 def copy_all(source, target):
-    {lines}
+    {copies}
 
 
 def copy_fixed(source, target):
-    {copy_fixed}
+    {"; ".join(copied) or "pass"}
 """
 
     def _prepare(self, arrays: tuple[NDArray[Any], ...]) -> None:
@@ -115,14 +123,6 @@ def copy_fixed(source, target):
             claims = table.astype(np.int32)
             self.module.advance_one.prepare((arrays, self.fixed, 0, table, 0.0 * table, 0, *end, claims, control))
         self.module.read_runs.prepare((arrays, integers, 0, 0.0, np.zeros((1, 1, 1, 1))))
-
-    def _thread_counts(self, n: int) -> tuple[int, int]:
-        """Return the number of threads of a block, and that of blocks that work on one run."""
-        if device.is_simulated():
-            return device.SIMULATED_THREADS, 1
-        if self.has_blocks:
-            return min(MAX_THREADS, -(-n // NODES_PER_THREAD // 32) * 32), 1
-        return ONE_THREADS, -(-n // NODES_PER_THREAD_OF_ONE // ONE_THREADS)
 
     def bytes_per_run(self) -> int:
         return 8 * self.setting.placement.nodes * (self.size + 1)
@@ -204,7 +204,7 @@ class GpuOneRowEngine(GpuEngine, OneRowEngine):
     def __init__(self, setting: Setting, seed: int) -> None:
         n, d = setting.estimand.x.shape
         is_large = 8 * n * (d + setting.state_count * setting.rule.fields) > device.cache_bytes()
-        has_blocks = 4 * n <= device.max_shared_bytes()
+        has_blocks = 4 * n + 8 * MAX_THREADS <= device.max_shared_bytes()
         super().__init__(setting, seed, is_inline=is_large and not has_blocks and d <= MAX_INLINE_NUMBERS)
 
 
@@ -243,6 +243,10 @@ class _Buffer:
             return found
 
         return wait
+
+
+def _threads_of(n: int) -> int:
+    return min(MAX_THREADS, max(1, n // NODES_PER_THREAD // 32) * 32)
 
 
 def _for_device(array: NDArray[Any]) -> NDArray[Any]:

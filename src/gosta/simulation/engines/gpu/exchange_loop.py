@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import cuda, float64, int32, int64
+from numba import cuda, float64, int32, int64, uint32
 
 from gosta.runtime.observation import Row, row
 
@@ -28,6 +28,7 @@ NODES: int
 STATES: int  # states of a node
 DRAWS: int  # edges in an iteration
 HAS_SHARES: bool  # whether edges have different shares
+QUEUE: int  # where the queue begins in shared memory, in numbers of 8 bytes
 IN_SHARED: bool  # whether the arrays of a run are in the shared memory of its block
 FREE = 2147483647  # no claim
 LOW_HALF_BITS = 0xFFFFFFFF
@@ -35,10 +36,10 @@ TURNS = 4  # numbers of exchanges done are kept for the last rounds
 
 # Adapters, and functions of the engine's own template.
 of_run: Callable[[Arrays, int], Arrays]  # the arrays of one run
-in_shared: Callable[[Any], Arrays]  # the same, in shared memory
-fixed_in_shared: Callable[[Any, Arrays], Arrays]  # likewise, of arrays that never change; all of them or some
-copy_fixed: Callable[[Arrays, Arrays], None]
+state_of: Callable[[Any, Arrays], Arrays]  # the same, in shared memory if IN_SHARED
+fixed_of: Callable[[Any, Arrays], Arrays]  # arrays that never change, some of them in shared memory
 copy_all: Callable[[Arrays, Arrays], None]
+copy_fixed: Callable[[Arrays, Arrays], None]
 integers_at: Callable[[Any, int, int, int], Any]
 take: Callable[[Any, Any], int]
 exchange: Callable[..., None]
@@ -52,16 +53,16 @@ def advance_side_by_side(
 ) -> None:  # fmt: skip
     """Carry out `count` exchanges of each run, from its edge number `skip` on: a block of threads for each run.
 
-    There is one set of claims, since shared memory is scarce, and so a second barrier in each round.
+    Exchanges that have won are queued and carried out by the first threads, so that few of them wait for others. There
+    is one set of claims, since shared memory is scarce, and so a second barrier in each round.
     """
     block, me, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     room = cuda.shared.array(0, float64)
     taken = cuda.shared.array(1, int32)
-    claims = integers_at(room, 0, 1, NODES)
+    claims, queue = integers_at(room, 0, 1, NODES), integers_at(room, QUEUE, 2, threads)
     far = of_run(arrays, positions[block])
-    state, fixed = far, far_fixed
+    state, fixed = state_of(room, far), fixed_of(room, far_fixed)
     if IN_SHARED:
-        state, fixed = in_shared(room), fixed_in_shared(room, far_fixed)
         copy_all(far, state)
         copy_fixed(far_fixed, fixed)
     for k in range(me, NODES, threads):
@@ -69,25 +70,30 @@ def advance_side_by_side(
     if me == 0:
         taken[0] = threads
     cuda.syncthreads()
-    t, done, pair, share = int32(me), int32(0), int64(0), shares[0, 0]
+    t, done, before, won, pair = int32(me), int32(0), int32(threads), int32(1), int64(0)
     if t < count:
         pair = edges[block, skip + t]
-        share = share_of(shares, block, skip + t)
         claim(claims, 0, pair, t)
-    while cuda.syncthreads_count(int32(t < count)) > 0:
-        i, j, wins = int32(pair & LOW_HALF_BITS), int32(pair >> 32), False
-        if t < count:
-            wins = has_won(claims, 0, i, j, t)
+    while won > 0:
         cuda.syncthreads()
+        wins = False
+        if t < count:
+            wins = has_won(claims, 0, pair, t)
         later = int32(take(taken, wins))
         if wins:
-            before = share
-            if later < count:
-                pair = edges[block, skip + later]
-                share = share_of(shares, block, skip + later)
-            exchange(state, fixed, i, j, t % DRAWS, start + t // DRAWS + 1.0, before, options)
-            done += int32(1)
+            queue[0, later - before] = t
+            queue[1, later - before] = int32(pair | pair >> 16)
             t = later
+            if t < count:
+                pair = edges[block, skip + t]
+        cuda.syncthreads()
+        won = taken[0] - before
+        before += won
+        if me < won:
+            now, both = queue[0, me], queue[1, me]
+            i, j, share = both & 0xFFFF, both >> 16 & 0xFFFF, share_of(shares, block, skip + now)
+            exchange(state, fixed, i, j, now % DRAWS, start + now // DRAWS + 1.0, share, options)
+            done += int32(1)
         if t < count:
             claim(claims, 0, pair, t)
     cuda.atomic.add(finished, positions[block], done)
@@ -122,7 +128,7 @@ def advance_one(
     while all_done < count and more > 0:  # none: the others are in the hands of threads that have failed
         i, j, wins = int32(pair & LOW_HALF_BITS), int32(pair >> 32), False
         if t < count:
-            wins = has_won(claims, turn & 1, i, j, t)
+            wins = has_won(claims, turn & 1, pair, t)
         rank = int32(take(taken, wins))
         cuda.syncthreads()
         if me == 0:
@@ -152,12 +158,13 @@ def advance_one(
 
 def claim(claims: Any, turn: Any, pair: Any, t: Any) -> None:
     """Claim both nodes of an exchange."""
-    cuda.atomic.min(claims, (turn, int32(pair & LOW_HALF_BITS)), t)
-    cuda.atomic.min(claims, (turn, int32(pair >> 32)), t)
+    cuda.atomic.min(claims, (turn, uint32(pair & LOW_HALF_BITS)), t)
+    cuda.atomic.min(claims, (turn, uint32(pair >> 32)), t)
 
 
-def has_won(claims: Any, turn: Any, i: Any, j: Any, t: Any) -> bool:
+def has_won(claims: Any, turn: Any, pair: Any, t: Any) -> bool:
     """Return whether an exchange has won both its nodes, and remove its claims."""
+    i, j = uint32(pair & LOW_HALF_BITS), uint32(pair >> 32)
     is_first_i, is_first_j = claims[turn, i] == t, claims[turn, j] == t
     if is_first_i:
         claims[turn, i] = FREE

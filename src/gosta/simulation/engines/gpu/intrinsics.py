@@ -63,6 +63,7 @@ def _view(numba_type: Any, item_bytes: int) -> Any:
 
 floats_at = _view(types.float64, 8)  # room, number of the first float, rows, width
 integers_at = _view(types.int32, 4)  # likewise
+shorts_at = _view(types.uint16, 2)
 
 
 @intrinsic

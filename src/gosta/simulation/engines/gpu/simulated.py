@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
+from numba.cuda.simulator import kernelapi
 
 __all__ = [
-    "choose", "cut", "floats_at", "integers_at", "is_among", "load", "load_bits", "mul_high", "part", "row", "store",
-    "store_bits", "store_short",
+    "choose", "cut", "floats_at", "integers_at", "is_among", "load", "load_bits", "mul_high", "part", "row",
+    "shorts_at", "store", "store_bits", "store_short",
 ]  # fmt: skip
+
+
+class _Allocations(dict[Any, Any]):
+    """The shared arrays of a block; threads that ask for one while another makes it wait, as numba's own do not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        self._lock.acquire()
+        if key in self:
+            self._lock.release()
+        return super().get(key, default)
+
+    def __setitem__(self, key: Any, array: Any) -> None:
+        super().__setitem__(key, array)
+        self._lock.release()
+
+
+class _Shared(kernelapi.FakeCUDAShared):  # type: ignore[misc]
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self._allocations = _Allocations()
+
+
+kernelapi.FakeCUDAShared = _Shared
 
 
 class Row:
@@ -73,6 +102,10 @@ def floats_at(room: Any, start: int, rows: int, width: int) -> Any:
 
 def integers_at(room: Any, start: int, rows: int, width: int) -> Any:
     return room[start:].view(np.int32)[: rows * width].reshape(rows, width)
+
+
+def shorts_at(room: Any, start: int, rows: int, width: int) -> Any:
+    return room[start:].view(np.uint16)[: rows * width].reshape(rows, width)
 
 
 def mul_high(a: Any, b: Any) -> Any:
