@@ -39,7 +39,7 @@ from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo
 MAX_ESTIMATES = 1 << 26  # estimates kept in memory, half a GiB; beyond that only their summaries are kept
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
 MAX_READINGS_BYTES = 64 << 20  # memory for what is read between two evaluations
-FIRST_PORTION = 1 << 14  # exchanges, over all runs, after which the time that they take is known
+FIRST_PORTION = 1 << 8  # exchanges, over all runs, after which the time that they take is known
 PORTION_SECONDS = 0.1  # between two moments in which Ctrl-C is noticed and progress reported
 EVALUATED_AT_ONCE = 1 << 17  # numbers: a MiB, which stays in the cache of a core
 STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
@@ -176,7 +176,7 @@ class Runner:
             self._report((iteration - before) * len(active))
             stops = stops[count:]
             ratio = PORTION_SECONDS / max(time.perf_counter() - start, 1e-9)
-            exchanges = max(1, int(exchanges * min(16.0, ratio)))
+            exchanges = max(1, int(exchanges * min(8.0, ratio)))
         if unevaluated is not None:
             self._evaluate(*unevaluated)
 
