@@ -107,7 +107,7 @@ def differences(setting: Setting, runs: int, iterations: int, has_blocks: bool) 
         found.append([np.ascontiguousarray(array).view(np.uint8) for array in engine.snapshot(batch).values()])
         engine.close()
     unequal = sum(int((a != b).any(axis=-1).sum()) for a, b in zip(*found, strict=True))
-    return unequal, sum(a[..., 0].size for a in found[0])
+    return unequal, runs * setting.placement.nodes
 
 
 def check_statistic(statistic: str, names: Iterable[str], n: int, iterations: int) -> list[str]:
