@@ -40,6 +40,7 @@ MAX_ESTIMATES = 1 << 26  # estimates kept in memory, half a GiB; beyond that onl
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
 MAX_READINGS_BYTES = 64 << 20  # memory for what is read between two evaluations
 FIRST_PORTION = 1 << 8  # exchanges, over all runs, after which the time that they take is known
+MAX_GROWTH = 32  # of a portion, in exchanges and in readings, over the one before
 PORTION_SECONDS = 0.1  # between two moments in which Ctrl-C is noticed and progress reported
 EVALUATED_AT_ONCE = 1 << 17  # numbers: a MiB, which stays in the cache of a core
 STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
@@ -157,13 +158,13 @@ class Runner:
         It is advanced in portions of some time each. What was read in one is evaluated when the engine has begun with
         the next, unless it decides which runs go on.
         """
-        runs, decides, exchanges = np.array(batch.runs), self.info.until is not None, FIRST_PORTION
+        runs, decides, exchanges, most_stops = np.array(batch.runs), self.info.until is not None, FIRST_PORTION, 1
         unread = np.isnan(self.results["mean"][runs[batch.active]]).any(axis=0)
         stops = np.union1d(self.checkpoints[unread], self._reading_times)
         stops, unevaluated = stops[stops >= batch.iteration], None
         while len(stops) and batch.active.any() and not self._is_interrupted():
             start, before, active = time.perf_counter(), batch.iteration, np.flatnonzero(batch.active)
-            iteration, count = self._next_portion(batch, stops, exchanges)
+            iteration, count = self._next_portion(batch, stops[:most_stops], exchanges)
             readings = engine.advance(batch, iteration, stops[:count])
             if unevaluated is not None:
                 self._evaluate(*unevaluated)
@@ -175,8 +176,9 @@ class Runner:
             self.reached[runs[active]] = iteration
             self._report((iteration - before) * len(active))
             stops = stops[count:]
-            ratio = PORTION_SECONDS / max(time.perf_counter() - start, 1e-9)
-            exchanges = max(1, int(exchanges * min(8.0, ratio)))
+            done = (iteration - before) * len(active) * self.setting.protocol.draws
+            growth = min(MAX_GROWTH, PORTION_SECONDS / max(time.perf_counter() - start, 1e-9))
+            exchanges, most_stops = max(1, int(growth * (done or exchanges))), max(most_stops, MAX_GROWTH * count)
         if unevaluated is not None:
             self._evaluate(*unevaluated)
 
