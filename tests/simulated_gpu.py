@@ -199,6 +199,7 @@ def check_assembly() -> None:
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
     fake = SimpleNamespace(to_device=lambda array, stream=0: array, jit=real.jit, compile_ptx=real.compile_ptx)
     fake.stream = fake.event = lambda: None
+    device.free_memory = lambda: 1 << 30
     device.cache_bytes = lambda: 0
     device.cuda = lambda: fake
     texts: list[tuple[str, str]] = []

@@ -43,8 +43,11 @@ class GpuEngine(LoopEngine):
     shared_bytes: int  # shared memory of such a block
 
     def compile(self, text: str, functions: Mapping[str, Any], example: Snapshot) -> None:
-        self.edges = Edges(self.setting.graph, self.seed, "edge_share" in self.protocol.inputs)
-        constants = {"NODES": self.setting.placement.nodes, "HAS_SHARES": self.edges.has_shares}
+        graph, n = self.setting.graph, self.setting.placement.nodes
+        size = sum(array.nbytes for array in self.fixed) + 8 * n + (0 if graph.edges is None else 32 * graph.m)
+        device.require_memory(size, f"a network of {n} nodes", "use a smaller one")
+        self.edges = Edges(graph, self.seed, "edge_share" in self.protocol.inputs)
+        constants = {"NODES": n, "HAS_SHARES": self.edges.has_shares}
         adapters = self._shared_memory({name: array.shape[1] for name, array in example.items()})
         text += Path(__file__).with_name("exchange_loop.py").read_text(encoding="utf-8").replace(FUTURE, "")
         text += "".join(f"{name} = {value!r}\n" for name, value in constants.items()) + adapters
@@ -55,7 +58,7 @@ class GpuEngine(LoopEngine):
             self._prepare(tuple(array[None] for array in example.values()))
         except Exception as error:  # numba raises several kinds
             raise self.compiler_error(error) from error
-        cuda, n = device.cuda(), self.setting.placement.nodes
+        cuda = device.cuda()
         self._fixed_arrays = tuple(cuda.to_device(array) for array in self.fixed)
         self._stream, self._buffers = cuda.stream(), [_Buffer(), _Buffer()]
         self._is_limited = False
@@ -79,7 +82,8 @@ class GpuEngine(LoopEngine):
                 places.append(f"shorts_at(room, STATE + {at}, {n}, {max(1, width)})")
                 at += -(-n * max(1, width) // 4)
         self._threads = device.SIMULATED_THREADS if device.is_simulated() else _threads_of(n)
-        while self._threads > MIN_THREADS and limit - at < queue + self._threads <= limit:
+        has_room = queue + MIN_THREADS + at <= limit
+        while has_room and queue + self._threads + at > limit:
             self._threads -= 32
         room = queue + self._threads
         self.has_blocks = room <= limit and n < 1 << 16
