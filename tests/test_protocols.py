@@ -151,3 +151,17 @@ def test_settings_compare_and_hash_by_content() -> None:
     assert len({first.estimand, same.estimand, other.estimand}) == 2
     assert first.placement == same.placement
     assert len({first, replace(first), other}) == 2
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_a_rule_that_fails_is_named(engine: str) -> None:
+    def meet(me: State, you: tuple[float], fresh: float, exchanges: float) -> State:  # noqa: ARG001
+        return State(fresh / (exchanges - 15.0))
+
+    failing = replace(own_protocol("own"), meet=meet)
+    with pytest.raises(
+        gosta.InputError, match="protocol own, gini-mean-difference: an exchange fails with ZeroDivision"
+    ):
+        gosta.simulate(
+            "iris", "gini-mean-difference", protocol=failing, graph="complete", iterations=4000, runs=2, engine=engine
+        )

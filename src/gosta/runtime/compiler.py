@@ -152,7 +152,7 @@ def _compile(function: Any, callers: tuple[Any, ...] = ()) -> Any:
     copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
     # Cached code refers to functions by name alone, so functions that differ must not share one.
     copy.__qualname__ = f"{function.__name__}_{key[:16]}"
-    _compiled[key] = numba.njit(copy, forceinline=True)
+    _compiled[key] = numba.njit(copy, forceinline=True, error_model="python")
     return _compiled[key]
 
 

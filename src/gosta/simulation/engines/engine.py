@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.errors import GostaError, InputError
 from gosta.estimation.setting import Setting
 from gosta.runtime import machine
 from gosta.runtime.arrays import Booleans, Floats, Integers
@@ -88,7 +89,13 @@ class ThreadedEngine(ABC, Generic[State]):
         parts = [slice(len(active) * k // threads, len(active) * (k + 1) // threads) for k in range(threads)]
 
         def advance(part: slice) -> None:
-            self.advance_runs(batch, active[part], iteration, stops, out[part])
+            try:
+                self.advance_runs(batch, active[part], iteration, stops, out[part])
+            except GostaError:
+                raise
+            except Exception as error:  # a user's function can raise anything
+                what = f"protocol {self.setting.protocol.name}, {self.setting.estimand.statistic.name}"
+                raise InputError(f"{what}: an exchange fails with {type(error).__name__}: {error}") from error
 
         list((self._pool.map if threads > 1 else map)(advance, parts))
         batch.iteration = iteration

@@ -141,6 +141,10 @@ class Kernel:
         if not is_simulated():
             self._compiled(arguments)
 
+    def max_threads(self, arguments: tuple[Any, ...]) -> int:
+        """Return how many threads of a block there are registers for."""
+        return SIMULATED_THREADS if is_simulated() else int(self._compiled(arguments).max_threads_per_block)
+
     def max_blocks(self, threads: int, arguments: tuple[Any, ...]) -> int:
         """Return how many blocks of threads can run at a time."""
         return 1 if is_simulated() else int(self._compiled(arguments).max_cooperative_grid_blocks(threads))

@@ -176,10 +176,13 @@ def copy_fixed(source, target):
     ) -> None:
         """Start the next exchanges of each run: from a number of edge on, how many, from which iteration."""
         if self.has_blocks:
-            self.module.advance_side_by_side.launch(
-                len(active), self._threads, self._stream, self.shared_bytes, arrays, self._fixed_arrays, positions,
-                edges, shares, *end,
-            )  # fmt: skip
+            all_runs, given = (
+                self.module.advance_side_by_side,
+                (arrays, self._fixed_arrays, positions, edges, shares, *end),
+            )
+            if not self._is_limited:
+                self._threads, self._is_limited = min(self._threads, all_runs.max_threads(given)), True
+            all_runs.launch(len(active), self._threads, self._stream, self.shared_bytes, *given)
             return
         cuda, kernel, count = device.cuda(), self.module.advance_one, int(end[1])
         for k, position in enumerate(active.tolist()):
