@@ -230,8 +230,10 @@ class Cluster:
     TITLE: ClassVar = "Where to compute"
     backend: Annotated[str, "local (processes on this machine), dask or ray."] = "local"
     scheduler: Annotated[str | None, "The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray)."] = None
-    workers: Annotated[int | None, "Processes on this machine; by default one per core, with a GPU one."] = None
-    engine: Annotated[str, "compiled, or gpu; simulations that a GPU engine cannot do are compiled."] = "compiled"
+    workers: Annotated[int | None, "Processes on this machine; by default one per core, or one with --engine gpu."] = (
+        None
+    )
+    engine: Annotated[str, "compiled, or gpu; what the engine cannot simulate is compiled."] = "compiled"
 
 
 def check_writable(name: str, file: Path) -> None:

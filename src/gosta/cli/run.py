@@ -31,7 +31,7 @@ class Simulation(options.Simulation):
         None
     )
     interval: options.Interval = None
-    engine: Annotated[str, "compiled; gpu; or reference (plain Python: slow). All give the same numbers."] = "compiled"
+    engine: Annotated[str, "compiled; gpu; or reference (plain Python, slow)."] = "compiled"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Output:
     as_json: options.Json = False
 
 
-WITH_RESUME = {"resume", "iterations", "out", "plot", "against", "bound", "as_json", "statistic"}
+WITH_RESUME = {"resume", "engine", "iterations", "out", "plot", "against", "bound", "as_json", "statistic"}
 
 
 def run(
@@ -73,7 +73,7 @@ def run(
     chosen = None if output.resume else rows.select(rows.load(data))
     if chosen is None:
         assert output.resume is not None
-        traces = _resume(simulation, output.resume)
+        traces = _resume(context, simulation, output.resume)
     else:
         traces = _simulate(chosen, simulation, placement, rows)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
@@ -117,18 +117,23 @@ def _check(context: typer.Context, output: Output) -> None:
     if output.out is not None:
         options.check_writable("out", output.out)
     if output.resume is not None:
-        given = [n for n in context.params if context.get_parameter_source(n).name == "COMMANDLINE"]  # type: ignore[union-attr]
-        for name in sorted(set(given) - WITH_RESUME):
+        for name in sorted(_given(context) - WITH_RESUME):
             raise InputError(f"{name} is for new runs only; --resume continues with the settings of {output.resume}")
 
 
-def _resume(simulation: Simulation, file: Path) -> list[Trace]:
+def _given(context: typer.Context) -> set[str]:
+    """Return the names of the options that were given on the command line."""
+    return {name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"}  # type: ignore[union-attr]
+
+
+def _resume(context: typer.Context, simulation: Simulation, file: Path) -> list[Trace]:
     import gosta
     from gosta.statistics.joint import choose
 
     choose(simulation.statistic)  # a file of one's own registers its statistic
+    engine = simulation.engine if "engine" in _given(context) else None
     try:
-        return [gosta.resume(file, simulation.iterations, patience=0)]
+        return [gosta.resume(file, simulation.iterations, engine=engine, patience=0)]
     except gosta.Interrupted as interrupted:
         return [interrupted.trace]
 

@@ -57,7 +57,7 @@ def sweep(
     scheduler
         Address of the cluster; required for Dask. Without one, Ray starts on this machine.
     workers
-        Number of processes on this machine; by default one for each core, with a GPU one.
+        Number of processes on this machine; by default one for each core, or one with engine="gpu".
     engine
         As for `gosta.simulate`; jobs that it does not support are run by the compiled engine.
     """

@@ -37,12 +37,12 @@ class UnstableContentError(Exception):
 
 
 def specialise(
-    text: str, functions: Mapping[str, Function], trial: Callable[[Any], object], is_lean: bool = False
+    text: str, functions: Mapping[str, Function], trial: Callable[[Any], object], is_unchecked: bool = False
 ) -> types.ModuleType:
     """Return a module made from text, its functions compiled, with the given functions, compiled too, as globals.
 
-    The text is lean if it neither makes arrays nor divides by zero: it is compiled without counting references to
-    arrays and without checks of divisors, which take more time than an exchange of two nodes.
+    Unchecked text must neither make arrays nor divide by zero: it is compiled without counting references to arrays and
+    without checks of divisors, which take more time than an exchange of two nodes. The given functions are checked.
 
     Machine code is cached on disk unless a function has no fingerprint or the disk is not writable. `trial` calls the
     functions that will be needed, on no data, which compiles or loads them. Cached code that cannot be loaded is
@@ -56,13 +56,13 @@ def specialise(
         module = _loaded.get(key)
         if module is None:
             file = _write_text(text, key) if key else None
-            module = _run(text, functions, file, is_lean)
+            module = _run(text, functions, file, is_unchecked)
             if file:
                 try:
                     trial(module)
                 except Exception:  # a damaged file or a full disk can raise anything; errors of the kernel recur below
                     _delete_cached(file)
-                    module = _run(text, functions, None, is_lean)
+                    module = _run(text, functions, None, is_unchecked)
             if key:
                 _loaded[key] = module
         trial(module)
@@ -73,7 +73,7 @@ _lock = threading.RLock()  # several threads of a process run simulations
 _loaded: dict[str, types.ModuleType] = {}
 
 
-def _run(text: str, functions: Mapping[str, Function], file: Path | None, is_lean: bool) -> types.ModuleType:
+def _run(text: str, functions: Mapping[str, Function], file: Path | None, is_unchecked: bool) -> types.ModuleType:
     numba = extras.require("numba", "fast", "compiling a kernel")
     module = types.ModuleType(f"gosta_{file.stem}" if file else "gosta_unsaved")
     module.__file__ = str(file or "<gosta>")
@@ -82,7 +82,7 @@ def _run(text: str, functions: Mapping[str, Function], file: Path | None, is_lea
     exec(compile(text, module.__file__, "exec"), vars(module))
     for name, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
-            flags = {"_nrt": False, "error_model": "numpy"} if is_lean else {}
+            flags = {"_nrt": False, "error_model": "numpy"} if is_unchecked else {}
             setattr(module, name, numba.njit(value, nogil=True, forceinline=True, cache=file is not None, **flags))
     vars(module).update({name: _compile(f) for name, f in functions.items()})
     return module

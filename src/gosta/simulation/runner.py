@@ -129,11 +129,10 @@ class Runner:
                     self._snapshot = {SNAPSHOT + name: a for name, a in engine.snapshot(batch).items()}
                 if self._is_interrupted():
                     break
-            interrupted = self._is_interrupted()
-        self.info = replace(info, seconds=info.seconds + time.perf_counter() - start)
-        trace = self._trace()
-        if interrupted:
-            raise Interrupted(trace)
+            self.info = replace(info, seconds=info.seconds + time.perf_counter() - start)
+            trace = self._trace()
+            if self._is_interrupted():
+                raise Interrupted(trace)
         return trace
 
     def _batches(self, engine: Engine[Any]) -> Iterator[Batch[Any]]:
@@ -192,7 +191,7 @@ class Runner:
         return (int(stops[count - 1]), count) if count else (min(furthest, int(stops[0])), 0)
 
     def _evaluate(self, runs: Integers, stops: Integers, readings: Readings) -> None:
-        """Store estimates and errors of some runs at some iterations, and note which runs' nodes are content."""
+        """Store estimates and errors of some runs at some iterations, and note which runs have stopped."""
         if not len(stops):
             return
         found = readings()
@@ -229,7 +228,7 @@ class Runner:
                     if is_checkpoint[s] and self.info.level is not None:
                         self._store_intervals(run, c, stop, means[k, s], values[k, s])
                     if is_checkpoint[s] and self.info.until is not None:
-                        self._stop_if_content(run, stop, readings[k, s])
+                        self._stop_if_good_enough(run, stop, readings[k, s])
         if not is_checkpoint.all():
             places, values, readings = places[is_checkpoint], values[:, is_checkpoint], readings[:, is_checkpoint]
         chosen = np.ix_(runs, places)
@@ -260,7 +259,7 @@ class Runner:
         for name, numbers in zip(INTERVAL, found, strict=True):
             self.results[name][run, c] = numbers
 
-    def _stop_if_content(self, run: int, iteration: int, readings: Floats) -> None:
+    def _stop_if_good_enough(self, run: int, iteration: int, readings: Floats) -> None:
         """Note that a run has stopped if enough of its nodes expect to be within the requested error."""
         errors = self._expected_errors(run, iteration).max(axis=1)
         if self.setting.protocol.uses_tree:  # a node knows when rows are missing in its estimate

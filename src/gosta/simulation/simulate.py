@@ -192,6 +192,7 @@ def resume(
     source: Trace | str | Path,
     iterations: int | None = None,
     protocol: AnyProtocol | None = None,
+    engine: str | None = None,
     patience: float = progress.DELAY_SECONDS,
 ) -> Trace:
     """Continue a simulation from where it was interrupted, or beyond its end.
@@ -204,6 +205,8 @@ def resume(
         A new end, with checkpoints as far apart as the last two were; in equal ratios where nodes stop by themselves.
     protocol
         The protocol of the trace, where it is not one of `gosta.protocols.PROTOCOLS`.
+    engine
+        "compiled" or "gpu", if not the one of the trace; the numbers are the same.
     patience
         Seconds after which a progress bar appears.
 
@@ -224,7 +227,8 @@ def resume(
             raise InputError(f"iterations = {iterations} must be at least {at[-1]}, where the trace ends")
         if iterations > at[-1]:
             at = np.append(at, _further_checkpoints(trace, iterations))
-    info = replace(trace.info, iterations=int(at[-1]))
+    engines.find(engine or trace.info.engine)
+    info = replace(trace.info, iterations=int(at[-1]), engine=engine or trace.info.engine)
     return Runner(setting_of(trace, protocol), info, at, trace).run(patience)
 
 

@@ -90,7 +90,7 @@ class LoopEngine(ArrayEngine):
             )
 
         try:
-            compiler.specialise(text, functions, trial, is_lean=True)
+            compiler.specialise(text, functions, trial, is_unchecked=True)
         except Exception as error:  # numba raises several kinds
             raise self.compiler_error(error) from error
 

@@ -169,12 +169,15 @@ class Kernel:
 
 def check_functions(*functions: Any) -> None:
     """Raise an error for functions that raise: a thread that left would leave its exchange undone."""
-    for function in functions:
-        if isinstance(function, types.FunctionType):
+    found, unchecked = list[types.FunctionType](), list(functions)
+    while unchecked:
+        function = unchecked.pop()
+        if isinstance(function, types.FunctionType) and function not in found:
+            found.append(function)
             if any(step.opname in ("RAISE_VARARGS", "RERAISE") for step in dis.get_instructions(function)):
                 raise UnsupportedError(f"{function.__name__} raises or asserts, which it cannot on a GPU; {OTHERWISE}")
-            cells = [cell.cell_contents for cell in function.__closure__ or ()]
-            check_functions(*compiler._used_globals(function).values(), *cells)
+            unchecked += [cell.cell_contents for cell in function.__closure__ or ()]
+            unchecked += compiler._used_globals(function).values()
 
 
 def specialise(text: str, functions: Mapping[str, Any], kernels: tuple[str, ...]) -> types.ModuleType:
