@@ -22,6 +22,8 @@ from gosta.runtime import machine
 from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.schedule import BLOCK, Schedule
 
+PARTS_PER_CORE = 4  # of a batch, so that no core waits long for another
+
 State = TypeVar("State")
 Snapshot = dict[str, NDArray[Any]]
 # What nodes read from their states, active runs × stops × nodes × states; the call waits for it if need be.
@@ -85,8 +87,8 @@ class ThreadedEngine(ABC, Generic[State]):
     def advance(self, batch: Batch[State], iteration: int, stops: Integers = NO_STOPS) -> Readings:
         active = np.flatnonzero(batch.active)
         out = np.empty((len(active), len(stops), self.setting.placement.nodes, self.setting.state_count))
-        threads = min(self.cores, len(active))
-        parts = [slice(len(active) * k // threads, len(active) * (k + 1) // threads) for k in range(threads)]
+        count = min(len(active), PARTS_PER_CORE * self.cores) if self.cores > 1 else 1
+        parts = [slice(len(active) * k // count, len(active) * (k + 1) // count) for k in range(count)]
 
         def advance(part: slice) -> None:
             try:
@@ -97,7 +99,7 @@ class ThreadedEngine(ABC, Generic[State]):
                 what = f"protocol {self.setting.protocol.name}, {self.setting.estimand.statistic.name}"
                 raise InputError(f"{what}: an exchange fails with {type(error).__name__}: {error}") from error
 
-        list((self._pool.map if threads > 1 else map)(advance, parts))
+        list((self._pool.map if count > 1 else map)(advance, parts))
         batch.iteration = iteration
         return lambda: out
 
