@@ -14,7 +14,7 @@ hypothesis.settings.load_profile("fixed")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send it, and background jobs of shells ignore it
 
-collect_ignore = ["fake_node.py"]  # a program, not a module
+collect_ignore = ["fake_node.py", "simulated_gpu.py"]  # programs, not modules
 
 
 @pytest.fixture

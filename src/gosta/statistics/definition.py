@@ -209,6 +209,11 @@ class Statistic:
                 raise InputError(f"{self.name}: option {name} = {value!r} must be a number")
         return parts
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the kernel is one of gosta's, and neither a user's nor several in one."""
+        return (self.kernel.__module__ or "").startswith("gosta.")
+
     def require_mean(self) -> None:
         """Raise `InputError` for a statistic that is no function of means, so that nodes cannot estimate it."""
         if self.median is not None:

@@ -39,7 +39,7 @@ class OneRowEngine(LoopEngine):
             "NUMBERS": d,
             "RECENT": self.weight + 1,
             "RECENT_SIZE": RECENT_HOMES_PER_ROW,
-            "IS_CHEAP": d <= MAX_CHEAP_NUMBERS and setting.estimand.statistic.kernel.__module__.startswith("gosta."),
+            "IS_CHEAP": d <= MAX_CHEAP_NUMBERS and setting.estimand.statistic.is_built_in,
             "VISITOR": self.visitor,
             "OWN": self.own if is_inline else 0,
             "GUEST": self.visitor + 1 if is_inline else 0,
