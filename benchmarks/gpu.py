@@ -165,7 +165,7 @@ def check_sizes(smoke: bool) -> None:
             continue
         edges, blocks = Edges(graph, 3, True), 1 if smoke else 3
         runs = device.cuda().to_device(np.array([7]))
-        drawn, shares = edges.draw(runs, 5, blocks, edges.room(blocks), 0)
+        drawn, shares = edges.draw(runs, 5, blocks, edges.allocate(blocks), 0)
         there, numbers = Schedule(graph, 3, 7), [b * schedule.BLOCK for b in range(5, 5 + blocks)]
         expected = np.concatenate([there.edges(first, first + schedule.BLOCK) for first in numbers])
         np.testing.assert_array_equal(drawn.copy_to_host()[0].view(np.int32).reshape(-1, 2), expected)

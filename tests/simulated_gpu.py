@@ -104,7 +104,7 @@ def check_statistics() -> None:
         for protocol in ("gosta-async", "tracking"):
             compare_with_reference(setting_of(statistic, protocol), has_blocks=True)
     compare_with_reference(setting_of("auc", "tracking"), has_blocks=False)
-    with shared_bytes(8 * (7 + device.SIMULATED_THREADS)):  # room for claims and the queue alone
+    with shared_bytes(8 * (7 + device.SIMULATED_THREADS)):  # claims and the queue fit, no more
         assert make(setting_of("auc", "tracking"), 0).has_blocks  # type: ignore[attr-defined]
 
 
@@ -120,7 +120,7 @@ def check_draws() -> None:
         with_tree(Graph("complete with a tree", 20, None)),
     ):
         edges, size = drawing.Edges(graph, 3, True), schedule.BLOCK
-        drawn, shares = edges.draw(device.cuda().to_device(np.array([0, 4])), 1, 2, edges.room(4), 0)
+        drawn, shares = edges.draw(device.cuda().to_device(np.array([0, 4])), 1, 2, edges.allocate(4), 0)
         for run, ours, own_shares in zip((0, 4), drawn.copy_to_host(), [*shares.copy_to_host()] * 2, strict=False):
             expected = schedule.Schedule(graph, 3, run)
             blocks = [expected.edges(k * size, (k + 1) * size) for k in (1, 2)]

@@ -25,7 +25,7 @@ FREE_SHARE = 8  # edges take at most this part of the free memory
 
 
 class Edges:
-    """Draws the edges of some runs, as many blocks at a time as there is room for."""
+    """Draws the edges of some runs, as many blocks at a time as fit into memory."""
 
     def __init__(self, graph: Graph, seed: int, has_shares: bool) -> None:
         cuda = device.cuda()
@@ -56,18 +56,18 @@ class Edges:
 
     def _prepare(self) -> None:
         """Compile the loop, or load it from disk."""
-        room, runs = (np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1))), np.zeros(1, dtype=np.int64)
-        self._kernel.prepare((self._entropy, runs, 0, self._jumps, *self._network, *room))
+        buffer, runs = (np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1))), np.zeros(1, dtype=np.int64)
+        self._kernel.prepare((self._entropy, runs, 0, self._jumps, *self._network, *buffer))
 
-    def room(self, blocks: int) -> tuple[Any, Any]:
+    def allocate(self, blocks: int) -> tuple[Any, Any]:
         """Return arrays for some blocks of edges, and for their shares, or the share of all."""
         cuda = device.cuda()
         edges = cuda.device_array((blocks, BLOCK), dtype=np.int64)
         return edges, cuda.device_array((blocks, BLOCK)) if self.has_shares else self._share
 
-    def draw(self, runs: Any, first: int, count: int, room: tuple[Any, Any], stream: Any) -> tuple[Any, Any]:
+    def draw(self, runs: Any, first: int, count: int, buffer: tuple[Any, Any], stream: Any) -> tuple[Any, Any]:
         """Draw some blocks of edges of each run, from block `first` on; return edges and shares, runs × draws."""
-        edges, shares = room[0][: len(runs) * count], room[1][: len(runs) * count]
+        edges, shares = buffer[0][: len(runs) * count], buffer[1][: len(runs) * count]
         arguments = self._entropy, runs, first, self._jumps, *self._network, edges, shares
         self._kernel.launch(len(runs) * count, self._threads, stream, 0, *arguments)
         return edges.reshape(len(runs), -1), shares.reshape(len(runs), -1) if self.has_shares else shares
@@ -80,7 +80,7 @@ class Drawn(NamedTuple):
     shares: Any  # of these edges, or the share of all
     first: int  # number of the first draw
     last: int  # number of the draw after the last
-    room: int  # which of the two rooms they are in
+    buffer: int  # which of the two buffers they are in
     event: Any  # when they are there
 
 
@@ -91,8 +91,8 @@ class DrawnAhead:
         cuda = device.cuda()
         self._edges, self._stream, self._drawing_stream = edges, stream, cuda.stream()
         self._runs: tuple[int, ...] = ()
-        self._rooms: list[tuple[Any, Any]] = []
-        self._used = [cuda.event(), cuda.event()]  # when the exchanges of what was in each room have taken place
+        self._buffers: list[tuple[Any, Any]] = []
+        self._used = [cuda.event(), cuda.event()]  # when the exchanges of what was in each buffer have taken place
         self._now: Drawn | None = None
         self._next: Drawn | None = None
 
@@ -102,33 +102,33 @@ class DrawnAhead:
             self._choose(runs)
         if self._now is None or not self._now.first <= draw < self._now.last:
             if self._now is not None:
-                self._used[self._now.room].record(self._stream)
+                self._used[self._now.buffer].record(self._stream)
             is_next = self._next is not None and self._next.first <= draw < self._next.last
             self._now = self._next if is_next else self._draw(draw // BLOCK, last, 0)
             assert self._now is not None
             self._now.event.wait(self._stream)
             self._next = None
         if self._next is None and self._now.last < last:
-            self._next = self._draw(self._now.last // BLOCK, last, 1 - self._now.room)
+            self._next = self._draw(self._now.last // BLOCK, last, 1 - self._now.buffer)
         return self._now
 
     def _choose(self, runs: Integers) -> None:
-        """Make room for the edges of other runs."""
+        """Allocate buffers for the edges of other runs."""
         self._stream.synchronize()
         self._drawing_stream.synchronize()
-        self._now, self._next, self._rooms = None, None, []
+        self._now, self._next, self._buffers = None, None, []
         most = min(MAX_DRAWN // BLOCK, device.free_memory() // FREE_SHARE // self._edges.bytes_per_block)
         self._blocks = max(1, most // len(runs))
         self._runs, self._device_runs = tuple(runs.tolist()), device.cuda().to_device(runs)
-        self._rooms = [self._edges.room(self._blocks * len(runs)) for _ in range(2)]
+        self._buffers = [self._edges.allocate(self._blocks * len(runs)) for _ in range(2)]
 
-    def _draw(self, block: int, last: int, room: int) -> Drawn:
+    def _draw(self, block: int, last: int, buffer: int) -> Drawn:
         """Start to draw from a block on."""
         count, event = min(self._blocks, -(-last // BLOCK) - block), device.cuda().event()
-        self._used[room].wait(self._drawing_stream)
-        drawn = self._edges.draw(self._device_runs, block, count, self._rooms[room], self._drawing_stream)
+        self._used[buffer].wait(self._drawing_stream)
+        drawn = self._edges.draw(self._device_runs, block, count, self._buffers[buffer], self._drawing_stream)
         event.record(self._drawing_stream)
-        return Drawn(*drawn, block * BLOCK, (block + count) * BLOCK, room, event)
+        return Drawn(*drawn, block * BLOCK, (block + count) * BLOCK, buffer, event)
 
 
 def _jumps(threads: int) -> NDArray[np.uint64]:

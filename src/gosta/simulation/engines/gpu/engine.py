@@ -25,7 +25,7 @@ FREE, TURNS = 2**31 - 1, 4  # as in exchange_loop.py
 READING_THREADS, MAX_READING_BLOCKS = 256, 4096
 MIN_THREADS, MAX_THREADS = 256, 512  # of a block that works on a run of its own
 ONE_THREADS = 256  # of a block, where all blocks work on one run
-# Nodes for each exchange in hand, with which either loop was fastest on an H200: with fewer, exchanges are in each
+# Nodes for each pending exchange, with which either loop was fastest on an H200: with fewer, exchanges are in each
 # other's way.
 NODES_PER_THREAD, NODES_PER_THREAD_OF_ONE = 4, 4
 MAX_INLINE_NUMBERS = 4  # in an observation that is worth copying along with its visitor
@@ -76,35 +76,35 @@ class GpuEngine(LoopEngine):
         queue, places, at = -(-n // 2), [], 0
         for name, width in widths.items():
             if name == "nodes":  # an odd number of columns, so that rows begin in different banks of memory
-                places.append(f"floats_at(room, STATE + {at}, {n}, {width | 1})")
+                places.append(f"floats_at(shared, STATE + {at}, {n}, {width | 1})")
                 at += n * (width | 1)
             else:
-                places.append(f"shorts_at(room, STATE + {at}, {n}, {max(1, width)})")
+                places.append(f"shorts_at(shared, STATE + {at}, {n}, {max(1, width)})")
                 at += -(-n * max(1, width) // 4)
         self._threads = device.SIMULATED_THREADS if device.is_simulated() else _threads_of(n)
-        has_room = queue + MIN_THREADS + at <= limit
-        while has_room and queue + self._threads + at > limit:
+        fits = queue + MIN_THREADS + at <= limit
+        while fits and queue + self._threads + at > limit:
             self._threads -= 32
-        room = queue + self._threads
-        self.has_blocks = room <= limit and n < 1 << 16
-        in_shared = self.has_blocks and room + at <= limit
-        fixed, copied = [f"far[{k}]" for k in range(len(self.fixed))], []
+        start = queue + self._threads
+        self.has_blocks = start <= limit and n < 1 << 16
+        in_shared = self.has_blocks and start + at <= limit
+        fixed, copied = [f"device_fixed[{k}]" for k in range(len(self.fixed))], []
         for k, array in enumerate(self.fixed):
             size = array.size // array.shape[-1] * (array.shape[-1] | 1)
-            if in_shared and array.ndim == 2 and room + at + size <= limit:
-                fixed[k] = f"floats_at(room, STATE + {at}, {len(array)}, {array.shape[1] | 1})"
+            if in_shared and array.ndim == 2 and start + at + size <= limit:
+                fixed[k] = f"floats_at(shared, STATE + {at}, {len(array)}, {array.shape[1] | 1})"
                 copied.append(f"copy(source[{k}], target[{k}])")
                 at += size
-        self.shared_bytes = 8 * (room + at * in_shared)
+        self.shared_bytes = 8 * (start + at * in_shared)
         copies = "\n    ".join(f"copy(source[{k}], target[{k}])" for k in range(len(widths)))
-        return f"""QUEUE, STATE, IN_SHARED = {queue}, {room}, {in_shared}
+        return f"""QUEUE, STATE, IN_SHARED = {queue}, {start}, {in_shared}
 
 
-def state_of(room, far):
-    return {f"({', '.join(places)},)" if in_shared else "far"}
+def state_of(shared, device_state):
+    return {f"({', '.join(places)},)" if in_shared else "device_state"}
 
 
-def fixed_of(room, far):
+def fixed_of(shared, device_fixed):
     return ({", ".join(fixed)},)
 
 
@@ -155,7 +155,7 @@ def copy_fixed(source, target):
             self._buffers[0],
             (len(active), len(stops), self.setting.placement.nodes, self.setting.state_count),
         )
-        out = buffer.room(shape)
+        out = buffer.reserve(shape)
         for s, stop in enumerate([*stops.tolist(), iteration]):
             while now < stop:
                 drawn = self._drawn.covering(runs, now * draws, iteration * draws)
@@ -226,7 +226,7 @@ class _Buffer:
         self.on_device: Any = None
         self.on_host: Any = None
 
-    def room(self, shape: tuple[int, ...]) -> Any:
+    def reserve(self, shape: tuple[int, ...]) -> Any:
         """Return an array of the device."""
         size = max(1, int(np.prod(shape)))
         if self.on_host is None or len(self.on_host) < size:

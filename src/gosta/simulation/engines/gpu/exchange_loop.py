@@ -1,9 +1,9 @@
 """Template of the loops on a GPU that carry out many exchanges at once, with the result of one after the other.
 
-Each thread has one exchange in hand, with its number in the order of the schedule. All exchanges that are not done yet
-and come before the last one in hand are in some thread's hand. In every round each exchange claims both its nodes, the
-earliest wins, and those that have won both nodes take place: no earlier exchange of these nodes is left. The earliest
-of all always wins, so every round gets further. Who finds a claim to be its own removes it.
+Each thread has one pending exchange, with its number in the order of the schedule. All exchanges before the last
+pending one are done or pending in some thread. In every round each exchange claims both its nodes, the earliest wins,
+and those that have won both nodes take place: no earlier exchange of these nodes is left. The earliest of all always
+wins, so every round makes progress. Who finds a claim to be its own removes it.
 
 An exchange is counted after it has taken place: one whose function failed is missed at the end, and nobody waits for
 it, since its claims are removed before.
@@ -48,7 +48,7 @@ read: Callable[[Any, float], float]
 
 
 def advance_side_by_side(
-    arrays: Arrays, far_fixed: Arrays, positions: Any, edges: Any, shares: Any, skip: Any, count: Any, start: Any,
+    arrays: Arrays, device_fixed: Arrays, positions: Any, edges: Any, shares: Any, skip: Any, count: Any, start: Any,
     options: Options, finished: Any,
 ) -> None:  # fmt: skip
     """Carry out `count` exchanges of each run, from its edge number `skip` on: a block of threads for each run.
@@ -57,14 +57,14 @@ def advance_side_by_side(
     is one set of claims, since shared memory is scarce, and so a second barrier in each round.
     """
     block, me, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
-    room = cuda.shared.array(0, float64)
+    shared = cuda.shared.array(0, float64)
     taken = cuda.shared.array(1, int32)
-    claims, queue = integers_at(room, 0, 1, NODES), integers_at(room, QUEUE, 2, threads)
-    far = of_run(arrays, positions[block])
-    state, fixed = state_of(room, far), fixed_of(room, far_fixed)
+    claims, queue = integers_at(shared, 0, 1, NODES), integers_at(shared, QUEUE, 2, threads)
+    device_state = of_run(arrays, positions[block])
+    state, fixed = state_of(shared, device_state), fixed_of(shared, device_fixed)
     if IN_SHARED:
-        copy_all(far, state)
-        copy_fixed(far_fixed, fixed)
+        copy_all(device_state, state)
+        copy_fixed(device_fixed, fixed)
     for k in range(me, NODES, threads):
         claims[0, k] = FREE
     if me == 0:
@@ -99,7 +99,7 @@ def advance_side_by_side(
     cuda.atomic.add(finished, positions[block], done)
     if IN_SHARED:
         cuda.syncthreads()
-        copy_all(state, far)
+        copy_all(state, device_state)
 
 
 def advance_one(
@@ -109,7 +109,7 @@ def advance_one(
     """Carry out `count` exchanges of one run, from its edge number `skip` on, with all threads.
 
     Claims of odd and even rounds are apart, so that one barrier of all threads in a round is enough.
-    The first thread of a block has no exchange in hand: the others wait for it at barriers, and it must not fail.
+    The first thread of a block has no pending exchange: the others wait for it at barriers, and it must not fail.
     `control` holds the number of exchanges taken, then the numbers done in each of the last rounds.
     """
     grid, me = cuda.cg.this_grid(), cuda.threadIdx.x
@@ -125,7 +125,7 @@ def advance_one(
         share = share_of(shares, which, skip + t)
         claim(claims, 0, pair, t)
     grid.sync()
-    while all_done < count and more > 0:  # none: the others are in the hands of threads that have failed
+    while all_done < count and more > 0:  # none: the others are pending in threads that have failed
         i, j, wins = int32(pair & LOW_HALF_BITS), int32(pair >> 32), False
         if t < count:
             wins = has_won(claims, turn & 1, pair, t)

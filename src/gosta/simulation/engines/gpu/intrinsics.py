@@ -39,7 +39,7 @@ def _view(numba_type: Any, item_bytes: int) -> Any:
     """Return an intrinsic that makes a table out of a part of shared memory."""
 
     @intrinsic
-    def table(context: Any, room: Any, start: Any, rows: Any, width: Any) -> Any:  # noqa: ARG001
+    def table(context: Any, shared: Any, start: Any, rows: Any, width: Any) -> Any:  # noqa: ARG001
         made = types.Array(numba_type, 2, "C")
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -56,12 +56,12 @@ def _view(numba_type: Any, item_bytes: int) -> Any:
             )
             return array._getvalue()
 
-        return made(room, types.intp, types.intp, types.intp), generate
+        return made(shared, types.intp, types.intp, types.intp), generate
 
     return table
 
 
-floats_at = _view(types.float64, 8)  # room, number of the first float, rows, width
+floats_at = _view(types.float64, 8)  # shared, number of the first float, rows, width
 integers_at = _view(types.int32, 4)  # likewise
 shorts_at = _view(types.uint16, 2)
 

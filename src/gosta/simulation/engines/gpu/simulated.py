@@ -96,16 +96,16 @@ def choose(condition: bool, one: Any, other: Any) -> Any:
     return one if condition else other
 
 
-def floats_at(room: Any, start: int, rows: int, width: int) -> Any:
-    return room[start : start + rows * width].reshape(rows, width)
+def floats_at(shared: Any, start: int, rows: int, width: int) -> Any:
+    return shared[start : start + rows * width].reshape(rows, width)
 
 
-def integers_at(room: Any, start: int, rows: int, width: int) -> Any:
-    return room[start:].view(np.int32)[: rows * width].reshape(rows, width)
+def integers_at(shared: Any, start: int, rows: int, width: int) -> Any:
+    return shared[start:].view(np.int32)[: rows * width].reshape(rows, width)
 
 
-def shorts_at(room: Any, start: int, rows: int, width: int) -> Any:
-    return room[start:].view(np.uint16)[: rows * width].reshape(rows, width)
+def shorts_at(shared: Any, start: int, rows: int, width: int) -> Any:
+    return shared[start:].view(np.uint16)[: rows * width].reshape(rows, width)
 
 
 def mul_high(a: Any, b: Any) -> Any:
