@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import http.client
 import re
 import socket
@@ -22,6 +23,7 @@ from gosta.net.node.rejections import Rejection
 from gosta.net.node.status import STATES, Neighbour, Status
 from gosta.net.protocol import messages as wire
 from gosta.net.transport.base import REJECTION_REASONS
+from gosta.runtime import http as server
 
 RUNNING = Status(
     node="node-3",
@@ -79,7 +81,7 @@ def serve_to(status: Status, client: Callable[[str, int], Any]) -> Any:
     """Serve a status to a client with blocking calls, and return the client's result."""
 
     async def run() -> Any:
-        served = await pages.serve("127.0.0.1:0", lambda: status)
+        served = await pages.serve("127.0.0.1:0", lambda: status, names={"node-3", "a.example"})
         try:
             async with asyncio.timeout(20):
                 return await asyncio.to_thread(client, *addresses.parse(served.address))
@@ -233,7 +235,7 @@ def test_malformed_requests(data: bytes) -> None:
 
 
 def test_a_silent_client_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "REQUEST_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(server, "REQUEST_TIMEOUT_SECONDS", 0.1)
 
     def client(host: str, port: int) -> bytes:
         with socket.create_connection((host, port), timeout=10) as connection:
@@ -244,7 +246,7 @@ def test_a_silent_client_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_number_of_requests_at_a_time_is_limited() -> None:
     def client(host: str, port: int) -> bytes:
-        silent = [socket.create_connection((host, port), timeout=10) for _ in range(pages.MAX_REQUESTS)]
+        silent = [socket.create_connection((host, port), timeout=10) for _ in range(server.MAX_REQUESTS)]
         try:
             with socket.create_connection((host, port), timeout=10) as connection:
                 return connection.recv(12)
@@ -253,6 +255,88 @@ def test_the_number_of_requests_at_a_time_is_limited() -> None:
                 each.close()
 
     assert serve_to(RUNNING, client) == b"HTTP/1.1 503"
+
+
+def test_health() -> None:
+    response, body = get(RUNNING, "/healthz")
+    assert (response.status, body) == (200, b"ok\n")
+    response, body = get(msgspec.structs.replace(RUNNING, disk_error="disk is full"), "/healthz")
+    assert (response.status, body) == (503, b"disk error: disk is full\n")
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("127.0.0.1:7401", 200),
+        ("192.0.2.7", 200),
+        ("[::1]:7401", 200),
+        ("localhost:7401", 200),
+        ("LOCALHOST.", 200),
+        ("node-3:7401", 200),
+        ("A.example", 200),
+        ("evil.example:7401", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("localhost@evil.example", 421),
+        ("", 421),
+    ],
+)
+def test_only_hosts_that_are_the_servers_own_are_answered(host: str, code: int) -> None:
+    def client(address: str, port: int) -> bytes:
+        with socket.create_connection((address, port), timeout=10) as connection:
+            connection.sendall(f"GET /status HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+            return connection.makefile("rb").read()
+
+    answer = serve_to(RUNNING, client)
+    assert answer.startswith(f"HTTP/1.1 {code} ".encode())
+    assert (b"node-3" in answer.partition(b"\r\n\r\n")[2]) == (code == 200)
+
+
+def test_a_request_has_one_host() -> None:
+    def client(address: str, port: int, head: str) -> bytes:
+        with socket.create_connection((address, port), timeout=10) as connection:
+            connection.sendall(f"GET / {head}\r\n\r\n".encode())
+            return connection.recv(12)
+
+    for head, code in {"HTTP/1.0": 200, "HTTP/1.1": 400, "HTTP/1.1\r\nHost: localhost\r\nHost: a.example": 400}.items():
+        assert serve_to(RUNNING, functools.partial(client, head=head)) == f"HTTP/1.1 {code}".encode()
+
+
+def test_events_reach_all_clients_that_read() -> None:
+    async def run() -> None:
+        events = server.Events(lambda: server.make_event("start", b"0"))
+        served = server.Server({"/events": lambda: events}, "default-src 'none'")
+        listener = addresses.listen("127.0.0.1:0", "page")
+        await served.start(listener)
+        clients = [await subscribe(*addresses.parse(addresses.listening_address(listener))) for _ in range(2)]
+        try:
+            async with asyncio.timeout(20):
+                reader, _ = clients[0]
+                head = await reader.readuntil(b"\r\n\r\n")
+                assert b"text/event-stream" in head
+                assert b"X-Accel-Buffering: no" in head
+                assert await reader.readuntil(b"\n\n") == b"event: start\ndata: 0\n\n"
+                assert await reader.readuntil(b"\n\n") == b":\n\n"
+                number = 0
+                while len(events) > 1:  # the other client does not read
+                    number += 1
+                    events.publish(server.make_event("change", b"%d " % number + b"x" * 1_000_000))
+                    while not (await reader.readuntil(b"\n\n")).startswith(b"event: change\ndata: %d " % number):
+                        pass
+                clients[0][1].close()
+                while len(events):
+                    await asyncio.sleep(0.01)
+        finally:
+            clients[1][1].transport.abort()
+            await served.stop()
+
+    async def subscribe(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection(host, port, limit=1 << 21)
+        writer.write(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return reader, writer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "HEARTBEAT_SECONDS", 0.1)
+        asyncio.run(run())
 
 
 def test_an_address_in_use() -> None:

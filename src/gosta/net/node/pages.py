@@ -1,10 +1,8 @@
-"""The HTTP server of a node: an HTML page, its status and logs as JSON, and metrics for Prometheus."""
+"""The HTTP server of a node: an HTML page, its status and logs as JSON, metrics for Prometheus, and its health."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from http import HTTPStatus
+from collections.abc import Callable, Collection
 
 import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -15,104 +13,50 @@ from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.page import page
 from gosta.net.node.status import Status
 from gosta.net.storage.journal import Journal
+from gosta.runtime.http import TEXT, Response, Server
 
-MAX_REQUEST_BYTES = 8 * 1024
-REQUEST_TIMEOUT_SECONDS = 5.0  # for a request and its response
-MAX_REQUESTS = 32  # at a time
-
-# A page loads nothing from elsewhere, and is neither cached nor embedded.
-HEADERS = (
-    "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n"
-)
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-class Pages:
-    """A minimal HTTP server: GET of five pages."""
+class Pages(Server):
+    """The pages of a node."""
 
-    def __init__(self, status: Callable[[], Status], journal: Journal | None) -> None:
-        self.address = ""  # where it listens, once started
+    def __init__(self, status: Callable[[], Status], journal: Journal | None, names: Collection[str]) -> None:
+        self.address = ""  # where it listens, once served
         self._status, self._journal = status, journal
         self._registry = CollectorRegistry()
         self._registry.register(StatusCollector(status))
         ProcessCollector(registry=self._registry)
-        self._requests: set[asyncio.Task[None]] = set()
+        routes = {
+            "/": lambda: Response(page(status()).encode(), "text/html; charset=utf-8"),
+            "/status": lambda: Response(msgspec.json.encode(status()), "application/json"),
+            "/ledger": self._ledger,
+            "/contributions": self._contributions,
+            "/metrics": lambda: Response(generate_latest(self._registry), CONTENT_TYPE_LATEST),
+            "/healthz": self._health,
+        }
+        super().__init__(routes, POLICY, names)
 
-    async def start(self, address: str) -> None:
-        listener = addresses.listen(address, "status_page")
-        self.address = addresses.listening_address(listener)
-        self._server = await asyncio.start_server(self._accept, sock=listener, limit=MAX_REQUEST_BYTES)
+    def _ledger(self) -> Response:
+        ledger = [] if self._journal is None else self._journal.ledger()
+        return Response(msgspec.json.encode(ledger), "application/json")
 
-    def close(self) -> None:
-        self._server.close()
-        for request in self._requests:
-            request.cancel()
+    def _contributions(self) -> Response:
+        log = [] if self._journal is None else self._journal.contributions()
+        return Response("".join(f"{one.line()}\n" for one in log).encode(), "application/jsonl")
 
-    async def stop(self) -> None:
-        """Close, and wait until all connections are closed."""
-        self.close()
-        if self._requests:
-            await asyncio.wait(self._requests)
-        await self._server.wait_closed()
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._requests.add(request)
-        request.add_done_callback(self._requests.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(REQUEST_TIMEOUT_SECONDS):
-                writer.write(await self._respond(reader))
-                writer.close()
-                await writer.wait_closed()
-        except OSError:
-            pass  # the client disconnected or timed out: TimeoutError is an OSError
-        finally:
-            writer.transport.abort()
-
-    async def _respond(self, reader: asyncio.StreamReader) -> bytes:
-        if len(self._requests) > MAX_REQUESTS:
-            return _response(503)
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            return _response(400)
-        match head.split(b"\r\n", 1)[0].split(b" "):
-            case [b"GET", target, b"HTTP/1.1" | b"HTTP/1.0"]:
-                return self._page(target.partition(b"?")[0])
-            case [_, _, b"HTTP/1.1" | b"HTTP/1.0"]:
-                return _response(405)
-            case _:
-                return _response(400)
-
-    def _page(self, path: bytes) -> bytes:
-        match path:
-            case b"/":
-                return _response(200, page(self._status()).encode(), "text/html; charset=utf-8")
-            case b"/status":
-                return _response(200, msgspec.json.encode(self._status()), "application/json")
-            case b"/ledger":
-                ledger = [] if self._journal is None else self._journal.ledger()
-                return _response(200, msgspec.json.encode(ledger), "application/json")
-            case b"/contributions":
-                log = [] if self._journal is None else self._journal.contributions()
-                return _response(200, "".join(f"{one.line()}\n" for one in log).encode(), "application/jsonl")
-            case b"/metrics":
-                return _response(200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
-            case _:
-                return _response(404)
+    def _health(self) -> Response:
+        """Return whether the node runs and can write its journal."""
+        error = self._status().disk_error
+        return Response(f"disk error: {error}\n".encode(), TEXT, 503) if error else Response(b"ok\n")
 
 
-async def serve(address: str, status: Callable[[], Status], journal: Journal | None = None) -> Pages:
-    pages = Pages(status, journal)
-    await pages.start(address)
+async def serve(
+    address: str, status: Callable[[], Status], journal: Journal | None = None, names: Collection[str] = ()
+) -> Pages:
+    """Serve a node's pages at an address; `names` are hosts under which clients may ask for them."""
+    listener = addresses.listen(address, "status_page")
+    pages = Pages(status, journal, {addresses.parse(address).host, *names})
+    pages.address = addresses.listening_address(listener)
+    await pages.start(listener)
     return pages
-
-
-def _response(code: int, body: bytes | None = None, kind: str = "text/plain; charset=utf-8") -> bytes:
-    phrase = HTTPStatus(code).phrase
-    body = f"{phrase}\n".encode() if body is None else body
-    allow = "Allow: GET\r\n" if code == 405 else ""
-    head = f"{HEADERS}{allow}Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-    return f"HTTP/1.1 {code} {phrase}\r\n{head}".encode() + body

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from gosta.net.addresses import parse
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.node import lock, pages
 from gosta.net.node.base import Log
@@ -63,7 +64,8 @@ async def _run(folder: Path) -> None:
         transport = TcpTransport(node, tls, keyring.list if keyring else None)
         await transport.start(config.node.listen)
         address = config.node.status_page
-        page = await pages.serve(address, node.status, journal) if address else None
+        names = {config.node.name, parse(config.node.listen).host}
+        page = await pages.serve(address, node.status, journal, names) if address else None
         log("started", listen=transport.address, status_page=address, epoch=node.peer.epoch)
         node.start(transport, _boot_id())
         checks = loop.create_task(_check_links(transport))
