@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import http.client
+import platform
 import re
 import socket
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from gosta.net import addresses
 from gosta.net.node import pages
 from gosta.net.node.page import neighbours, page
 from gosta.net.node.rejections import Rejection
-from gosta.net.node.status import STATES, Neighbour, Status
+from gosta.net.node.status import OWN_STATES, STATES, Neighbour, Status
 from gosta.net.protocol import messages as wire
 from gosta.net.transport.base import REJECTION_REASONS
 from gosta.runtime import http as server
@@ -59,6 +60,11 @@ RUNNING = Status(
     reload_error="data.csv is empty",
     counters={"offers": 700, "offers declined: busy": 3, "rejected: unauthenticated": 2, "rejected: values": 3},
     uptime_seconds=4000.0,
+    version="0.1.0",
+    list_serial=3,
+    epoch_time=1.5e9,
+    journal_bytes=4096,
+    certificate_ends={"node": 2e9, "authority": 3e9},
 )
 NEW = msgspec.structs.replace(
     RUNNING,
@@ -122,7 +128,7 @@ def test_status_page_is_the_status_as_json() -> None:
 
 def test_metrics() -> None:
     found = samples(RUNNING)
-    wanted = {
+    wanted: dict[tuple[str, tuple[str, ...]], float] = {
         ("gosta_up", ("0123456789abcdef", "node-3", "auc")): 1,
         ("gosta_estimate", ("0",)): 0.75,
         ("gosta_estimate", ("1",)): 2,
@@ -132,8 +138,17 @@ def test_metrics() -> None:
         ("gosta_exchanges_total", ()): 1234,
         ("gosta_expected_error", ()): 0.001,
         ("gosta_max_difference", ()): 0.002,
-        ("gosta_state", ("stalled",)): 1,
+        **{("gosta_state", (state,)): state == "stalled" for state in OWN_STATES},
+        ("gosta_build_info", (platform.python_version(), "0.1.0")): 1,
+        ("gosta_certificate_end_timestamp_seconds", ("node",)): 2e9,
+        ("gosta_certificate_end_timestamp_seconds", ("authority",)): 3e9,
+        ("gosta_epoch_start_timestamp_seconds", ()): 1.5e9,
+        ("gosta_journal_bytes", ()): 4096,
+        ("gosta_member_list_serial", ()): 3,
+        ("gosta_member_list_proposed", ()): 0,
+        ("gosta_rows_own", ()): RUNNING.rows,
         ("gosta_members", ()): 5,
+        ("gosta_members_seen", ()): 4,
         ("gosta_members_missing", ()): 1,
         ("gosta_rows_known", ()): 1203,
         ("gosta_rows_declared", ()): 1416,

@@ -67,6 +67,8 @@ gosta network up my-network/
 gosta network up my-network/ --until 1%
 gosta network up my-network/ --for 60 --json
 gosta network down my-network/
+gosta network epoch my-network/
+gosta network epoch my-network/node-3
 gosta network verify my-network/
 gosta network add my-network/
 gosta network add my-network/ --data rows.csv --neighbours node-1,node-2

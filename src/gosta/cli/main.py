@@ -47,8 +47,8 @@ COMMANDS: dict[str, Commands] = {
     "Names that commands take": [lists.statistics, lists.protocols, lists.datasets],
 }
 NODE: Commands = [nodes.run, enrolment.request, enrolment.join, enrolment.accept]
-NETWORK: Commands = [network.init, nodes.up, nodes.down, audit.verify, network.add, network.remove, network.certify]
-NETWORK += [network.sign, network.rotate_authority]
+NETWORK: Commands = [network.init, nodes.up, nodes.down, nodes.epoch, audit.verify, network.add, network.remove]
+NETWORK += [network.certify, network.sign, network.rotate_authority]
 
 
 def _print_version(wanted: bool) -> None:

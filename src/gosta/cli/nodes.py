@@ -1,4 +1,4 @@
-"""``gosta node run``, ``gosta network up`` and ``down``: run one node, or all nodes of a network on this machine."""
+"""``gosta node run``, ``gosta network up``, ``down`` and ``epoch``: run nodes on this machine, start an epoch."""
 
 from __future__ import annotations
 
@@ -77,6 +77,17 @@ def down(folder: options.NetworkFolder) -> None:
 
     stopped = supervisor.down(folder)
     print(f"{folder}: stopped {shorten(stopped, 12)}" if stopped else f"{folder}: no node was running")
+
+
+def epoch(folder: Annotated[Path, typer.Argument(help="The network's folder, or that of one node.")]) -> None:
+    """Start a new epoch now: a running node on this machine starts it, and all nodes of the network follow.
+
+    Of private sums with noise, each site spends the epsilon of one more release.
+    """
+    from gosta.net.deploy import supervisor
+
+    name, number = supervisor.start_epoch(folder)
+    print(f"{name} started epoch {number}; the other nodes follow")
 
 
 def _live() -> Any:

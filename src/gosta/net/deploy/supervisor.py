@@ -20,6 +20,7 @@ from gosta.net.deploy.folders import load_network
 from gosta.net.deploy.query import QUERY_THREADS, View, all_within, query_status
 from gosta.net.node import lock
 from gosta.net.node.lock import STOP_TIMEOUT_SECONDS
+from gosta.net.node.requests import request_epoch
 from gosta.net.node.status import Status
 
 POLL_SECONDS = 0.25  # between checks of the processes
@@ -214,6 +215,22 @@ def down(folder: Path) -> list[str]:
     """Stop all nodes of a network that run on this machine, and return their names."""
     lock.check_platform()
     return [stopped.name for stopped in lock.stop_nodes([folder / name for name in _local_nodes(folder)])]
+
+
+def start_epoch(folder: Path) -> tuple[str, int]:
+    """Let a running node, the one in a folder or any of a network's, start an epoch; return its name and the epoch."""
+    is_network = (folder / NETWORK_FILE).exists()
+    folders = [folder / name for name in _local_nodes(folder)] if is_network else [folder]
+    if not is_network:
+        read_node(folder / NODE_FILE)
+    start = f"gosta {'network up' if is_network else 'node'} {folder}"
+    refusal = NetworkError(f"{folder}: no node is running, so that none can start an epoch; start it with: {start}")
+    for one in filter(lock.is_running, folders):
+        try:
+            return one.resolve().name, request_epoch(one)
+        except NetworkError as error:
+            refusal = error
+    raise refusal
 
 
 @contextlib.contextmanager

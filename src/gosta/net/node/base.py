@@ -10,16 +10,17 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import gosta
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig
-from gosta.net.limits import MAX_MESSAGE_BYTES
+from gosta.net.limits import MAX_MESSAGE_BYTES, SECONDS_PER_EPOCH
 from gosta.net.node.contact import Contact
 from gosta.net.node.lists import ListFolder, NoLists
 from gosta.net.node.rejections import Rejections
 from gosta.net.node.status import Neighbour, Status
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.budget import Budget
-from gosta.net.protocol.epochs import AnyPeer, Step
+from gosta.net.protocol.epochs import MAX_EPOCHS_AT_ONCE, AnyPeer, Step
 from gosta.net.protocol.records import Record
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import Greeting, Link, Loop, Transport
@@ -35,6 +36,8 @@ MAX_REJECTIONS, REJECTION_SECONDS = 20, 3.0  # of a neighbour's messages at once
 SUSPENSION_SECONDS = 60.0  # it is suspended for so long
 CONNECTIONS_AT_ONCE, CONNECTION_SECONDS = 20, 3.0  # of one neighbour, and then one per so many seconds
 MESSAGES_PER_EXCHANGE = 5  # that a neighbour may send, at the most exchanges per second
+REQUESTED = "requested by the operator"  # the reason of an epoch
+VERSION = gosta.__version__  # read once: that takes a millisecond
 Log = Callable[..., None]  # log(event, **fields)
 
 
@@ -66,6 +69,7 @@ class BaseNode(ABC):
         self.rejections = Rejections(log)
         self.disk_error = ""  # why the journal cannot be written
         self.reload_error = self.credentials_error = ""  # why changed files are not in use
+        self.certificate_ends: dict[str, float] = {}  # as the status has them
         self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)  # by neighbour, as the next one
         self._connections = Budget(CONNECTIONS_AT_ONCE, CONNECTION_SECONDS)
         self._timers: dict[str, Any] = {}
@@ -89,6 +93,10 @@ class BaseNode(ABC):
 
     @abstractmethod
     def status(self) -> Status: ...
+
+    @abstractmethod
+    def _start_epoch_if_due(self, reason: str = "") -> None:
+        """Start an epoch if there is a reason and it is allowed; a given reason counts where there is no other."""
 
     @abstractmethod
     def _handle(self, link: Link, contact: Contact, message: wire.AnyMessage) -> None:
@@ -334,6 +342,22 @@ class BaseNode(ABC):
             self._save_snapshot()
         return True
 
+    def request_epoch(self) -> str:
+        """Start an epoch because the operator wants one; return why that is not possible, if it is not."""
+        epoch = self.peer.epoch
+        if self.links:
+            self._start_epoch_if_due(REQUESTED)
+        if self.peer.epoch > epoch:
+            return ""
+        if self.disk_error:
+            return f"its journal cannot be written: {self.disk_error}"
+        if self.peer.is_withdrawn:
+            return "its rows are withdrawn: its data file is not there, or its policy forbids what runs"
+        if not self.links:
+            return "no neighbour is connected"
+        limit = f"{MAX_EPOCHS_AT_ONCE} epochs at once, and one in {SECONDS_PER_EPOCH:g} s after that"
+        return f"a node starts at most {limit}; try again in {SECONDS_PER_EPOCH:g} s"
+
     def _log_epoch(self, announcement: wire.Announcement) -> None:
         self._epoch_at = self.loop.time()
         epoch, origin, reason, _ = announcement
@@ -403,4 +427,9 @@ class BaseNode(ABC):
             "disk_error": self.disk_error,
             "counters": dict(sorted(self.counters.items())),
             "uptime_seconds": now - self._started_at,
+            "version": VERSION,
+            "list_serial": self.peer.trust.serial,
+            "epoch_time": self.clock() - (now - self._epoch_at),
+            "journal_bytes": self.journal.size_bytes,
+            "certificate_ends": self.certificate_ends,
         }

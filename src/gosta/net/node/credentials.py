@@ -6,10 +6,12 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from cryptography.x509 import load_pem_x509_certificates
+
 from gosta.errors import GostaError, InputError, NetworkError
 from gosta.net.addresses import certificate_name
 from gosta.net.config import NodeConfig
-from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Keyring, dns_names, key_of, read_keyring
+from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Keyring, dns_names, key_of, read_keyring, read_list
 from gosta.net.node.base import Log
 from gosta.net.node.node import Node
 from gosta.net.node.reload import stat_file
@@ -53,6 +55,21 @@ def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFil
     return files, keyring
 
 
+def certificate_ends(folder: Path) -> dict[str, float]:
+    """Return when the certificates of the node, of its authority and of its coordinator end, in seconds since 1970.
+
+    Of several authorities, as there are while one replaces another, the one that ends first counts. Nothing is returned
+    if the files are just being replaced: they are read again.
+    """
+    try:
+        content = {"node": (folder / "cert.pem").read_bytes(), "authority": (folder / "ca.pem").read_bytes()}
+        content["coordinator"] = read_list(folder / MEMBERS_FILE).certificate.encode()
+        loaded = {name: load_pem_x509_certificates(pem) for name, pem in content.items()}
+    except (OSError, ValueError, InputError):
+        return {}
+    return {name: min(one.not_valid_after_utc.timestamp() for one in found) for name, found in loaded.items()}
+
+
 class CredentialWatcher:
     """Reloads the credentials of a running node when their files change.
 
@@ -81,6 +98,7 @@ class CredentialWatcher:
         config, peer = self._node.config, self._node.peer
         tls, keyring = load_credentials(self._folder, config, self._log)
         self._transport.reload_tls(tls, keyring.list)
+        self._node.certificate_ends = certificate_ends(self._folder)
         if peer.is_withdrawn:  # its rows are read again when they are back
             peer.trust = keyring
         else:

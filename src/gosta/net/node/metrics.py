@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator, Mapping
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gosta.net.node.page import REJECTED
-from gosta.net.node.status import Status, SumStatus
+from gosta.net.node.status import OWN_STATES, Status, SumStatus
 
 
 class StatusCollector(Collector):
@@ -26,7 +27,12 @@ class StatusCollector(Collector):
         up = GaugeMetricFamily("gosta_up", "1 unless the node has stopped", labels=["node", "network", "statistic"])
         up.add_metric([now.node, now.network, now.statistic], float(now.state != "stopped"))
         yield up
-        yield _family(GaugeMetricFamily, "gosta_state", "1 for the state that the node is in", "state", {now.state: 1})
+        states = {state: float(state == now.state) for state in (*OWN_STATES, now.state)}
+        yield _family(GaugeMetricFamily, "gosta_state", "1 for the state that the node is in, else 0", "state", states)
+        yield InfoMetricFamily("gosta_build", "Versions", {"version": now.version, "python": platform.python_version()})
+        text = "When a certificate of the node, its authority or its coordinator ends"
+        ends, name = now.certificate_ends, "gosta_certificate_end_timestamp_seconds"
+        yield _family(GaugeMetricFamily, name, text, "certificate", ends)
         parts = {str(part): value for part, value in enumerate(now.estimate or ())}
         yield _family(GaugeMetricFamily, "gosta_estimate", "The estimate, number by number", "part", parts)
         yield from _statistics(now)
@@ -123,13 +129,22 @@ def _numbers(now: Status) -> Iterator[Metric]:
         "gosta_estimate_low": ("Lower end of the interval", now.low),
         "gosta_estimate_high": ("Upper end of the interval", now.high),
         "gosta_epoch": ("The epoch", now.epoch),
+        "gosta_epoch_start_timestamp_seconds": ("When the node entered the epoch, or started in it", now.epoch_time),
+        "gosta_journal_bytes": ("Size of the journal on the disk", now.journal_bytes),
         "gosta_expected_error": ("Relative error of gossip that the node expects", now.expected_error),
         "gosta_max_difference": ("Largest relative difference from a neighbour's estimate", now.max_difference),
         "gosta_members": ("Sites in the member list", now.sites or None),
+        "gosta_members_seen": ("Sites whose rows count in the estimate", now.sites_seen),
         "gosta_members_missing": (
             "Sites whose rows do not count in the estimate",
             len(now.missing) if now.sites else None,
         ),
+        "gosta_member_list_serial": ("Serial number of the member list", now.list_serial or None),
+        "gosta_member_list_proposed": (
+            "Serial number of a newer one that waits to be accepted; 0: none",
+            now.proposed_list,
+        ),
+        "gosta_rows_own": ("Rows of this site", now.rows),
         "gosta_rows_known": ("Rows that the estimate is over", now.rows_seen),
         "gosta_rows_declared": ("Rows that all sites have declared", now.rows_declared or None),
         "gosta_reload_failed": (

@@ -251,7 +251,7 @@ class Node(BaseNode):
     def _ping(self, neighbour: str) -> None:
         self._execute(self.peer.ping(neighbour, int(self.loop.time() * 1e6)))
 
-    def _start_epoch_if_due(self, has_changed: bool = False, is_back: bool = False) -> None:
+    def _start_epoch_if_due(self, reason: str = "", has_changed: bool = False, is_back: bool = False) -> None:
         peer, epoch_seconds = self.peer, self.config.node.epoch_seconds
         is_over = bool(epoch_seconds) and self.loop.time() - self._epoch_at >= epoch_seconds
         if self.disk_error or peer.is_withdrawn:
@@ -264,7 +264,7 @@ class Node(BaseNode):
             reason = "rows, neighbours, members or settings changed"
         elif is_over:
             reason = "epoch_seconds have passed"
-        else:
+        elif not reason:
             return
         if is_back or peer.may_start_epoch(self.clock()):
             self._execute(peer.start_epoch(reason))

@@ -19,10 +19,11 @@ from gosta.net.addresses import parse
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.node import lock, pages
 from gosta.net.node.base import Log
-from gosta.net.node.credentials import CredentialWatcher, load_credentials
+from gosta.net.node.credentials import CredentialWatcher, certificate_ends, load_credentials
 from gosta.net.node.lists import ListFolder
 from gosta.net.node.node import Node
 from gosta.net.node.reload import FileWatcher
+from gosta.net.node.requests import RequestWatcher
 from gosta.net.node.source import read_source
 from gosta.net.node.stopped import restore_peer, restore_sum_peer
 from gosta.net.node.sum_source import read_sum_source
@@ -36,7 +37,7 @@ GOODBYE_SECONDS = 0.1  # for signatures of neighbours that stop at the same time
 STOP_TIMEOUT_SECONDS = 2.0  # for the exchange under way before the node stops
 LINK_CHECK_SECONDS = 60.0  # between checks of the neighbours' certificates
 
-Watcher = FileWatcher | CredentialWatcher
+Watcher = FileWatcher | CredentialWatcher | RequestWatcher
 AnyNode = Node | SumNode
 
 
@@ -61,6 +62,7 @@ async def _run(folder: Path) -> None:
         node, journal = _make_node(config, folder, loop, log)
         if keyring:
             node.lists = ListFolder(folder, config.network.id, log)
+            node.certificate_ends = certificate_ends(folder)
         transport = TcpTransport(node, tls, keyring.list if keyring else None)
         await transport.start(config.node.listen)
         address = config.node.status_page
@@ -70,7 +72,7 @@ async def _run(folder: Path) -> None:
         node.start(transport, _boot_id())
         checks = loop.create_task(_check_links(transport))
         try:
-            watchers: list[Watcher] = [FileWatcher(node, folder, log)]
+            watchers: list[Watcher] = [FileWatcher(node, folder, log), RequestWatcher(node, folder, log)]
             if keyring:
                 watchers.insert(0, CredentialWatcher(node, transport, folder, log))
             await _until_signal(node, watchers)

@@ -13,8 +13,8 @@ from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.report import PartReport, value_of
 from gosta.sketches.layout import StratumResult
 
-# What each state of a node means. The last ones are those that `gosta status` and `gosta network up` see from outside.
-STATES = {
+# What each state of a node means: first those that it is in by itself.
+OWN_STATES = {
     "running": "It exchanges with neighbours.",
     "converged": "Its expected error is at most until in its node.toml: it offers no exchange, and accepts those of "
     "others.",
@@ -37,6 +37,10 @@ STATES = {
     "retries every second; nothing is lost.",
     "withdrawn": "Its data file was deleted, or its policy cannot be read or forbids what runs: it takes part in "
     "nothing. Its rows are no longer in the estimate; of private sums, the last result with them stays shown.",
+}
+# Then those that `gosta status` and `gosta network up` see from outside.
+STATES = {
+    **OWN_STATES,
     "stopped": "It does not run; what is shown is from its journal.",
     "starting": "Its process was started and does not answer yet.",
     "no answer": "Its process runs, but its status page does not answer.",
@@ -119,6 +123,11 @@ class Status(msgspec.Struct, frozen=True):
     statistics: tuple[PartReport, ...] = ()  # each of several that are estimated together
     row_values: tuple[float, ...] = ()  # of its own complete rows, of a statistic with a value for each
     uptime_seconds: float | None = None  # None: read from the journal of a stopped node
+    version: str = ""  # of gosta
+    list_serial: int = 0  # serial number of its member list; 0: there is none
+    epoch_time: float | None = None  # when it entered the epoch, or started in it; in seconds since 1970
+    journal_bytes: int = 0  # on the disk
+    certificate_ends: dict[str, float] = {}  # of "node", "authority" and "coordinator"; in seconds since 1970
 
 
 def make_status(config: NodeConfig, peer: Peer, neighbours: tuple[Neighbour, ...], **fields: Any) -> Status:

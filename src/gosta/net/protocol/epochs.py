@@ -80,6 +80,10 @@ class AnyPeer(Protocol):
     identity: Identity
     name: str
     trust: Trust
+    is_withdrawn: bool
+
+    @property
+    def epoch(self) -> int: ...
 
     def start_epoch(self, reason: str) -> Step:
         """Return the step that starts the next epoch."""

@@ -255,6 +255,12 @@ class Journal:
 
     # Reading.
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on the disk, those of the write-ahead log included."""
+        files = Path(self.path), Path(f"{self.path}-wal")
+        return sum(file.stat().st_size for file in files if file.exists())
+
     def load(self) -> tuple[bytes | None, list[Record]]:
         """Return the last snapshot, if any, and the records after it."""
         with self._reporting_damage():

@@ -1,0 +1,81 @@
+"""Requests of the operator to a running node for a new epoch: a file in its folder, which it answers with another.
+
+Whoever can write to a node's folder can do everything in its name already, so that requests need no other permission,
+no port and no password.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+import time
+from pathlib import Path
+
+import msgspec
+
+from gosta.errors import InputError, NetworkError
+from gosta.net.node.base import BaseNode, Log
+from gosta.runtime.files import write_atomically
+
+REQUEST_FILE, ANSWER_FILE = "epoch-request", "epoch-answer"
+MAX_BYTES = 4096  # of either file
+ID_BYTES = 8  # of a request, drawn at random and written in hexadecimal digits
+POLL_SECONDS, TIMEOUT_SECONDS = 0.05, 10.0  # of the operator's command; a node looks for requests every second
+
+
+class Answer(msgspec.Struct, frozen=True):
+    id: str  # of the request
+    epoch: int  # that the node is in
+    refusal: str = ""  # why it started none; empty: it did
+
+
+class RequestWatcher:
+    """Starts epochs of a running node on request."""
+
+    def __init__(self, node: BaseNode, folder: Path, log: Log) -> None:
+        self._node, self._folder, self._log = node, folder, log
+        with contextlib.suppress(OSError):
+            (folder / REQUEST_FILE).unlink(missing_ok=True)  # of a time when nobody could answer it
+
+    def poll(self) -> None:
+        path = self._folder / REQUEST_FILE
+        try:
+            content = _read(path)
+            path.unlink()  # first, so that no request counts twice
+        except OSError:
+            return
+        if re.fullmatch(rb"[0-9a-f]{%d}" % (2 * ID_BYTES), content):
+            refusal = self._node.request_epoch()
+            if refusal:
+                self._log("request refused", reason=refusal)
+            answer = Answer(content.decode(), self._node.peer.epoch, refusal)
+            try:
+                write_atomically(self._folder / ANSWER_FILE, msgspec.json.encode(answer))
+            except InputError as error:
+                self._log("request not answered", reason=str(error))
+
+
+def request_epoch(folder: Path) -> int:
+    """Ask the running node in a folder to start an epoch, and return its number; raise `NetworkError` if it refuses."""
+    request, answer, id = folder / REQUEST_FILE, folder / ANSWER_FILE, secrets.token_hex(ID_BYTES)
+    write_atomically(request, id)
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    try:
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError, msgspec.DecodeError):
+                found = msgspec.json.decode(_read(answer), type=Answer)
+                if found.id == id:
+                    answer.unlink()
+                    if found.refusal:
+                        raise NetworkError(f"{folder.name} starts no epoch now: {found.refusal}")
+                    return found.epoch
+            time.sleep(POLL_SECONDS)
+    finally:
+        request.unlink(missing_ok=True)
+    raise NetworkError(f"{folder.name} runs, but does not answer within {TIMEOUT_SECONDS:g} s; see its log")
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES)

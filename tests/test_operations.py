@@ -1,0 +1,167 @@
+"""Operations: metrics, alerts and dashboard, service manager, container, log rotation, epochs on request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import ports
+import pytest
+from processes import Processes, gosta
+from prometheus_client.parser import text_string_to_metric_families
+from virtual_network import VirtualNetwork
+
+import gosta as package
+from gosta.net.config import NODE_FILE, read_node
+from gosta.net.deploy.query import fetch
+from gosta.net.node.base import REQUESTED
+from gosta.net.node.requests import ANSWER_FILE, REQUEST_FILE, Answer, RequestWatcher
+from gosta.net.node.status import OWN_STATES, Status
+
+NODES = 3
+NAMES = [f"node-{k}" for k in range(NODES)]
+TASK = ["--statistic", "auc", "--score", "risk", "--label", "died", "--classes", "0,1", "--nodes", str(NODES)]
+
+
+def create(folder: Path, *options: object) -> Path:
+    """Create a network of three sites with twenty rows each."""
+    made = gosta("network", "init", folder, *TASK, *options, "--port", ports.free())
+    assert made.returncode == 0, made.stderr
+    for k, name in enumerate(NAMES):
+        rows = [f"{(7 * row + 3 * k) % 20 / 20},{row % 2}" for row in range(20)]
+        (folder / name / "data.csv").write_text("\n".join(["risk,died", *rows, ""]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """Processes of three nodes that exchange rows."""
+    folder = create(tmp_path_factory.mktemp("rows") / "net")
+    with Processes(*(folder / name for name in NAMES)) as processes:
+        processes.start(*NAMES)
+        processes.wait(lambda found: all(one.state == "running" and not one.missing for one in found))
+        yield processes
+        processes.stop()
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """Processes of three nodes of private sums that have a result."""
+    folder = create(tmp_path_factory.mktemp("sums") / "net", "--private", "--range", "risk=0:1", "--bins", 16)
+    with Processes(*(folder / name for name in NAMES)) as processes:
+        processes.start(*NAMES)
+        processes.wait(lambda found: all(one.state == "complete" for one in found))
+        yield processes
+        processes.stop()
+
+
+def network_of(processes: Processes) -> Path:
+    return processes.folders[NAMES[0]].parent
+
+
+Samples = dict[str, dict[tuple[tuple[str, str], ...], float]]  # of a node: by name and labels
+
+
+def scrape(processes: Processes, name: str = NAMES[0]) -> Samples:
+    body = fetch(read_node(processes.folders[name] / NODE_FILE), "/metrics", 1 << 20)
+    assert body is not None
+    found: Samples = {}
+    for family in text_string_to_metric_families(body.decode()):
+        assert family.documentation
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
+    return found
+
+
+def test_metrics_of_running_nodes(rows: Processes, sums: Processes) -> None:
+    now = time.time()
+    for processes, state, declared in ((rows, "running", None), (sums, "complete", None)):
+        found, folder = scrape(processes), processes.folders[NAMES[0]]
+        single = {name: values[()] for name, values in found.items() if () in values}
+        assert {name: value for ((_, name),), value in found["gosta_state"].items()} == {
+            name: name == state for name in OWN_STATES
+        }
+        wanted = {"members": NODES, "members_seen": NODES, "members_missing": 0, "rows_own": 20, "rows_known": 60}
+        wanted |= {"member_list_serial": 1, "member_list_proposed": 0, "reload_failed": 0}
+        assert {name: single[f"gosta_{name}"] for name in wanted} == wanted
+        assert single.get("gosta_rows_declared") == declared
+        ends = {name: end - now for ((_, name),), end in found["gosta_certificate_end_timestamp_seconds"].items()}
+        assert 800 * 86_400 < ends["node"] < 826 * 86_400
+        assert min(ends["authority"], ends["coordinator"]) > ends["node"]
+        assert single["gosta_journal_bytes"] >= (folder / "journal.sqlite").stat().st_size > 0
+        assert now - 300 < single["gosta_epoch_start_timestamp_seconds"] <= now + 1
+        ((labels, _),) = found["gosta_build_info"].items()
+        assert dict(labels)["version"] == package.__version__
+
+
+def test_an_epoch_on_request(rows: Processes, sums: Processes) -> None:
+    """One node starts it, all follow, and all show the reason; of private sums there is a new result."""
+    for processes in (rows, sums):
+        for folder, origin in ((network_of(processes), NAMES[0]), (processes.folders["node-2"], "node-2")):
+            (before,) = {one.epoch for one in processes.wait(lambda found: len({one.epoch for one in found}) == 1)}
+            done = gosta("network", "epoch", folder)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert done.stdout == f"{origin} started epoch {before + 1}; the other nodes follow\n"
+
+            def have_followed(found: list[Status], origin: str = origin, epoch: int = before + 1) -> bool:
+                started = {(one.epoch, one.epoch_origin, one.epoch_reason) for one in found}
+                has_result = all(one.sums is None or one.state == "complete" for one in found)
+                return started == {(epoch, origin, REQUESTED)} and has_result
+
+            processes.wait(have_followed)
+            assert not (processes.folders[origin] / REQUEST_FILE).exists()
+            assert not (processes.folders[origin] / ANSWER_FILE).exists()
+
+
+def test_requests_for_epochs_that_are_refused(tmp_path: Path) -> None:
+    """Too many at once, without neighbours, with withdrawn rows and on a full disk; other files count for nothing."""
+    network = VirtualNetwork([np.ones((3, 1)), np.ones((3, 1))], [(0, 1)])
+    (tmp_path / REQUEST_FILE).write_text("0" * 16)
+    watcher = RequestWatcher(network.nodes["node-0"], tmp_path, lambda *_, **__: None)
+    watcher.poll()  # what was asked for before the node started was removed
+    assert network.nodes["node-0"].request_epoch() == "no neighbour is connected"
+    network.clock.run(5.0)
+
+    def request(content: str = "0123456789abcdef") -> Answer | None:
+        (tmp_path / REQUEST_FILE).write_text(content)
+        watcher.poll()
+        assert not (tmp_path / REQUEST_FILE).exists()
+        path = tmp_path / ANSWER_FILE
+        found = msgspec.json.decode(path.read_bytes(), type=Answer) if path.exists() else None
+        path.unlink(missing_ok=True)
+        return found
+
+    assert [request(content) for content in ("", "x" * 16, "0" * 10_000)] == [None] * 3
+    answers = [request() for _ in range(8)]
+    assert [one and (one.id, one.epoch) for one in answers] == [("0123456789abcdef", 2 + k) for k in range(7)] + [
+        ("0123456789abcdef", 8)
+    ]
+    refusals = [one.refusal for one in answers if one]
+    assert refusals[:7] == [""] * 7  # and its first epoch
+    assert refusals[7] == "a node starts at most 8 epochs at once, and one in 10 s after that; try again in 10 s"
+    network.clock.run(network.clock.now + 20.0)
+    network.journals["node-0"].fault = lambda _: "full"
+    full = request()
+    assert full is not None
+    assert full.refusal == "its journal cannot be written: database or disk is full"
+    network.end_faults()
+    network.clock.run(network.clock.now + 20.0)
+    network.nodes["node-0"].withdraw()
+    withdrawn = request()
+    assert withdrawn is not None
+    assert withdrawn.refusal.startswith("its rows are withdrawn")
+
+
+def test_requests_for_epochs_without_a_running_node(tmp_path: Path) -> None:
+    stopped = create(tmp_path / "net")
+    for target, message in (
+        (stopped, f"no node is running, so that none can start an epoch; start it with: gosta network up {stopped}"),
+        (stopped / "node-1", f"start it with: gosta node {stopped / 'node-1'}"),
+        (tmp_path / "none", "no such file"),
+    ):
+        done = gosta("network", "epoch", target)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert message in done.stderr
