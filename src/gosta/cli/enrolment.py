@@ -25,8 +25,12 @@ def request(
     folder: Annotated[Path, typer.Argument(help="The site's folder: created, or one that is there.")],
     reading: options.Reading,
     name: Annotated[str | None, "The site's name in the network."] = None,
-    listen: Annotated[str | None, "host:port where this node listens, such as 0.0.0.0:7400."] = None,
-    address: Annotated[str | None, "host:port where neighbours reach it, if that is another one."] = None,
+    address: Annotated[
+        str | None, "host:port where neighbours reach it, such as a.example:7400, or outbound: it only dials out."
+    ] = None,
+    listen: Annotated[
+        str | None, "host:port where it listens; by default on all interfaces, at the port of its address."
+    ] = None,
     data: Annotated[
         Path | None, "Its data file, whose number of rows is declared; without it, put data.csv there."
     ] = None,
@@ -34,6 +38,7 @@ def request(
     yes: Annotated[bool, "Run the Python code of an invitation without being asked."] = False,
 ) -> None:
     """Make a key, which stays here, and a request for the network's coordinator."""
+    from gosta.net.addresses import OUTBOUND
     from gosta.net.config import NODE_FILE, read_node
     from gosta.net.deploy import bundles, enrolment
 
@@ -49,12 +54,15 @@ def request(
             raise InputError(f"{folder} belongs to network {site.network.id}, the invitation to {invited.network.id}")
         made = enrolment.request_again(folder, address, new_key)
     else:
-        if name is None or listen is None:
-            raise InputError("a new site needs --name, its name in the network, and --listen, such as 0.0.0.0:7400")
+        if name is None or (address is None and listen is None):
+            where = "--address, such as a.example:7400, or outbound if it only dials out"
+            raise InputError(f"a new site needs --name, its name in the network, and {where}")
+        if address == OUTBOUND and listen is not None:
+            raise InputError(f"listen = {listen!r}: a site whose address is {OUTBOUND} does not listen; leave it out")
         if new_key:
             raise InputError(f"new_key is for a site that has a folder; {folder} is none: leave it out")
         _show_code(invited, yes)
-        made = enrolment.request(invited, folder, name, listen, address, data, reading.settings())
+        made = enrolment.request(invited, folder, name, address, listen, data, reading.settings())
     _show_request(folder, invited, made)
 
 

@@ -44,7 +44,7 @@ gosta reproduce figure3a --runs 10
 gosta reproduce figure2 figure4 --data breast-cancer --out stand-in
 gosta node run my-network/node-3/
 gosta node run /srv/gosta 2>> node.jsonl
-gosta node request invitation.json site-a/ --name site-a --listen 0.0.0.0:7400 --address a.example:7400 --data rows.csv
+gosta node request invitation.json site-a/ --name site-a --address a.example:7400 --data rows.csv
 gosta node request invitation.json site-a/ --new-key
 gosta node join bundle.json site-a/
 gosta node accept site-a/

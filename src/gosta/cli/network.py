@@ -74,7 +74,11 @@ class Addresses:
     """Where nodes listen, and who signs their certificates."""
 
     TITLE: ClassVar = "Addresses and certificates"
-    host: Annotated[list[str] | None, "Host of the nodes: given once, or once for each. Default 127.0.0.1."] = None
+    host: Annotated[
+        list[str] | None,
+        "Host where neighbours reach the nodes, or outbound: the node only dials out. Given once, or once for each "
+        "node; default 127.0.0.1. Unless it is on loopback, a node listens on all interfaces.",
+    ] = None
     port: Annotated[int, "First port; each node uses two, for neighbours and status."] = 7400
     exchanges_per_second: Rate = 10.0
     authority: Annotated[Path | None, "A folder with cert.pem and key.pem of your own certificate authority."] = None
@@ -199,7 +203,7 @@ def _invite(folder: Path, made: Plan, addresses: Addresses, remarks: list[tuple[
         ("keys", f"{folder / 'authority'} signs certificates and the member list: keep it safe"),
     ]
     print(terminal.definitions(entries))
-    print("next, each site: gosta node request invitation.json FOLDER --name NAME --listen HOST:PORT --data FILE")
+    print("next, each site: gosta node request invitation.json FOLDER --name NAME --address HOST:PORT --data FILE")
     print(f"then, with the request.json of each: gosta network sign {place} REQUEST...")
 
 
@@ -216,7 +220,7 @@ def _private_entries(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[str, str]]) -> Iterator[str]:
-    task, first, where = plan.task, next(iter(network.nodes)), list(network.nodes.values())
+    task, first, where = plan.task, next(iter(network.nodes)), [one for one in network.nodes.values() if one]
     edges = f"{len(plan.edges)} edges ({plan.graph})"
     yield f"{folder}: {plan.nodes} nodes, {edges}, for {_task_words(plan)}"
     entries = [*_private_entries(plan), *remarks]
@@ -231,6 +235,8 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
         sizes = [f"{name} {count}" for name, count in zip(network.nodes, counts, strict=True)]
         entries.append(("rows", f"{sum(counts)}: {shorten(sizes, 12)}"))
     entries.append(("addresses", f"{where[0]} to {where[-1]}; status pages one port above, on the same machine only"))
+    if outbound := [name for name, address in network.nodes.items() if not address]:
+        entries.append(("dial out only", shorten(outbound, 12)))
     entries.append(("keys", f"{folder / 'authority' / 'key.pem'} signs new nodes: keep it safe"))
     yield terminal.definitions(entries)
     if counts:
@@ -267,7 +273,7 @@ def add(
     neighbours: Annotated[
         str | None, "Names, separated by commas; by default the two nodes with the fewest neighbours."
     ] = None,
-    host: Annotated[str, "Host of the node."] = "127.0.0.1",
+    host: Annotated[str, "Host where neighbours reach the node, or outbound: it only dials out."] = "127.0.0.1",
     port: Annotated[int | None, "Its port, of two in a row; by default the next free ones."] = None,
     exchanges_per_second: Rate = 10.0,
     passphrase_file: PassphraseFile = None,
@@ -346,6 +352,7 @@ def sign(
 
 
 def _show_requests(folder: Path, found: list[Request]) -> None:
+    from gosta.net.addresses import OUTBOUND
     from gosta.net.deploy import bundles, certificates
     from gosta.net.deploy.folders import load_network
     from gosta.net.members import MEMBERS_FILE, read_list
@@ -356,7 +363,7 @@ def _show_requests(folder: Path, found: list[Request]) -> None:
         key = certificates.check_request(one.request.encode(), one.network, one.name)
         news = ["new key"] * (listed.get(one.name) != key) + ["new address"] * (nodes.get(one.name) != one.address)
         change = "new site" if one.name not in nodes else ", ".join(news) or "renewed"
-        rows.append([one.name, change, one.address, str(one.rows or "-"), bundles.fingerprint(one)])
+        rows.append([one.name, change, one.address or OUTBOUND, str(one.rows or "-"), bundles.fingerprint(one)])
     print(terminal.columns([["site", "", "address", "rows", "fingerprint"], *rows]))
 
 
@@ -393,9 +400,10 @@ def _print_bundles(folder: Path) -> None:
 def _print_remote_changes(folder: Path, change: Change) -> None:
     """Print what has to be changed by hand where a neighbour's folder is on another machine."""
     from gosta.net.deploy.folders import load_network
-    from gosta.net.deploy.membership import BUNDLES, neighbours_of
+    from gosta.net.deploy.membership import BUNDLES, forwarders_of, neighbours_of
 
-    enrolled = {path.stem for path in (folder / BUNDLES).glob("*.json")}
+    network, enrolled = load_network(folder), {path.stem for path in (folder / BUNDLES).glob("*.json")}
     for name in (name for name in change.remote if name not in enrolled):
-        wanted = ", ".join(f'{other} = "{where}"' for other, where in neighbours_of(load_network(folder), name).items())
-        print(f"  {name}'s folder is on another machine; set in its node.toml, in [neighbours]: {wanted}")
+        for section, places in (("neighbours", neighbours_of), ("forwarders", forwarders_of)):
+            if wanted := ", ".join(f'{other} = "{where}"' for other, where in places(network, name).items()):
+                print(f"  {name}'s folder is on another machine; set in its node.toml, in [{section}]: {wanted}")

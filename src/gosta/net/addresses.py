@@ -6,10 +6,12 @@ import ipaddress
 import re
 import socket
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from gosta.errors import InputError
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")  # a label of a DNS name, for certificates
+OUTBOUND = "outbound"  # instead of a host: the node only dials out
 NAME_RULE = "at most 63 letters a-z, digits, '-' and '_', a letter or digit first and last"
 
 
@@ -46,6 +48,46 @@ def parse(text: str) -> Address:
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise InputError(f"{text!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400")
     return Address(bare, int(port))
+
+
+class Proxy(NamedTuple):
+    """An HTTP proxy, through which connections are made with the method CONNECT."""
+
+    address: Address
+    credentials: str = ""  # user:password
+
+
+def parse_proxy(text: str) -> Proxy | None:
+    """Parse the address of an HTTP proxy; None for "" and "none".
+
+    >>> parse_proxy("http://user:secret@proxy.example:3128")
+    Proxy(address=Address(host='proxy.example', port=3128), credentials='user:secret')
+    """
+    if text in ("", "none"):
+        return None
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        host, port = parts.hostname or "", parts.port or 80
+    except ValueError:
+        host, port, parts = "", 0, urlsplit("")
+    shown = f"{parts.scheme}://{host}:{port}" if host else "that URL"  # without the password
+    if parts.scheme != "http" or not re.fullmatch(r"[0-9A-Za-z._:%-]+", host):
+        raise InputError(f"{shown!r} must be an HTTP proxy, such as http://proxy.example:3128")
+    user = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
+    if any(character in user for character in "\r\n"):
+        raise InputError(f"{shown!r}: user and password of a proxy are on one line")
+    return Proxy(Address(host, port), user)
+
+
+def everywhere(host: str, port: int) -> Address:
+    """Return where a node listens that neighbours reach at a host: there on loopback, else on all interfaces.
+
+    >>> everywhere("127.0.0.1", 7400), everywhere("a.example", 7400)
+    (Address(host='127.0.0.1', port=7400), Address(host='0.0.0.0', port=7400))
+    """
+    if is_loopback(host):
+        return Address(host, port)
+    return Address("::" if ":" in host else "0.0.0.0", port)
 
 
 def is_loopback(host: str) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 
 from gosta.datasets.tables import Format
 from gosta.errors import DataError, InputError
-from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse
+from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse, parse_proxy
 from gosta.net.limits import MAX_ROW_NUMBERS, SECONDS_PER_EPOCH
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.files import read_toml, write_atomically
@@ -69,8 +69,11 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Section [node]: a node's name, addresses, data file and rates."""
 
     name: str
-    listen: str  # host:port where neighbours connect
+    listen: str  # host:port where it listens for neighbours; empty: nowhere, it only dials out
     status_page: str = ""  # host:port of its status page; empty: none
+    advertise: str = ""  # host:port where neighbours reach it, if that is not `listen`
+    proxy: str = ""  # HTTP proxy through which it dials: http://host:port; empty: the environment's; "none": none
+    forward: bool = True  # whether it forwards connections between members that can only dial out
     data: str = "data.csv"  # its data file: beside node.toml, or an absolute path
     exchanges_per_second: float = 10.0  # that it initiates, on average
     max_exchanges_per_second: float = 1000.0  # that it takes part in; above that it answers "busy"
@@ -93,10 +96,13 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Format("\t" if self.sep == "tab" else self.sep, self.decimal, self.encoding, self.header, self.sheet)
 
 
-class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     network: Task
     node: NodeSettings
-    neighbours: dict[str, str]  # name: host:port; empty if the neighbour is the one that connects
+    neighbours: dict[str, str]  # name: host:port; empty if the neighbour only dials out
+    forwarders: dict[
+        str, str
+    ] = {}  # name: host:port of members that connect it to such neighbours if it does not listen
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,7 +110,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     network: Task
     graph: str
-    nodes: dict[str, str]  # name: host:port where it listens
+    nodes: dict[str, str]  # name: host:port where neighbours reach it; empty if it only dials out
     edges: tuple[tuple[str, str], ...]
     nodes_created: int = 0  # including removed ones, since a number is never reused
 
@@ -249,11 +255,18 @@ def _check_node(config: NodeConfig) -> None:
     node = config.node
     _check_task(config.network)
     _check_name(node.name, "node.name")
-    _check_address("node.listen", node.listen)
-    if node.status_page:
-        _check_address("node.status_page", node.status_page)
-    if node.listen == node.status_page:
+    for field in ("listen", "status_page", "advertise"):
+        if address := getattr(node, field):
+            _check_address(f"node.{field}", address)
+    if node.advertise and not node.listen:
+        why = "the node does not listen, as node.listen is empty; give both, or none"
+        raise InputError(f"node.advertise = {node.advertise!r}: {why}")
+    if node.listen and node.listen == node.status_page:
         raise InputError(f"node.status_page = {node.status_page!r} is node.listen too; give it another port")
+    try:
+        parse_proxy(node.proxy)
+    except InputError as error:
+        raise InputError(f"node.proxy = {error}") from None
     if not node.data:
         raise InputError("node.data = '' must name a file, such as 'data.csv'")
     for field in ("exchanges_per_second", "max_exchanges_per_second", "epoch_seconds"):
@@ -276,6 +289,9 @@ def _check_node(config: NodeConfig) -> None:
             raise InputError(f"neighbours.{name} is the node itself; remove it")
         if address:
             _check_address(f"neighbours.{name}", address)
+    for name, address in config.forwarders.items():
+        _check_name(name, "forwarders")
+        _check_address(f"forwarders.{name}", address)
 
 
 def _check_format(config: NodeConfig) -> None:
@@ -297,7 +313,8 @@ def _check_network(config: NetworkConfig) -> None:
     _check_task(config.network)
     for name, address in config.nodes.items():
         _check_name(name, "nodes")
-        _check_address(f"nodes.{name}", address)
+        if address:
+            _check_address(f"nodes.{name}", address)
     for a, b in config.edges:
         for name in {a, b} - config.nodes.keys():
             raise InputError(f"edges has {name!r}, which is not among the nodes; add it there or remove it")
@@ -328,9 +345,13 @@ NODE_HEADER = """\
 #   epsilon, delta: differential privacy of a release; colluding: sites that may combine what they know despite it
 #   deadline_seconds: that a site has to join, and then to contribute, before the others go on without it
 #   Whether this site takes part is decided by policy.toml beside this file, which nobody else can change.
-# [neighbours]: their names and addresses.
+# [neighbours]: their names and addresses; "": the neighbour only dials out.
+# [forwarders]: members that connect this node to neighbours that only dial out, if it only dials out too.
 # [node]:
-#   listen: address where neighbours connect; status_page: address of its status page, "" for none
+#   listen: address where it listens for neighbours, "" if it only dials out; status_page: of its status page, or ""
+#   advertise: address where neighbours reach it, if that is another one, as behind NAT
+#   proxy: "http://user:password@host:port" through which it dials; "": that of HTTPS_PROXY; "none": none
+#   forward: whether it forwards connections, which it cannot read, between members that only dial out
 #   data: its data file, beside this file or an absolute path
 #   sep, decimal, encoding, header: of a text file, as sep = ";" decimal = "," encoding = "latin-1" header = "no"
 #   sheet: of an Excel file

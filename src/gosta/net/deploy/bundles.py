@@ -40,18 +40,22 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     network: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
     name: str
-    address: Annotated[str, Meta(max_length=300)]  # host:port where neighbours reach it
+    address: Annotated[str, Meta(max_length=300)]  # host:port where neighbours reach it; empty: it only dials out
     rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)]  # that it declares; 0: not declared
     request: Pem  # the certificate signing request
 
 
-class Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+Places = Annotated[dict[str, Annotated[str, Meta(max_length=300)]], Meta(max_length=MAX_MEMBERS)]  # name: host:port
+
+
+class Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What makes a site a member: its certificate, the member list, and its neighbours."""
 
     name: str
     certificate: Pem
-    neighbours: Annotated[dict[str, Annotated[str, Meta(max_length=300)]], Meta(max_length=MAX_MEMBERS)]
+    neighbours: Places  # empty addresses: they only dial out
     members: SignedList
+    forwarders: Places = {}  # members that connect it to such neighbours, if it only dials out too
 
 
 File = TypeVar("File", Invitation, Request, Bundle)
@@ -100,15 +104,18 @@ def check_address(name: str, address: str) -> None:
 def _check(content: Invitation | Request | Bundle) -> None:
     if isinstance(content, Request):
         check_name(content.name)
-        check_address("address", content.address)
+        if content.address:
+            check_address("address", content.address)
     elif isinstance(content, Bundle):
         check_name(content.name)
         members.check_list(content.members.list)
         listed = content.members.list.keys
-        for name, address in content.neighbours.items():
-            if name not in listed or name == content.name:
-                raise InputError(f"neighbour {name[:80]!r} is not another member of the list")
-            check_address(f"address of {name}", address)
+        for kind, places in (("neighbour", content.neighbours), ("forwarder", content.forwarders)):
+            for name, address in places.items():
+                if name not in listed or name == content.name:
+                    raise InputError(f"{kind} {name[:80]!r} is not another member of the list")
+                if address or kind == "forwarder":
+                    check_address(f"address of {name}", address)
     else:
         for name in content.files:
             if not name or name != Path(name).name or name.startswith(".") or not name.isprintable():

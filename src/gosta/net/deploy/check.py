@@ -22,7 +22,7 @@ from typing import NamedTuple
 from gosta.errors import GostaError, InputError
 from gosta.net import addresses, members
 from gosta.net.addresses import certificate_name
-from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, Task, read_node
+from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, NodeSettings, Task, read_node
 from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
 from gosta.net.deploy.site_log import read_history
 from gosta.net.limits import SECONDS_PER_EPOCH
@@ -56,7 +56,7 @@ def check(folder: Path) -> list[Finding]:
     policy, verdict = _check_policy(folder)
     listed, credentials = _check_credentials(folder, config)
     counted, data = check_data(folder, config, policy)
-    found += [verdict, *credentials, *data, *_check_disk(folder, config), _check_address(folder, config.node.listen)]
+    found += [verdict, *credentials, *data, *_check_disk(folder, config), _check_address(folder, config.node)]
     if config.network.private:
         found.append(_check_sums(config.network))
     found += _check_neighbours(folder, config, listed)
@@ -222,15 +222,19 @@ def _check_journal(path: Path, name: str) -> Finding:
 # Addresses.
 
 
-def _check_address(folder: Path, listen: str) -> Finding:
+def _check_address(folder: Path, node: NodeSettings) -> Finding:
     """Check that neighbours can connect to this machine, as far as it can tell."""
+    listen = node.listen
+    if not listen:
+        return Finding("address", "ok", "none: this node only dials out")
+    reached = f"; neighbours reach it at {node.advertise}" if node.advertise else ""
     if lock.is_running(folder):
-        return Finding("address", "ok", f"{listen}, where the running node listens")
+        return Finding("address", "ok", f"{listen}, where the running node listens{reached}")
     try:
         addresses.listen(listen, "node.listen").close()
     except GostaError as error:
         return Finding("address", "error", str(error))
-    return Finding("address", "ok", f"{listen} is free; firewalls must let neighbours connect to it")
+    return Finding("address", "ok", f"{listen} is free; firewalls must let neighbours connect to it{reached}")
 
 
 class Probe(NamedTuple):
@@ -281,7 +285,7 @@ def _probe(name: str, address: str, own: Greeting, context: ssl.SSLContext | Non
     """Connect to a neighbour and exchange greetings, which tell nothing about rows."""
     check = f"neighbour {name}"
     if not address:
-        return Probe(Finding(check, "ok", "it is the one that connects"))
+        return Probe(Finding(check, "ok", "it only dials out, and is the one that connects"))
     try:
         host, port = addresses.parse(address)
         with socket.create_connection((host, port), TIMEOUT_SECONDS) as plain:

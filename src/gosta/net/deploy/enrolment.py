@@ -18,13 +18,17 @@ from gosta import graphs
 from gosta.datasets.tables import Format
 from gosta.errors import DataError, InputError, NetworkError
 from gosta.net import addresses, config, members
+from gosta.net.addresses import OUTBOUND, Address
 from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, Task
 from gosta.net.deploy import authority, bundles, certificates, membership
 from gosta.net.deploy.authority import Passphrase
 from gosta.net.deploy.bundles import CSR_FILE, INVITATION_FILE, REQUEST_FILE, Bundle, Invitation, Request
 from gosta.net.deploy.folders import (
+    FIRST_PORT,
     RESERVED_NAMES,
+    address_of,
     check_shared_files,
+    free_place,
     load_network,
     new_folder,
     node_settings,
@@ -62,25 +66,27 @@ def request(
     invitation: Invitation,
     folder: Path,
     name: str,
-    listen: str,
-    address: str | None = None,
+    address: str | None,
+    listen: str | None = None,
     data: Path | None = None,
     reading: Mapping[str, str] = MappingProxyType({}),
 ) -> Request:
     """Make a site's folder with a key of its own, and a request for a certificate. It runs code in the invitation.
 
-    `reading` says how the data file is read: settings of [node].
+    Neighbours reach it at `address`, or not at all if that is "outbound". By default it listens on all interfaces at
+    the port of that address. `reading` says how the data file is read: settings of [node].
     """
     bundles.check_name(name)
-    bundles.check_address("listen", listen)
-    bundles.check_address("address", address or listen)
-    if addresses.parse(address or listen).host in ("0.0.0.0", "::"):
-        raise InputError(f"address = {address or listen!r} is no address that neighbours can reach; give --address")
+    place = _parse_place(address or listen or "")
+    if listen is not None:
+        bundles.check_address("listen", listen)
     for file in invitation.files:
         if file in RESERVED_NAMES:
             raise InputError(f"the invitation has a file called {file}, which would replace one of the node's own")
     task = invitation.network
-    node = replace(node_settings(name, addresses.parse(listen), 10.0), **reading)
+    node = replace(node_settings(name, place), **reading)
+    if listen is not None:
+        node = replace(node, listen=listen, advertise="" if str(place) == listen else str(place))
     if data is not None:
         node = replace(node, data=str(data.resolve()))
     with new_folder(folder, 0o700) as draft:
@@ -93,7 +99,17 @@ def request(
         config.read_node(draft / NODE_FILE)
         write_policy(draft, task)
         rows = 0 if data is None else _count_rows(task, data, draft, node.format)
-        return _make_request(draft, "key.pem", task, name, address or listen, rows)
+        return _make_request(draft, "key.pem", task, name, address_of(place), rows)
+
+
+def _parse_place(address: str) -> Address:
+    """Return where neighbours reach a site; its host is "outbound" if it only dials out."""
+    if address == OUTBOUND:
+        return free_place(OUTBOUND, FIRST_PORT)
+    bundles.check_address("address", address)
+    if addresses.parse(address).host in ("0.0.0.0", "::"):
+        raise InputError(f"address = {address!r} is no address that neighbours can reach; give --address")
+    return addresses.parse(address)
 
 
 def _count_rows(task: Task, data: Path, draft: Path, form: Format) -> int:
@@ -112,12 +128,16 @@ def request_again(folder: Path, address: str | None = None, new_key: bool = Fals
     if new_key:
         write_atomically(folder / NEXT_KEY, certificates.make_key(), mode=0o600)
     old = bundles.read(folder / REQUEST_FILE, Request) if (folder / REQUEST_FILE).exists() else None
-    address = address or (old.address if old else site.node.listen)
-    bundles.check_address("address", address)
+    reached = old.address if old else site.node.advertise or site.node.listen
+    if address is not None:
+        place = _parse_place(address)
+        reached, listen = address_of(place), site.node.listen or str(addresses.everywhere(*place))
+        moved = {"listen": listen if reached else "", "advertise": "" if reached in ("", listen) else reached}
+        config.write(folder / NODE_FILE, replace(site, node=replace(site.node, **moved)))
     data = folder / site.node.data
     rows = len(read_rows(site.network, data, folder, site.node.format)) if data.is_file() else 0
     key = NEXT_KEY if (folder / NEXT_KEY).exists() else "key.pem"
-    return _make_request(folder, key, site.network, site.node.name, address, rows)
+    return _make_request(folder, key, site.network, site.node.name, reached, rows)
 
 
 def _make_request(folder: Path, key: str, task: Task, name: str, address: str, rows: int) -> Request:
@@ -192,6 +212,7 @@ def sign(
     listed = {one.name: Member(one.name, asked[one.name].hex(), 0 if task.private else one.rows) for one in requests}
     if not changed.nodes:
         raise InputError(f"{folder} has no member yet; give the requests of its sites")
+    membership.check_reachable(changed)
     signed = membership.make_list(folder, changed, signer, listed)
     authority.write(folder, signer)
     for name, cert in given.items():
@@ -235,7 +256,8 @@ class Proposal(NamedTuple):
 
     old: MemberList | None  # what it accepted before
     signed: SignedList
-    neighbours: dict[str, str] | None  # None: unchanged
+    neighbours: dict[str, str] | None  # None: unchanged, as forwarders are
+    forwarders: dict[str, str]
     certificate: bytes = b""  # empty: unchanged
     key: bytes = b""  # the requested key, if the certificate is for that one
 
@@ -265,7 +287,7 @@ def read_bundle(path: Path, folder: Path) -> Proposal:
         )
     if bundle.members.list.keys.get(name) != key:
         raise InputError(f"{path}: the member list has another key for {name} than its certificate")
-    return Proposal(old, bundle.members, bundle.neighbours, cert, own)
+    return Proposal(old, bundle.members, bundle.neighbours, bundle.forwarders, cert, own)
 
 
 def read_proposed(folder: Path) -> Proposal | None:
@@ -284,7 +306,7 @@ def read_proposed(folder: Path) -> Proposal | None:
         raise NetworkError(
             f"list {found.list.serial} has another key for {site.node.name}; install its bundle: gosta node join"
         )
-    return Proposal(old, found, None)
+    return Proposal(old, found, None, {})
 
 
 def accept(folder: Path, proposal: Proposal) -> None:
@@ -296,8 +318,10 @@ def accept(folder: Path, proposal: Proposal) -> None:
         write_atomically(folder / "cert.pem", proposal.certificate)
         (folder / NEXT_KEY).unlink(missing_ok=True)
     membership.install(folder, proposal.signed, "".join(listed.authorities).encode())
-    if proposal.neighbours is not None and proposal.neighbours != site.neighbours:
-        config.write(folder / NODE_FILE, replace(site, neighbours=proposal.neighbours))
+    if proposal.neighbours is not None:
+        changed = replace(site, neighbours=proposal.neighbours, forwarders=proposal.forwarders)
+        if changed != site:
+            config.write(folder / NODE_FILE, changed)
     (folder / PROPOSED_FILE).unlink(missing_ok=True)
 
 

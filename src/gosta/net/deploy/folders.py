@@ -25,7 +25,7 @@ from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig,
 from gosta.net.deploy import authority, certificates, membership
 from gosta.net.deploy.authority import Authority, Passphrase
 from gosta.net.deploy.certificates import Pair
-from gosta.net.deploy.membership import neighbours_of
+from gosta.net.deploy.membership import forwarders_of, neighbours_of
 from gosta.net.deploy.plan import Plan
 from gosta.net.members import Member
 from gosta.net.node import lock
@@ -36,6 +36,7 @@ from gosta.runtime.arrays import Floats
 from gosta.runtime.files import write_atomically
 from gosta.statistics import user_file
 
+FIRST_PORT = 7400
 RESERVED_NAMES = {authority.FOLDER, "data.csv", "key.pem", "cert.pem", "ca.pem", NODE_FILE, NETWORK_FILE}
 RESERVED_NAMES |= {config.JOURNAL_FILE, config.LOCK_FILE, config.LOG_FILE}
 RESERVED_NAMES |= {members.MEMBERS_FILE, members.ACCEPTED_FILE, members.PROPOSED_FILE, "next-key.pem"}
@@ -65,23 +66,26 @@ def create(
     folder: Path,
     plan: Plan,
     hosts: Sequence[str] = ("127.0.0.1",),
-    port: int = 7400,
+    port: int = FIRST_PORT,
     exchanges_per_second: float = 10.0,
     ca: Path | None = None,
     passphrase: Passphrase | None = None,
 ) -> NetworkConfig:
     """Create the folders of a network, all or none.
 
-    The nodes are at one host, or at one host each; node k listens at port + 2k, and its status page is one port above.
+    The nodes are at one host, or at one host each ("outbound": the node only dials out); node k listens at port + 2k,
+    and its status page is one port above.
     `ca` is a folder with the key and certificate of an existing authority. With a passphrase, the authority's keys are
     encrypted.
     """
     check_shared_files(plan)
-    places = _choose_addresses(plan.nodes, hosts, port)
+    places = choose_places(plan.nodes, hosts, port)
     signer = authority.make(plan.task.id, ca, passphrase, encrypt=passphrase is not None)
     names = [f"node-{k}" for k in range(plan.nodes)]
     edges = tuple((names[a], names[b]) for a, b in plan.edges)
-    network = NetworkConfig(plan.task, plan.graph, dict(zip(names, map(str, places), strict=True)), edges, plan.nodes)
+    nodes = {name: address_of(place) for name, place in zip(names, places, strict=True)}
+    network = NetworkConfig(plan.task, plan.graph, nodes, edges, plan.nodes)
+    membership.check_reachable(network)
     with new_folder(folder) as draft:
         config.write(draft / NETWORK_FILE, network)
         authority.write(draft, signer)
@@ -145,14 +149,15 @@ def add(
     name = f"node-{created}"
     if (folder / name).exists():
         raise NetworkError(f"{folder / name} exists, but is not a node of network.toml; move it away")
-    node, rows = node_settings(name, _free_address(network, host, port), exchanges_per_second), 0
+    node, rows = node_settings(name, _free_place(folder, network, host, port), exchanges_per_second), 0
     node = msgspec.structs.replace(node, **reading)
     if data is not None:
         rows = _check_data(folder, network, data, node.format)
         node = msgspec.structs.replace(node, data=f"data{''.join(data.suffixes[-2:])}")
     new_edges = tuple((other, name) for other in chosen)
-    nodes, edges = {**network.nodes, name: node.listen}, (*network.edges, *new_edges)
+    nodes, edges = {**network.nodes, name: node.advertise or node.listen}, (*network.edges, *new_edges)
     changed = msgspec.structs.replace(network, nodes=nodes, edges=edges, nodes_created=created + 1)
+    membership.check_reachable(changed)
     signer = authority.read(folder, network.network.id, passphrase)
     with new_folder(folder / name) as draft:
         listed = {name: _write_node(draft, folder, changed, node, signer, rows)}
@@ -167,7 +172,7 @@ def add(
         shutil.rmtree(folder / name)
         raise
     membership.publish(folder, changed, signed, signer)
-    return Change(name, new_edges, _update_neighbours(folder, changed, chosen))
+    return Change(name, new_edges, _update_nodes(folder, network, changed))
 
 
 def remove(folder: Path, name: str, delete: bool = False, passphrase: Passphrase | None = None) -> Change:
@@ -177,7 +182,6 @@ def remove(folder: Path, name: str, delete: bool = False, passphrase: Passphrase
     if len(network.nodes) <= 2:
         raise NetworkError(f"{folder} has {len(network.nodes)} nodes; without {name} the other would have no neighbour")
     signer = authority.read(folder, network.network.id, passphrase)
-    lock.stop_nodes([folder / name])
     kept = tuple(edge for edge in network.edges if name not in edge)
     former = [a if b == name else b for a, b in network.edges if name in (a, b)]
     components = _components([n for n in network.nodes if n != name], kept)
@@ -185,11 +189,13 @@ def remove(folder: Path, name: str, delete: bool = False, passphrase: Passphrase
     new_edges = tuple(pairwise(ends))
     nodes = {n: address for n, address in network.nodes.items() if n != name}
     changed = msgspec.structs.replace(network, nodes=nodes, edges=(*kept, *new_edges))
+    membership.check_reachable(changed)
+    lock.stop_nodes([folder / name])
     signed = membership.make_list(folder, changed, signer, {})
     config.write(folder / NETWORK_FILE, changed)
     membership.publish(folder, changed, signed, signer)
     membership.withdraw(folder, name)
-    remote = _update_neighbours(folder, changed, former)
+    remote = _update_nodes(folder, network, changed)
     if (folder / name).is_dir():
         if delete:
             shutil.rmtree(folder / name)
@@ -242,7 +248,8 @@ def to_csv(x: Floats) -> str:
     return "\n".join([head, *(",".join(map(repr, row)) for row in x.tolist()), ""])
 
 
-def _choose_addresses(nodes: int, hosts: Sequence[str], port: int) -> list[addresses.Address]:
+def choose_places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses.Address]:
+    """Return where nodes can be reached; the host is "outbound" for those that only dial out."""
     if len(hosts) not in (1, nodes):
         raise InputError(f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each node")
     ports = [port + 2 * k for k in range(nodes)]
@@ -251,10 +258,16 @@ def _choose_addresses(nodes: int, hosts: Sequence[str], port: int) -> list[addre
     chosen = list(map(addresses.Address, list(hosts) * (nodes // len(hosts)), ports))
     for address in chosen:
         addresses.parse(str(address))
+        host = "127.0.0.1" if address.host == addresses.OUTBOUND else address.host
         for p in (address.port, address.port + 1):
-            if not _is_free(address.host, p):
-                raise InputError(f"port {p} of {address.host} is in use or not permitted; choose another with --port")
+            if not _is_free(host, p):
+                raise InputError(f"port {p} of {host} is in use or not permitted; choose another with --port")
     return chosen
+
+
+def address_of(place: addresses.Address) -> str:
+    """Return where neighbours reach a node; empty if it only dials out."""
+    return "" if place.host == addresses.OUTBOUND else str(place)
 
 
 def _is_free(host: str, port: int) -> bool:
@@ -268,14 +281,23 @@ def _is_free(host: str, port: int) -> bool:
     return True
 
 
-def _free_address(network: NetworkConfig, host: str, port: int | None) -> addresses.Address:
+def _free_place(folder: Path, network: NetworkConfig, host: str, port: int | None) -> addresses.Address:
     if port is not None:
-        return _choose_addresses(1, [host], port)[0]
-    last = max(addresses.parse(address).port for address in network.nodes.values())
-    for p in range(last + 2, 65534, 2):
-        if _is_free(host, p) and _is_free(host, p + 1):
+        return choose_places(1, [host], port)[0]
+    used = [addresses.parse(address).port for address in network.nodes.values() if address]
+    for path in (folder / name / NODE_FILE for name, address in network.nodes.items() if not address):
+        page = config.read_node(path).node.status_page if path.exists() else ""
+        used += [addresses.parse(page).port - 1] if page else []
+    return free_place(host, max(used, default=FIRST_PORT - 2) + 2)
+
+
+def free_place(host: str, first: int) -> addresses.Address:
+    """Return the first two free ports in a row, from `first` on."""
+    trial = "127.0.0.1" if host == addresses.OUTBOUND else host
+    for p in range(first, 65534, 2):
+        if _is_free(trial, p) and _is_free(trial, p + 1):
             return addresses.Address(host, p)
-    raise InputError(f"no port of {host} is free; name one with --port")
+    raise InputError(f"no port of {trial} is free; name one with --port")
 
 
 @contextlib.contextmanager
@@ -320,11 +342,15 @@ def _count_rows(folder: Path, network: NetworkConfig, name: str) -> int:
     return int(read_rows(network.network, path, folder / name, node.format).shape[0]) if path.is_file() else 0
 
 
-def node_settings(name: str, address: addresses.Address, exchanges_per_second: float) -> NodeSettings:
+def node_settings(name: str, place: addresses.Address, exchanges_per_second: float = 10.0) -> NodeSettings:
+    """Return the settings of a node that neighbours reach at a place; its host is "outbound" if they do not."""
     if not 0 < exchanges_per_second < math.inf:
         raise InputError(f"exchanges_per_second = {exchanges_per_second!r} must be a positive number")
-    page = addresses.Address("127.0.0.1", address.port + 1)  # it has no password: for this machine only
-    return NodeSettings(name, str(address), str(page), exchanges_per_second=exchanges_per_second)
+    page = addresses.Address("127.0.0.1", place.port + 1)  # it has no password: for this machine only
+    reached = address_of(place)
+    listen = str(addresses.everywhere(*place)) if reached else ""
+    advertise = "" if listen == reached else reached
+    return NodeSettings(name, listen, str(page), advertise, exchanges_per_second=exchanges_per_second)
 
 
 def _write_node(
@@ -335,18 +361,22 @@ def _write_node(
     _write_pair(folder, pair)
     for file in shared_files(network.network, shared):
         shutil.copyfile(shared / file, folder / file)
-    config.write(folder / NODE_FILE, NodeConfig(network.network, node, neighbours_of(network, node.name)))
+    neighbours, forwarders = neighbours_of(network, node.name), forwarders_of(network, node.name)
+    config.write(folder / NODE_FILE, NodeConfig(network.network, node, neighbours, forwarders))
     write_policy(folder, network.network)
     return _member(network.network, node.name, pair, rows)
 
 
-def _update_neighbours(folder: Path, network: NetworkConfig, names: Sequence[str]) -> tuple[str, ...]:
-    """Rewrite [neighbours] in the node.toml of some nodes; return those whose folders are not here."""
+def _update_nodes(folder: Path, before: NetworkConfig, network: NetworkConfig) -> tuple[str, ...]:
+    """Rewrite [neighbours] and [forwarders] where they changed; return the nodes whose folders are not here."""
     remote = []
-    for name in names:
+    for name in (name for name in network.nodes if name in before.nodes):
+        neighbours, forwarders = neighbours_of(network, name), forwarders_of(network, name)
+        if (neighbours, forwarders) == (neighbours_of(before, name), forwarders_of(before, name)):
+            continue
         path = folder / name / NODE_FILE
         if path.exists():
-            node = msgspec.structs.replace(config.read_node(path), neighbours=neighbours_of(network, name))
+            node = msgspec.structs.replace(config.read_node(path), neighbours=neighbours, forwarders=forwarders)
             config.write(path, node)
         else:
             remote.append(name)

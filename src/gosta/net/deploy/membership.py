@@ -22,6 +22,7 @@ from gosta.runtime.files import write_atomically
 from gosta.statistics.user_file import own_references
 from gosta.views import numbers
 
+MAX_FORWARDERS = 8  # of a node
 REQUESTS, BUNDLES = "requests", "bundles"  # folders in that of a network
 
 
@@ -64,7 +65,8 @@ def publish(folder: Path, network: NetworkConfig, signed: SignedList, authority:
             written[-1].parent.mkdir(exist_ok=True)
             issued = folder / REQUESTS / f"{name}.pem"
             cert = authority.certify(name, signed.list.keys[name]) if authority.is_here else issued.read_bytes()
-            bundles.write(written[-1], Bundle(name, cert.decode("ascii"), neighbours_of(network, name), signed))
+            neighbours, forwarders = neighbours_of(network, name), forwarders_of(network, name)
+            bundles.write(written[-1], Bundle(name, cert.decode("ascii"), neighbours, signed, forwarders))
     return written
 
 
@@ -80,6 +82,20 @@ def withdraw(folder: Path, name: str) -> None:
 def neighbours_of(network: NetworkConfig, name: str) -> dict[str, str]:
     others = {a if b == name else b for a, b in network.edges if name in (a, b)}
     return {other: address for other, address in network.nodes.items() if other in others}
+
+
+def forwarders_of(network: NetworkConfig, name: str) -> dict[str, str]:
+    """Return the members that connect a node to its neighbours if neither end can be reached; else none."""
+    if network.nodes[name] or all(neighbours_of(network, name).values()):
+        return {}
+    return dict([(other, address) for other, address in network.nodes.items() if address][:MAX_FORWARDERS])
+
+
+def check_reachable(network: NetworkConfig) -> None:
+    """Raise `InputError` if two neighbours only dial out and no member could connect them."""
+    for a, b in network.edges if not any(network.nodes.values()) else ():
+        why = f"{a} and {b} only dial out (host 'outbound'), and no member can be reached, which could connect them"
+        raise InputError(f"{why}; at least one needs an address")
 
 
 def install(folder: Path, signed: SignedList, ca: bytes) -> None:

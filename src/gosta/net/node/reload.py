@@ -20,7 +20,17 @@ from gosta.net.node.sums import SumNode
 from gosta.private.policy import POLICY_FILE, read_policy
 
 # Settings of [node] whose changes need a restart.
-FIXED_SETTINGS = ("name", "listen", "status_page", "tls", "durable", "keep_exchanges", "secure_delete")
+FIXED_SETTINGS = (
+    "name",
+    "listen",
+    "status_page",
+    "proxy",
+    "forward",
+    "tls",
+    "durable",
+    "keep_exchanges",
+    "secure_delete",
+)
 STABLE_POLLS = 2  # at which files must be the same before they are read,
 UNFINISHED_POLLS = 10  # and if the last line of a text file has no end, as in the middle of writing it
 TEXT_SUFFIXES = (".csv", ".tsv", ".toml")

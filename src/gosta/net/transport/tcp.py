@@ -46,6 +46,9 @@ class TcpTransport:
         self._connections: dict[Connection, None] = {}  # oldest first
 
     async def start(self, listen: str) -> None:
+        """Listen for neighbours; at an empty address nowhere."""
+        if not listen:
+            return
         self._check_address(listen)
         listener = addresses.listen(listen, "listen")
         self.address = addresses.listening_address(listener)
