@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import ports
+import psutil
 import pytest
-from processes import Processes, gosta
+from processes import GOSTA, WAIT_SECONDS, Processes, gosta, wait_until
 from prometheus_client.parser import text_string_to_metric_families
 from virtual_network import VirtualNetwork
 
 import gosta as package
 from gosta.net.config import NODE_FILE, read_node
-from gosta.net.deploy.query import fetch
+from gosta.net.deploy.query import fetch, query_status
 from gosta.net.node.base import REQUESTED
+from gosta.net.node.log_file import MAX_LOG_BYTES, OLD_LOGS, old_log
 from gosta.net.node.requests import ANSWER_FILE, REQUEST_FILE, Answer, RequestWatcher
 from gosta.net.node.status import OWN_STATES, Status
 
@@ -165,3 +176,97 @@ def test_requests_for_epochs_without_a_running_node(tmp_path: Path) -> None:
         done = gosta("network", "epoch", target)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
         assert message in done.stderr
+
+
+@pytest.mark.parametrize("address", ["notify", "@gosta-test-{pid}"])
+def test_service_manager_is_told(address: str, tmp_path: Path) -> None:
+    """READY when the node listens, WATCHDOG every second from its event loop, STOPPING; a hung node sends nothing."""
+    folder = create(tmp_path / "net") / "node-0"
+    is_abstract, text = address.startswith("@"), address.format(pid=os.getpid())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"\0{text[1:]}" if is_abstract else str(tmp_path / text))
+        manager.settimeout(WAIT_SECONDS)
+        environment = {**os.environ, "NOTIFY_SOCKET": text if is_abstract else str(tmp_path / text)}
+        process = subprocess.Popen([*GOSTA, "node", str(folder)], env=environment, stderr=subprocess.DEVNULL)
+        try:
+            assert manager.recv(4096) == b"READY=1\nSTATUS=disconnected, 1 of 3 sites, epoch 1"
+            assert query_status(read_node(folder / NODE_FILE)) is not None
+            if is_abstract:
+                assert [manager.recv(4096).partition(b"\n")[0] for _ in range(2)] == [b"WATCHDOG=1"] * 2
+                _check_that_a_hung_process_is_silent(manager, process)
+            process.terminate()
+            while (last := manager.recv(4096)) != b"STOPPING=1":
+                assert last.startswith(b"WATCHDOG=1\n")
+            assert process.wait(WAIT_SECONDS) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _check_that_a_hung_process_is_silent(manager: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    manager.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while manager.recv(4096):  # what was sent before
+            pass
+    manager.settimeout(2.5)
+    with pytest.raises(TimeoutError):
+        manager.recv(4096)
+    process.send_signal(signal.SIGCONT)
+    manager.settimeout(WAIT_SECONDS)
+    assert manager.recv(4096).startswith(b"WATCHDOG=1\n")
+
+
+def test_logs_are_rotated_also_after_the_supervisor_was_killed(tmp_path: Path) -> None:
+    network = create(tmp_path / "net")
+    log = network / "node-0" / "log.jsonl"
+
+    def fill(number: int) -> None:
+        with log.open("ab") as file:  # as if the node had logged so much
+            file.write((f'{{"event": "{number}"}}\n' * (MAX_LOG_BYTES // 14 + 1)).encode())
+
+    def has_rotated(number: int) -> bool:
+        return old_log(log.parent, 1).exists() and f'"{number}"' in old_log(log.parent, 1).read_text()
+
+    fill(0)
+    with subprocess.Popen([*GOSTA, "network", "up", str(network), "--json"]) as supervisor:
+        wait_until(lambda: has_rotated(0))
+        supervisor.kill()
+    try:
+        for number in (1, 2):
+            fill(number)
+            wait_until(lambda number=number: has_rotated(number))  # type: ignore[misc]
+    finally:
+        assert gosta("network", "down", network).stdout == f"{network}: stopped {', '.join(NAMES)}\n"
+    logs = [old_log(log.parent, 3), old_log(log.parent, 2), old_log(log.parent, 1), log]
+    assert sorted(log.parent.glob("*log.jsonl*")) == sorted(logs)
+    events = [json.loads(line)["event"] for path in logs for line in path.read_text().splitlines()]
+    filled = [event for event in events if event.isdecimal()]
+    assert filled == sorted(filled)
+    assert Counter(filled) == dict.fromkeys("012", MAX_LOG_BYTES // 14 + 1)
+    assert events[-1] == "stopped"
+
+
+def test_no_line_is_lost_when_a_log_is_rotated(tmp_path: Path) -> None:
+    """What goes to the standard output and error meanwhile, numbered, is there without a gap up to the last."""
+    code = f"""
+        import sys
+        from pathlib import Path
+        from gosta.net.node import log_file
+        log_file.MAX_LOG_BYTES = 1000
+        rotation = log_file.LogRotation(Path({str(tmp_path)!r}))
+        for number in range(2000):
+            print(number, file=(sys.stdout, sys.stderr)[number % 2], flush=True)
+            if number % 7 == 0:
+                rotation.poll()
+    """
+    with (tmp_path / "log.jsonl").open("ab") as log:
+        command = [sys.executable, "-c", textwrap.dedent(code)]
+        subprocess.run(command, stdout=log, stderr=log, check=True)
+    logs = [*(old_log(tmp_path, number) for number in reversed(range(1, OLD_LOGS + 1))), tmp_path / "log.jsonl"]
+    numbers = [int(line) for path in logs for line in path.read_text().splitlines()]
+    assert numbers == list(range(numbers[0], 2000))
+    assert len(numbers) > OLD_LOGS * 1000 // len("2000\n")
+    assert all(path.stat().st_size < 1100 for path in logs)
+    assert sorted(tmp_path.iterdir()) == sorted(logs)

@@ -20,6 +20,7 @@ from gosta.net.deploy.folders import load_network
 from gosta.net.deploy.query import QUERY_THREADS, View, all_within, query_status
 from gosta.net.node import lock
 from gosta.net.node.lock import STOP_TIMEOUT_SECONDS
+from gosta.net.node.log_file import old_log
 from gosta.net.node.requests import request_epoch
 from gosta.net.node.status import Status
 
@@ -86,9 +87,10 @@ class NodeProcess:
     def _last_log_message(self) -> str:
         """Return the reason in the last line of the node's log, or the line itself."""
         lines: list[str] = []
-        with contextlib.suppress(OSError), (self.folder / LOG_FILE).open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
-            lines = log.read().decode(errors="replace").strip().splitlines()
+        for path in (old_log(self.folder, 1), self.folder / LOG_FILE):  # which is empty right after it was rotated
+            with contextlib.suppress(OSError), path.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
+                lines += log.read().decode(errors="replace").strip().splitlines()
         line = lines[-1] if lines else "none"
         with contextlib.suppress(ValueError, KeyError, TypeError):
             line = str(json.loads(line)["reason"])

@@ -21,7 +21,9 @@ from gosta.net.node import lock, pages
 from gosta.net.node.base import Log
 from gosta.net.node.credentials import CredentialWatcher, certificate_ends, load_credentials
 from gosta.net.node.lists import ListFolder
+from gosta.net.node.log_file import LogRotation
 from gosta.net.node.node import Node
+from gosta.net.node.notify import Notifier
 from gosta.net.node.reload import FileWatcher
 from gosta.net.node.requests import RequestWatcher
 from gosta.net.node.source import read_source
@@ -37,7 +39,7 @@ GOODBYE_SECONDS = 0.1  # for signatures of neighbours that stop at the same time
 STOP_TIMEOUT_SECONDS = 2.0  # for the exchange under way before the node stops
 LINK_CHECK_SECONDS = 60.0  # between checks of the neighbours' certificates
 
-Watcher = FileWatcher | CredentialWatcher | RequestWatcher
+Watcher = FileWatcher | CredentialWatcher | RequestWatcher | LogRotation
 AnyNode = Node | SumNode
 
 
@@ -73,9 +75,10 @@ async def _run(folder: Path) -> None:
         checks = loop.create_task(_check_links(transport))
         try:
             watchers: list[Watcher] = [FileWatcher(node, folder, log), RequestWatcher(node, folder, log)]
+            watchers.append(LogRotation(folder))
             if keyring:
                 watchers.insert(0, CredentialWatcher(node, transport, folder, log))
-            await _until_signal(node, watchers)
+            await _until_signal(node, watchers, Notifier(node.status, log))
         finally:
             checks.cancel()
             node.stop()
@@ -120,16 +123,18 @@ def _boot_id() -> str:
         return f"{psutil.boot_time() // 60:.0f}"
 
 
-async def _until_signal(node: AnyNode, watchers: Sequence[Watcher]) -> None:
+async def _until_signal(node: AnyNode, watchers: Sequence[Watcher], notifier: Notifier) -> None:
     """Reload changed files until a signal arrives; then wait for the exchange under way."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    notifier.ready()
     while not stop.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), POLL_SECONDS)
-        for watcher in () if stop.is_set() else watchers:
+        for watcher in () if stop.is_set() else (*watchers, notifier):
             watcher.poll()
+    notifier.stopping()
     node.pause()
     await asyncio.sleep(GOODBYE_SECONDS)
     deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
