@@ -1,4 +1,6 @@
-"""Bounds on every number that a node reads from its files or from a neighbour."""
+"""Bounds on every number that a node reads from its files or from a neighbour, and on how often something happens."""
+
+from __future__ import annotations
 
 VERSION = 3  # of the wire format
 MAX_MESSAGE_BYTES = 256 * 1024
@@ -21,3 +23,24 @@ MAX_STATEMENTS = 8_192  # of private sums in one epoch: eight for each of 1,000 
 def max_kernel_value(degree: int) -> float:
     """Return the largest kernel value of which products of so many stay far below MAX_ESTIMATE."""
     return float((1e-3 * MAX_ESTIMATE) ** (1 / degree))
+
+
+class Budget:
+    """A token bucket: for each key `burst` events at once, and then one per `seconds`.
+
+    >>> budget = Budget(burst=2, seconds=10.0)
+    >>> [budget.take("node-1", now) for now in (0.0, 0.0, 0.0, 9.9, 10.1)]
+    [True, True, False, False, True]
+    """
+
+    def __init__(self, burst: float, seconds: float) -> None:
+        self.burst, self.seconds = burst, seconds
+        self._left: dict[str, tuple[float, float]] = {}  # tokens, and when they were counted
+
+    def take(self, key: str, now: float) -> bool:
+        """Return whether an event may happen now; if so, count it."""
+        tokens, counted_at = self._left.get(key, (self.burst, now))
+        tokens = min(self.burst, tokens + max(0.0, now - counted_at) / self.seconds)
+        allowed = tokens >= 1.0
+        self._left[key] = tokens - 1.0 if allowed else tokens, now
+        return allowed

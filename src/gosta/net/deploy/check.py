@@ -6,6 +6,7 @@ the site's policy would not show; what may hold such values is in `detail`, whic
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
@@ -35,6 +36,7 @@ from gosta.net.node.subject import subject_of
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import CHECK, Greeting
 from gosta.net.transport.connection import MAX_GREETING_BYTES
+from gosta.net.transport.dialling import open_socket
 from gosta.net.transport.frames import encode_frame
 from gosta.net.transport.tls import TlsFiles, check_peer, describe_error, load_certificate, make_context
 from gosta.private.accounting import total_epsilon
@@ -257,12 +259,27 @@ def _check_neighbours(folder: Path, config: NodeConfig, listed: MemberList | Non
     except OSError as error:
         return [Finding("neighbours", "error", f"not tried: cannot read {error.filename}")]
 
-    def probe(neighbour: tuple[str, str]) -> Probe:
-        return _probe(*neighbour, own, context, listed)
+    def probe(place: tuple[str, str, str]) -> Probe:
+        kind, name, address = place
+        if not address:
+            return Probe(_check_outbound(name, config))
+        return _probe(f"{kind} {name}", name, address, own, context, listed, config.node.proxy)
 
+    places = [("neighbour", *place) for place in config.neighbours.items()]
+    places += [("forwarder", *place) for place in config.forwarders.items() if place[0] not in config.neighbours]
     with ThreadPoolExecutor(PROBE_THREADS) as pool:
-        probes = list(pool.map(probe, config.neighbours.items()))
+        probes = list(pool.map(probe, places))
     return [*(one.finding for one in probes), _check_clock(probes)]
+
+
+def _check_outbound(name: str, config: NodeConfig) -> Finding:
+    """Check whether there is a way to a neighbour that only dials out."""
+    if config.node.listen:
+        return Finding(f"neighbour {name}", "ok", "it only dials out, and is the one that connects")
+    if config.forwarders:
+        return Finding(f"neighbour {name}", "ok", "it only dials out, as this node: a forwarder connects the two")
+    hint = "install a new bundle of this site, or add [forwarders]: members that can be reached"
+    return Finding(f"neighbour {name}", "error", "it only dials out, as this node, and there is no forwarder", hint)
 
 
 def _check_clock(probes: list[Probe]) -> Finding:
@@ -281,14 +298,18 @@ def _check_clock(probes: list[Probe]) -> Finding:
     return Finding("clock", level, text, "set this machine's clock (NTP)" * (level != "ok"))
 
 
-def _probe(name: str, address: str, own: Greeting, context: ssl.SSLContext | None, listed: MemberList | None) -> Probe:
-    """Connect to a neighbour and exchange greetings, which tell nothing about rows."""
-    check = f"neighbour {name}"
-    if not address:
-        return Probe(Finding(check, "ok", "it only dials out, and is the one that connects"))
+def _probe(
+    check: str,
+    name: str,
+    address: str,
+    own: Greeting,
+    context: ssl.SSLContext | None,
+    listed: MemberList | None,
+    proxy: str,
+) -> Probe:
+    """Connect to a neighbour or forwarder and exchange greetings, which tell nothing about rows."""
     try:
-        host, port = addresses.parse(address)
-        with socket.create_connection((host, port), TIMEOUT_SECONDS) as plain:
+        with asyncio.run(_open(addresses.parse(address), proxy)) as plain:
             plain.settimeout(TIMEOUT_SECONDS)
             if context is None:
                 answer = _greet(plain, own)
@@ -312,6 +333,11 @@ def _probe(name: str, address: str, own: Greeting, context: ssl.SSLContext | Non
         hint = "take [network] from the invitation, and the same version of gosta"
         return Probe(Finding(check, "error", f"{address}: {mismatch[1]}", hint), offset)
     return Probe(Finding(check, "ok", f"{address}: reached, and it computes the same"), offset)
+
+
+async def _open(address: addresses.Address, proxy: str) -> socket.socket:
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        return await open_socket(address, proxy)
 
 
 def _greet(connection: socket.socket, own: Greeting) -> Greeting | None:

@@ -13,13 +13,12 @@ from typing import Any
 import gosta
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig
-from gosta.net.limits import MAX_MESSAGE_BYTES, SECONDS_PER_EPOCH
+from gosta.net.limits import MAX_MESSAGE_BYTES, SECONDS_PER_EPOCH, Budget
 from gosta.net.node.contact import Contact
 from gosta.net.node.lists import ListFolder, NoLists
 from gosta.net.node.rejections import Rejections
 from gosta.net.node.status import Neighbour, Status
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.budget import Budget
 from gosta.net.protocol.epochs import MAX_EPOCHS_AT_ONCE, AnyPeer, Step
 from gosta.net.protocol.records import Record
 from gosta.net.storage.journal import Journal
@@ -186,7 +185,7 @@ class BaseNode(ABC):
             self._reject(link, wire.Rejected("connections", "it connects too often"), self.loop.time())
             link.close()
             return
-        self.log("connected", neighbour=link.neighbour)
+        self.log("connected", neighbour=link.neighbour, **({"via": link.via} if link.via else {}))
         contact.link, contact.mismatch = link, ""
         contact.connected_at = contact.last_heard = self.loop.time()
         self._ping(link.neighbour)
@@ -267,6 +266,15 @@ class BaseNode(ABC):
         self.counters[f"rejected: {reason}"] += 1
         self.rejections.add("", reason, detail, self.loop.time())
 
+    def on_forwarding(self, first: str, second: str, forwarded: int | None) -> None:
+        """Handle the start of forwarding between two members, or its end after so many bytes."""
+        if forwarded is None:
+            self.counters["connections forwarded"] += 1
+            self.log("forwarding", members=[first, second])
+        else:
+            self.counters["bytes forwarded"] += forwarded
+            self.log("forwarding ended", members=[first, second], bytes=forwarded)
+
     # Timers.
 
     def _schedule(self, name: str, delay: float, callback: Callable[..., None], *args: Any) -> None:
@@ -284,19 +292,21 @@ class BaseNode(ABC):
             timer.cancel()
 
     def _schedule_dial(self, neighbour: str, delay: float = 0.0) -> None:
-        priority = 0.0 if self.peer.name < neighbour else DIAL_PRIORITY_SECONDS
+        has_priority = self.peer.name < neighbour or not self.config.neighbours.get(neighbour)
+        priority = 0.0 if has_priority else DIAL_PRIORITY_SECONDS
         self._schedule(f"dial {neighbour}", delay + priority, self._dial, neighbour)
 
     def _dial(self, neighbour: str) -> None:
-        address, contact = self.config.neighbours.get(neighbour), self.contacts.get(neighbour)
-        if not address or contact is None or contact.link is not None or self.transport is None:
+        address, contact = self.config.neighbours.get(neighbour, ""), self.contacts.get(neighbour)
+        forwarders = {} if address or self.config.node.listen else self.config.forwarders
+        if not (address or forwarders) or contact is None or contact.link is not None or self.transport is None:
             return
         if self.disk_error or self.loop.time() < contact.suspended_until:
             self._redial(neighbour)
             return
         contact.dial_attempts += 1
         try:
-            self.transport.dial(neighbour, address)
+            self.transport.dial(neighbour, address, forwarders)
         except InputError as error:
             self.on_dial_failed(neighbour, str(error))
 
@@ -415,6 +425,7 @@ class BaseNode(ABC):
             epoch=contact.epoch,
             mismatch=contact.mismatch,
             suspended_seconds=max(0.0, contact.suspended_until - now),
+            via=contact.link.via if contact.link is not None else "",
         )
 
     def _status_fields(self) -> dict[str, Any]:

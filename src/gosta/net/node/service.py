@@ -65,10 +65,11 @@ async def _run(folder: Path) -> None:
         if keyring:
             node.lists = ListFolder(folder, config.network.id, log)
             node.certificate_ends = certificate_ends(folder)
-        transport = TcpTransport(node, tls, keyring.list if keyring else None)
+        settings, listed = config.node, keyring.list if keyring else None
+        transport = TcpTransport(node, tls, listed, settings.proxy, node.on_forwarding if settings.forward else None)
         await transport.start(config.node.listen)
         address = config.node.status_page
-        names = {config.node.name, parse(config.node.listen).host}
+        names = {settings.name, *(parse(place).host for place in (settings.listen, settings.advertise) if place)}
         page = await pages.serve(address, node.status, journal, names) if address else None
         log("started", listen=transport.address, status_page=address, epoch=node.peer.epoch)
         node.start(transport, _boot_id())

@@ -64,6 +64,7 @@ class Neighbour(msgspec.Struct, frozen=True):
     epoch: int = 0  # that it announced last
     mismatch: str = ""  # the setting, such as "statistic", in which the two differ, so that they do not exchange
     suspended_seconds: float = 0.0  # for which it is still suspended, after too many messages that were rejected
+    via: str = ""  # forwarder through which it is connected; empty: directly
 
 
 class SumStatus(msgspec.Struct, frozen=True):

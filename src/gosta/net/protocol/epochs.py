@@ -6,10 +6,9 @@ from math import inf
 from typing import NamedTuple, Protocol
 
 from gosta.net.addresses import NAME_PATTERN
-from gosta.net.limits import SECONDS_PER_EPOCH
+from gosta.net.limits import SECONDS_PER_EPOCH, Budget
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.budget import Budget
 from gosta.net.protocol.messages import Announcement, Rejected
 from gosta.net.protocol.records import LogEntry, Record
 

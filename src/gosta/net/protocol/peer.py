@@ -38,10 +38,9 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from gosta.estimation.exchange import Contribution, Estimator, NodeSnapshot, Visitor
-from gosta.net.limits import SECONDS_PER_EPOCH
+from gosta.net.limits import SECONDS_PER_EPOCH, Budget
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.budget import Budget
 from gosta.net.protocol.checks import Checks
 from gosta.net.protocol.epochs import EpochPeer, Identity, Step
 from gosta.net.protocol.messages import Announcement, Receipt, Rejected, Seal

@@ -7,18 +7,21 @@ connection; nodes rely on nothing more.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 from gosta.net.limits import VERSION
 
 # Reasons for which a connection is rejected: no certificate, or not TLS; a certificate of another authority; one
 # outside its dates; a key that is not the one in the member list; a node that is not a neighbour; any other failure of
-# the handshake; a frame of invalid length.
-REJECTION_REASONS: Final = ("unauthenticated", "authority", "expired", "key", "not a neighbour", "handshake", "frame")
-
+# the handshake; a frame of invalid length; a request to forward that is refused.
+REJECTION_REASONS: Final = (
+    *("unauthenticated", "authority", "expired", "key", "not a neighbour", "handshake", "frame", "forwarding"),
+)
 
 CHECK: Final = "check"  # a greeting's note
+NO_FORWARDERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Greeting(NamedTuple):
@@ -35,7 +38,8 @@ class Greeting(NamedTuple):
     network: str
     fingerprint: str = ""  # of what is computed
     version: int = VERSION  # of the wire format
-    note: str = ""  # CHECK: the dialling end only asks for a greeting; in its answer, the time in seconds since 1970
+    note: str = ""  # CHECK: the dialling end only asks for a greeting; in its answer, the time in seconds since 1970;
+    # or what members and forwarders say to each other: see `forwarding`
 
     def encode(self) -> bytes:
         text = f"gosta {self.version} {self.name}.{self.network} {self.fingerprint} {self.note}"
@@ -78,6 +82,10 @@ class Link(Protocol):
     def neighbour(self) -> str:
         """Name of the node at the other end."""
 
+    @property
+    def via(self) -> str:
+        """Name of the forwarder through which it leads; empty if it is direct."""
+
     def send(self, message: bytes) -> bool:
         """Send a message of 1 to MAX_MESSAGE_BYTES; return False, sending nothing, if the buffer is full."""
 
@@ -117,8 +125,11 @@ class Handler(Protocol):
 class Transport(Protocol):
     """Opens connections to neighbours and accepts theirs."""
 
-    def dial(self, neighbour: str, address: str) -> None:
-        """Connect to a neighbour; the handler's `on_connected` or `on_dial_failed` follows."""
+    def dial(self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS) -> None:
+        """Connect to a neighbour; the handler's `on_connected` or `on_dial_failed` follows.
+
+        If its address is empty, wait for it at forwarders, whose names and addresses are given.
+        """
 
     def close(self) -> None:
         """Close all connections and accept no more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import cast
 
 from gosta.net.limits import MAX_MESSAGE_BYTES
@@ -13,6 +14,17 @@ from gosta.net.transport.tls import describe_error
 MAX_GREETING_BYTES = 256  # the first frame: version, name, network, fingerprint; room for later versions
 MAX_WRITE_BUFFER_BYTES = 64 * 1024  # above this, `send` returns False
 CLOSE_TIMEOUT_SECONDS = 1.0  # for buffered bytes to be sent after `close`
+
+# Detects within a minute a neighbour that vanished, and two ends that wait for each other to read.
+KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
+
+
+def keep_alive(opened: socket.socket) -> None:
+    """Let the operating system end a connection whose other end vanished."""
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEPALIVE.items():
+        if hasattr(socket, option):
+            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -25,7 +37,7 @@ class Connection(asyncio.BufferedProtocol):
     transport: asyncio.Transport
 
     def __init__(self) -> None:
-        self.neighbour = ""
+        self.neighbour = self.via = ""
         loop = asyncio.get_running_loop()
         self.greeting: asyncio.Future[bytes] = loop.create_future()  # empty if the connection ended without one
         self.lost: asyncio.Future[None] = loop.create_future()
@@ -34,6 +46,15 @@ class Connection(asyncio.BufferedProtocol):
         self._frames = FrameReader(MAX_GREETING_BYTES)
         self._is_full = False
         self._close_timer: asyncio.TimerHandle | None = None
+
+    def expect(self) -> asyncio.Future[bytes]:
+        """Return the next frame after the greeting, before this is a link; empty if the connection ended instead."""
+        self.greeting = asyncio.get_running_loop().create_future()
+        if self.lost.done():
+            self.greeting.set_result(b"")
+        else:
+            self._deliver()
+        return self.greeting
 
     def establish(self, neighbour: str, handler: Handler) -> None:
         """Make this connection a link, whose messages go to the handler."""

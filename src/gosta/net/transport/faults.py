@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
-from gosta.net.transport.base import Handler, Link, Loop, Transport
+from gosta.net.transport.base import NO_FORWARDERS, Handler, Link, Loop, Transport
 
 Fault = Callable[[str, str, bytes], Iterable[float]]  # sender, receiver, message -> delays; b"" stands for a dial
 
@@ -77,9 +77,9 @@ class FaultyTransport:
         self.inner = build(self)
         self.close = self.inner.close
 
-    def dial(self, neighbour: str, address: str) -> None:
+    def dial(self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS) -> None:
         if list(self.fault(self.name, neighbour, b"")):
-            self.inner.dial(neighbour, address)
+            self.inner.dial(neighbour, address, forwarders)
         else:
             self.loop.call_later(0.0, self._handler.on_dial_failed, neighbour, "unreachable")
 
@@ -105,7 +105,7 @@ class FaultyLink:
 
     def __init__(self, link: Link, transport: FaultyTransport) -> None:
         self._link, self._transport = link, transport
-        self.neighbour, self.close = link.neighbour, link.close
+        self.neighbour, self.via, self.close = link.neighbour, link.via, link.close
 
     def send(self, message: bytes) -> bool:
         """Send copies of a message as the fault says; lost and late ones count as sent."""

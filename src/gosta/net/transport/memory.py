@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
-from gosta.net.transport.base import Handler, Loop
+from gosta.net.transport.base import NO_FORWARDERS, Handler, Loop
 
 
 class MemoryNetwork:
@@ -39,7 +39,7 @@ class MemoryTransport:
         self.has_crashed = False
         self.links: dict[MemoryLink, None] = {}
 
-    def dial(self, neighbour: str, address: str) -> None:  # noqa: ARG002
+    def dial(self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS) -> None:  # noqa: ARG002
         self.network.loop.call_later(self.network.delay, self._connect, neighbour)
 
     def close(self) -> None:
@@ -75,6 +75,7 @@ class MemoryLink:
     """One end of a connection in memory."""
 
     other: MemoryLink
+    via = ""
 
     def __init__(self, transport: MemoryTransport, neighbour: str) -> None:
         self.neighbour = neighbour

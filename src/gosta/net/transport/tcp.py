@@ -5,6 +5,8 @@ network, which its certificate must contain, and what it computes; the certifica
 list. The accepting end greets only after it has accepted the name of the dialling end, which thereby learns whether it
 was accepted: in TLS 1.3 alone it would learn of a rejection later, from a broken connection. Ends that differ in
 version or statistic part after the greeting.
+
+Two neighbours that can only dial out wait for each other at members that can be reached: see `forwarding`.
 """
 
 from __future__ import annotations
@@ -13,35 +15,59 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from gosta.errors import InputError, shorten
 from gosta.net import addresses
 from gosta.net.addresses import certificate_name
 from gosta.net.members import MemberList
-from gosta.net.transport.base import CHECK, Greeting, Handler
-from gosta.net.transport.connection import Connection
-from gosta.net.transport.tls import RejectedError, TlsFiles, check_peer, describe_error, make_context, rejection_of
+from gosta.net.transport import forwarding
+from gosta.net.transport.base import CHECK, NO_FORWARDERS, Greeting, Handler
+from gosta.net.transport.connection import Connection, keep_alive
+from gosta.net.transport.dialling import open_socket
+from gosta.net.transport.forwarding import FORWARD, PAIRED, SWITCH_SECONDS, WAIT_SECONDS, Forwarder, OnForwarding
+from gosta.net.transport.tls import (
+    RejectedError,
+    TlsFiles,
+    check_peer,
+    describe_error,
+    make_context,
+    peer_certificate,
+    rejection_of,
+)
 
 HANDSHAKE_TIMEOUT_SECONDS = 5.0  # from the connection to the greeting
 MAX_HANDSHAKES = 64  # at a time; beyond that the oldest is cancelled
 MAX_LINKS_PER_NEIGHBOUR = 4  # beyond that the oldest is closed
+MAX_FORWARDERS_AT_ONCE = 3  # at which a node waits for a neighbour
+NEXT_FORWARDER_SECONDS = 2.0  # after which it waits at one more; at once if one fails
 
-# Detects within a minute a neighbour that vanished, and two ends that wait for each other to read.
-KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
+Result = TypeVar("Result")
 
 
 class TcpTransport:
     """The connections of one node; without TLS on the loopback interface only."""
 
-    def __init__(self, handler: Handler, tls: TlsFiles | None, members: MemberList | None = None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        tls: TlsFiles | None,
+        members: MemberList | None = None,
+        proxy: str = "",
+        on_forwarding: OnForwarding | None = None,
+    ) -> None:
+        """`proxy` is the setting of that name in node.toml; without `on_forwarding`, the node does not forward."""
         self.address = ""  # where it listens, after `start`
         self._network, self._handler = handler.greeting.network, handler
         self._has_tls, self._is_closed = tls is not None, False
-        self._members = members
+        self._members, self._proxy = members, proxy
+        self._forwarder = Forwarder(on_forwarding) if on_forwarding else None
+        self._meetings: dict[str, asyncio.Task[None]] = {}  # by neighbour
         self._server_context = make_context(tls, ssl.PROTOCOL_TLS_SERVER) if tls else None
         self._client_context = make_context(tls, ssl.PROTOCOL_TLS_CLIENT) if tls else None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._handshakes: dict[asyncio.Task[None], None] = {}  # oldest first
         self._connections: dict[Connection, None] = {}  # oldest first
 
@@ -52,12 +78,18 @@ class TcpTransport:
         self._check_address(listen)
         listener = addresses.listen(listen, "listen")
         self.address = addresses.listening_address(listener)
-        self._spawn(self._accept_all(listener))
+        accepting = self._spawn(self._accept_all(listener))
+        accepting.add_done_callback(lambda _: listener.close())
 
-    def dial(self, neighbour: str, address: str) -> None:
-        host, port = self._check_address(address)
-        if not self._is_closed:
-            self._spawn(self._connect(neighbour, certificate_name(neighbour, self._network), host, port))
+    def dial(self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS) -> None:
+        if address:
+            place = self._check_address(address)
+            if not self._is_closed:
+                self._spawn(self._connect(neighbour, place))
+        elif not self._has_tls:
+            raise InputError(f"neighbours.{neighbour} = '': forwarders need TLS, and tls = false")
+        elif not self._is_closed and (neighbour not in self._meetings or self._meetings[neighbour].done()):
+            self._meetings[neighbour] = self._spawn(self._meet(neighbour, forwarders))
 
     def reload_tls(self, tls: TlsFiles, members: MemberList | None) -> None:
         """Use other certificates and another member list from now on, and end the links that they do not permit."""
@@ -79,6 +111,8 @@ class TcpTransport:
             except RejectedError as error:
                 self._handler.on_rejected(error.reason, str(error))
                 connection.close(str(error))
+        if self._forwarder is not None and self._has_tls:
+            self._forwarder.check(self._members)
 
     def close(self) -> None:
         self._is_closed = True
@@ -94,13 +128,13 @@ class TcpTransport:
         if waiting:
             await asyncio.wait(waiting)
 
-    def _check_address(self, address: str) -> tuple[str, int]:
-        host, port = addresses.parse(address)
-        if not self._has_tls and not addresses.is_loopback(host):
-            raise InputError(f"address {address!r}: tls = false is for loopback only, as in 127.0.0.1:{port}")
-        return host, port
+    def _check_address(self, address: str) -> addresses.Address:
+        place = addresses.parse(address)
+        if not self._has_tls and not addresses.is_loopback(place.host):
+            raise InputError(f"address {address!r}: tls = false is for loopback only, as in 127.0.0.1:{place.port}")
+        return place
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[None, None, Result]) -> asyncio.Task[Result]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -108,23 +142,22 @@ class TcpTransport:
 
     async def _accept_all(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        with listener:
-            while True:
-                try:
-                    client, place = await loop.sock_accept(listener)
-                except OSError:  # for example, no file descriptors are left
-                    await asyncio.sleep(0.1)
-                    continue
-                if len(self._handshakes) >= MAX_HANDSHAKES:
-                    oldest = next(iter(self._handshakes))
-                    del self._handshakes[oldest]
-                    oldest.cancel()
-                    detail = "too many handshakes at a time: the oldest is cancelled"
-                    self._handler.on_rejected("unauthenticated", detail)
-                task = self._spawn(self._accept(client, str(addresses.Address(*place[:2]))))
-                self._handshakes[task] = None
-                task.add_done_callback(lambda done: self._handshakes.pop(done, None))
-                await asyncio.sleep(0)  # let other tasks run between many connections
+        while True:
+            try:
+                client, place = await loop.sock_accept(listener)
+            except OSError:  # for example, no file descriptors are left
+                await asyncio.sleep(0.1)
+                continue
+            if len(self._handshakes) >= MAX_HANDSHAKES:
+                oldest = next(iter(self._handshakes))
+                del self._handshakes[oldest]
+                oldest.cancel()
+                detail = "too many handshakes at a time: the oldest is cancelled"
+                self._handler.on_rejected("unauthenticated", detail)
+            task = self._spawn(self._accept(client, str(addresses.Address(*place[:2]))))
+            self._handshakes[task] = None
+            task.add_done_callback(lambda done: self._handshakes.pop(done, None))
+            await asyncio.sleep(0)  # let other tasks run between many connections
 
     async def _accept(self, client: socket.socket, place: str) -> None:
         loop, fresh, connection = asyncio.get_running_loop(), Connection(), None
@@ -137,6 +170,10 @@ class TcpTransport:
                 connection.send(self._handler.greeting._replace(note=f"{time.time():.0f}").encode())
                 connection.close()
                 return
+            if greeting.note.startswith(FORWARD):
+                self._handshakes.pop(cast("asyncio.Task[None]", asyncio.current_task()), None)
+                await self._forward(connection, greeting)
+                return
             connection.send(self._handler.greeting.encode())
             self._establish(connection, greeting)
         except TimeoutError:
@@ -148,25 +185,99 @@ class TcpTransport:
         finally:
             self._abort_unless_established(connection)
 
-    async def _connect(self, neighbour: str, expected: str, host: str, port: int) -> None:
-        loop, fresh, connection = asyncio.get_running_loop(), Connection(), None
+    async def _forward(self, connection: Connection, request: Greeting) -> None:
+        """Forward between two members that can only dial out."""
+        own, other = self._handler.greeting, request.note.removeprefix(FORWARD)
+        if self._forwarder is None or self._members is None:
+            forwarding.refuse(connection, own, "it does not forward")
+            raise RejectedError("forwarding", f"{request.name} to {other[:80]}: this node does not forward")
+        await self._forwarder.serve(connection, own, request.name, other[:80], self._members)
+
+    async def _connect(self, neighbour: str, place: addresses.Address) -> None:
         try:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
-                tls, server = self._client_context, expected if self._has_tls else None
-                await loop.create_connection(lambda: fresh, host, port, ssl=tls, server_hostname=server)
-                connection = fresh
+                is_linked = await self._link(neighbour, await open_socket(place, self._proxy), is_client=True)
+            if not is_linked:
+                self._handler.on_dial_failed(neighbour, "mismatch")
+        except (OSError, ValueError) as error:  # ValueError: an invalid host name
+            self._handler.on_dial_failed(neighbour, _describe_dial(error))
+
+    async def _link(self, neighbour: str, opened: socket.socket, is_client: bool, via: str = "") -> bool:
+        """Make a socket that leads to a neighbour a link; return False if the two cannot exchange."""
+        loop, fresh, connection = asyncio.get_running_loop(), Connection(), None
+        fresh.via = via
+        try:
+            if is_client:
+                tls, server = self._client_context, certificate_name(neighbour, self._network)
+                name = server if self._has_tls else None
+                await loop.create_connection(lambda: fresh, sock=opened, ssl=tls, server_hostname=name)
+            else:
+                await loop.connect_accepted_socket(lambda: fresh, opened, ssl=self._server_context)
+            connection = fresh
+            if is_client:
                 connection.send(self._handler.greeting.encode())
-                greeting = await self._identify(connection)
+            greeting = await self._identify(connection)
             if greeting.name != neighbour:
                 raise RejectedError("not a neighbour", f"the node there is {greeting.name}")
-            if not self._establish(connection, greeting):
-                self._handler.on_dial_failed(neighbour, "mismatch")
-        except TimeoutError:
-            self._handler.on_dial_failed(neighbour, f"no answer within {HANDSHAKE_TIMEOUT_SECONDS:.0f} s")
-        except (OSError, ValueError) as error:  # ValueError: an invalid host name
-            self._handler.on_dial_failed(neighbour, describe_error(error))
+            if not is_client:
+                connection.send(self._handler.greeting.encode())
+            return self._establish(connection, greeting)
         finally:
             self._abort_unless_established(connection)
+
+    async def _meet(self, neighbour: str, forwarders: Mapping[str, str]) -> None:
+        """Wait for a neighbour that can only dial out, as this node, at some forwarders, until one leads to a link."""
+        names = iter(forwarding.order((self._handler.greeting.name, neighbour), forwarders))
+        waiting: dict[asyncio.Task[str], str] = {}
+        reasons: dict[str, str] = {}
+        try:
+            while True:
+                name = next(names, None) if len(waiting) < MAX_FORWARDERS_AT_ONCE else None
+                if name is not None:
+                    waiting[self._spawn(self._wait_at(name, forwarders[name], neighbour))] = name
+                if not waiting:
+                    break
+                seconds = None if name is None else NEXT_FORWARDER_SECONDS
+                done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    reasons[waiting.pop(task)] = task.result()
+                if "" in reasons.values():
+                    return
+        finally:
+            for task in waiting:
+                task.cancel()
+        found = [f"{name}: {reason}" for name, reason in reasons.items()]
+        self._handler.on_dial_failed(neighbour, f"it only dials out, as this node; forwarders: {'; '.join(found)}")
+
+    async def _wait_at(self, forwarder: str, address: str, neighbour: str) -> str:
+        """Wait for a neighbour at a forwarder; return why there is no link then, or an empty text."""
+        own = self._handler.greeting
+        opened: socket.socket | None = None
+        assert self._client_context is not None
+        try:
+            async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
+                opened = await open_socket(addresses.parse(address), self._proxy)
+                keep_alive(opened)
+                server, request = certificate_name(forwarder, self._network), own._replace(note=FORWARD + neighbour)
+                check = partial(check_peer, name=forwarder, members=self._members)
+                tls = await forwarding.ask(opened, self._client_context, server, request, check)
+            try:
+                async with asyncio.timeout(WAIT_SECONDS + SWITCH_SECONDS):
+                    answer = await tls.receive()
+            except (TimeoutError, ConnectionResetError):
+                return f"{neighbour} did not come"
+            if answer != PAIRED:
+                return "it does not answer as a forwarder does"
+            async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
+                await forwarding.switch(opened, tls)
+                handed, opened = opened, None
+                is_linked = await self._link(neighbour, handed, is_client=own.name < neighbour, via=forwarder)
+            return "" if is_linked else "mismatch"
+        except (OSError, ValueError) as error:
+            return _describe_dial(error)
+        finally:
+            if opened is not None:
+                opened.close()
 
     async def _identify(self, connection: Connection) -> Greeting:
         """Return the greeting of the neighbour at the other end, after comparing it with its certificate."""
@@ -180,15 +291,16 @@ class TcpTransport:
         claimed = f"{greeting.name}.{greeting.network}"
         if self._has_tls and claimed not in certified:
             raise RejectedError("not a neighbour", f"{claimed!r} has a certificate for {shorten(sorted(certified))!r}")
-        if greeting.network != self._network or not self._handler.is_neighbour(greeting.name):
+        is_member = self._members is not None and greeting.name in self._members.keys
+        is_allowed = is_member and (greeting.note == CHECK or greeting.note.startswith(FORWARD))
+        if greeting.network != self._network or not (is_allowed or self._handler.is_neighbour(greeting.name)):
             raise RejectedError("not a neighbour", repr(claimed))
         if self._has_tls:
             self._check_certificate(connection, greeting.name)
         return greeting
 
     def _check_certificate(self, connection: Connection, name: str) -> None:
-        tls = connection.transport.get_extra_info("ssl_object")
-        check_peer(tls.getpeercert(True) or b"", name, self._members)
+        check_peer(peer_certificate(connection.transport), name, self._members)
 
     def _establish(self, connection: Connection, greeting: Greeting) -> bool:
         """Make a connection a link, and return True, unless the two ends cannot exchange."""
@@ -200,11 +312,8 @@ class TcpTransport:
         if connection.transport.is_closing():
             raise ConnectionResetError
         raw_socket = connection.transport.get_extra_info("socket")
-        raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for option, value in KEEPALIVE.items():
-            if hasattr(socket, option):
-                raw_socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        keep_alive(raw_socket)
         links = [link for link in self._connections if link.neighbour == name and not link.transport.is_closing()]
         if len(links) >= MAX_LINKS_PER_NEIGHBOUR:
             links[0].close("too many connections")
@@ -216,3 +325,9 @@ class TcpTransport:
     def _abort_unless_established(self, connection: Connection | None) -> None:
         if connection and connection not in self._connections and not connection.transport.is_closing():
             connection.transport.abort()
+
+
+def _describe_dial(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {HANDSHAKE_TIMEOUT_SECONDS:.0f} s"
+    return describe_error(error)

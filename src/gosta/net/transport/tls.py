@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from datetime import UTC, datetime
@@ -67,6 +68,11 @@ def check_peer(certificate: bytes, name: str, members: MemberList | None) -> Non
     if key != members.keys[name]:
         why = "is revoked" if key.hex() in members.revoked else f"is not its key in member list {members.serial}"
         raise RejectedError("key", f"the key of {name} {why}")
+
+
+def peer_certificate(transport: asyncio.BaseTransport) -> bytes:
+    """Return the certificate (DER) of the other end of a TLS connection."""
+    return transport.get_extra_info("ssl_object").getpeercert(True) or b""
 
 
 def describe_error(error: Exception) -> str:

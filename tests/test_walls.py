@@ -1,0 +1,434 @@
+"""Sites behind walls: HTTP proxies, and forwarders between sites that can only dial out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+from middleboxes import Proxy
+from transports import NETWORK, RecordingHandler, named, until, write
+
+from gosta.errors import InputError
+from gosta.net import addresses
+from gosta.net.addresses import Address
+from gosta.net.deploy import certificates
+from gosta.net.deploy.certificates import Pair
+from gosta.net.members import Member, MemberList, key_of
+from gosta.net.transport import forwarding
+from gosta.net.transport.base import Greeting
+from gosta.net.transport.dialling import MAX_RESPONSE_BYTES, open_socket, proxy_for
+from gosta.net.transport.forwarding import BareTls, Copier, Forwarder, Waiting
+from gosta.net.transport.tcp import TcpTransport
+from gosta.net.transport.tls import TlsFiles, load_certificate, make_context
+
+AUTHORITY = certificates.make_authority(NETWORK)
+NAMES = ("a", "b", "c", "f", "g")  # f and g forward
+PAIRS = {name: certificates.issue(AUTHORITY, NETWORK, name) for name in NAMES}
+
+
+def members(*names: str, serial: int = 1) -> MemberList:
+    listed = tuple(Member(name, key_of(load_certificate(PAIRS[name].cert)).hex()) for name in names)
+    return MemberList(NETWORK, serial, "0" * 16, {}, listed)
+
+
+ALL = members(*NAMES)
+
+
+class Sites:
+    """Nodes a, b, c that only dial out, and all of which are neighbours; f and g can be reached."""
+
+    def __init__(self, folder: Path, proxy: str = "none") -> None:
+        self.folder, self.handlers, self.nodes = folder, dict[str, RecordingHandler](), dict[str, TcpTransport]()
+        self.forwarded: list[tuple[str, str, int | None]] = []
+        self.sockets: list[socket.socket] = []
+        for name in NAMES:
+            self.add(name, proxy)
+
+    def files(self, name: str) -> TlsFiles:
+        return write(self.folder / name, Pair(b"", AUTHORITY.cert), PAIRS[name])
+
+    def add(self, name: str, proxy: str = "none", forwards: bool = True) -> None:
+        handler = self.handlers[name] = named(RecordingHandler(*(set("abc") - {name} if name in "abc" else ())), name)
+        on_forwarding = (lambda *event: self.forwarded.append(event)) if forwards else None
+        self.nodes[name] = TcpTransport(handler, self.files(name), ALL, proxy, on_forwarding)
+
+    @property
+    def forwarders(self) -> dict[str, str]:
+        return {name: self.nodes[name].address for name in "fg"}
+
+    def meet(self, *pair: str) -> None:
+        for name, other in (pair, pair[::-1]):
+            self.nodes[name].dial(other, "", self.forwarders)
+
+    def are_linked(self, *pair: str) -> bool:
+        return all(
+            any(link.neighbour == other for link in self.handlers[name].links) for name, other in (pair, pair[::-1])
+        )
+
+    async def ask(self, name: str, other: str, at: str = "f") -> BareTls:
+        """Ask a forwarder by hand."""
+        opened = await open_socket(addresses.parse(self.nodes[at].address), "none")
+        self.sockets.append(opened)
+        context = make_context(self.files(name), ssl.PROTOCOL_TLS_CLIENT)
+        request = Greeting(name, NETWORK, note=f"forward {other}")
+        return await forwarding.ask(opened, context, f"{at}.{NETWORK}", request, lambda _: None)
+
+    async def stop(self) -> None:
+        for opened in self.sockets:
+            opened.close()
+        for node in self.nodes.values():
+            await node.stop()
+
+
+Run = Callable[[Callable[[Sites], Awaitable[None]]], None]
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    async def whole(body: Callable[[Sites], Awaitable[None]]) -> None:
+        sites = Sites(tmp_path)
+        try:
+            async with asyncio.timeout(30):
+                for name in "fg":
+                    await sites.nodes[name].start("127.0.0.1:0")
+                await body(sites)
+        finally:
+            await sites.stop()
+
+    return lambda body: request.param(whole(body))
+
+
+# Forwarders.
+
+
+def test_messages_pass_whole_through_a_forwarder(run: Run) -> None:
+    async def body(sites: Sites) -> None:
+        sites.meet("b", "a")
+        await until(lambda: sites.are_linked("a", "b"))
+        (to_b,), (to_a,) = sites.handlers["a"].links, sites.handlers["b"].links
+        assert to_b.via == to_a.via == forwarding.order("ab", "fg")[0]
+        assert sites.forwarded == [("a", "b", None)] or sites.forwarded == [("b", "a", None)]
+        messages = [os.urandom(1 + 40_000 * k % 262_144) for k in range(40)]  # more than all buffers hold
+        for message in messages:
+            for link in (to_a, to_b):
+                await until(partial(link.send, message))
+        await until(lambda: all(len(sites.handlers[name].messages) == len(messages) for name in "ab"))
+        assert sites.handlers["a"].messages == sites.handlers["b"].messages == messages
+        to_a.close()
+        await until(lambda: not sites.handlers["a"].links and len(sites.forwarded) == 2)
+        assert (sites.forwarded[1][2] or 0) > 2 * sum(map(len, messages))
+
+    run(body)
+
+
+def test_a_forwarder_that_records_everything_reads_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All bytes that it copies are records of TLS between the two ends; of what they say, it has no byte."""
+    seen: dict[Copier, bytes] = {}
+    original = Copier.data_received
+
+    def record(self: Copier, data: bytes) -> None:
+        seen[self] = seen.get(self, b"") + data
+        original(self, data)
+
+    monkeypatch.setattr(Copier, "data_received", record)
+
+    async def body(sites: Sites) -> None:
+        sites.meet("a", "b")
+        await until(lambda: sites.are_linked("a", "b"))
+        marker = b"row 0.12345 of a patient " * 20
+        for name in "ab":
+            assert sites.handlers[name].links[0].send(marker + name.encode())
+        await until(lambda: all(sites.handlers[name].messages for name in "ab"))
+        assert len(seen) == 2
+        for stream in seen.values():
+            assert len(stream) > len(marker)
+            assert not any(text in stream for text in (b"row 0.12345", b"patient", b"gosta 3", PAIRS["a"].cert[60:90]))
+            check_records(stream)
+
+    run(body)
+
+
+def check_records(stream: bytes) -> None:
+    """Check that bytes are records of TLS 1.3: after the hello, all are encrypted."""
+    kinds = []
+    while len(stream) >= 5:
+        kinds.append(stream[0])
+        assert stream[1:3] in (b"\x03\x01", b"\x03\x03")
+        stream = stream[5 + int.from_bytes(stream[3:5], "big") :]
+    assert kinds[0] == 22
+    assert set(kinds[1:]) <= {20, 23}
+
+
+class Liar(Forwarder):
+    """A member that does not forward, but speaks TLS itself with one of the two, in the name of the other."""
+
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext]  # of a client and of a server, with its own certificate
+    greets_as = "a"
+
+    async def _forward(self, *pair: Waiting) -> None:
+        loop = asyncio.get_running_loop()
+        for one in sorted(pair, key=lambda one: one.member):
+            one.connection.send(forwarding.PAIRED)
+            assert await one.answer == forwarding.READY
+            end = Copier()
+            transport: Any = await end.take_over(one.connection)
+            transport.write(forwarding.START)
+            try:
+                protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+                is_client = one.member == "b"  # which expects a, the client
+                tls: Any = await loop.start_tls(
+                    transport, protocol, self.contexts[not is_client], server_side=not is_client,
+                    server_hostname=f"b.{NETWORK}" if is_client else None,
+                )  # fmt: skip
+                greeting = Greeting(self.greets_as, NETWORK).encode()
+                tls.write(len(greeting).to_bytes(4, "big") + greeting)
+                await asyncio.sleep(0.2)
+            except OSError:
+                pass
+
+
+@pytest.mark.parametrize("name", ["a", "f"])
+def test_a_forwarder_cannot_pretend_to_be_one_of_the_two(run: Run, name: str) -> None:
+    async def body(sites: Sites) -> None:
+        for forwarder in "fg":
+            files, transport = sites.files(forwarder), sites.nodes[forwarder]
+            liar = Liar(lambda *_: None)
+            kinds = ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS_SERVER
+            liar.contexts = tuple(make_context(files, kind) for kind in kinds)  # type: ignore[assignment]
+            liar.greets_as = name
+            transport._forwarder = liar
+        sites.handlers["b"].neighbours = ("a", "f", "g")
+        sites.meet("a", "b")
+        await until(lambda: all(sites.handlers[one].dial_failures for one in "ab"))
+        assert "Hostname mismatch" in sites.handlers["a"].dial_failures[0]
+        assert not any(handler.links for handler in sites.handlers.values())
+
+    run(body)
+
+
+def test_a_forwarder_that_dies_is_replaced(run: Run) -> None:
+    async def body(sites: Sites) -> None:
+        first, second = forwarding.order("ab", "fg")
+        sites.meet("a", "b")
+        await until(lambda: sites.are_linked("a", "b"))
+        await sites.nodes[first].stop()
+        await until(lambda: all(sites.handlers[name].disconnections for name in "ab"))
+        sites.meet("a", "b")
+        await until(lambda: sites.are_linked("a", "b"))
+        assert sites.handlers["a"].links[0].via == second
+
+    run(body)
+
+
+def test_two_meet_where_only_one_forwarder_is_reachable_for_both(run: Run) -> None:
+    async def body(sites: Sites) -> None:
+        first, second = forwarding.order("ab", "fg")
+        sites.nodes["a"].dial("b", "", sites.forwarders)
+        sites.nodes["b"].dial("a", "", {first: "127.0.0.1:1", second: sites.nodes[second].address})
+        await until(lambda: sites.are_linked("a", "b"))
+        assert sites.handlers["a"].links[0].via == second
+        await until(lambda: not sites.nodes[first]._forwarder._waiting)  # type: ignore[union-attr]
+
+    run(body)
+
+
+def test_requests_that_a_forwarder_refuses(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(forwarding, "MAX_CONNECTIONS_PER_MEMBER", 2)
+
+    async def body(sites: Sites) -> None:
+        async def refusal(name: str, other: str) -> str:
+            with pytest.raises(ConnectionError) as caught:
+                await sites.ask(name, other)
+            return str(caught.value)
+
+        assert "no such member" in await refusal("a", "stranger")
+        assert "no such member" in await refusal("a", "a")
+        held = [await sites.ask("a", "b"), await sites.ask("a", "c")]
+        assert "2 connections of one member" in await refusal("a", "g")
+        held.append(await sites.ask("b", "c"))
+        assert "3 connections at most" in await refusal("c", "g")
+        assert sites.handlers["f"].rejections == ["forwarding"] * 4
+        for tls in held:
+            tls._socket.close()
+        await until(lambda: not sites.nodes["f"]._forwarder._waiting)  # type: ignore[union-attr]
+        held = [await sites.ask("c", "a")]  # there is room again
+        again = await sites.ask("c", "a")  # which replaces it
+        with pytest.raises(ConnectionError):
+            await held[0].receive()
+        sites.nodes["f"].reload_tls(sites.files("f"), members("a", "b", "f", "g", serial=2))
+        with pytest.raises(ConnectionError):  # c is no member any more
+            await again.receive()
+        with pytest.raises(ConnectionError):
+            await sites.ask("c", "a")
+        assert sites.handlers["f"].rejections[-1] == "not a neighbour"
+
+    run(body)
+
+
+def test_removed_members_and_others_are_not_forwarded(run: Run) -> None:
+    async def body(sites: Sites) -> None:
+        sites.meet("a", "b")
+        await until(lambda: sites.are_linked("a", "b"))
+        for name in "fg":
+            sites.nodes[name].reload_tls(sites.files(name), members("a", "f", "g", serial=2))
+        await until(lambda: not sites.handlers["a"].links and not sites.handlers["b"].links)
+        sites.meet("a", "b")
+        await until(lambda: all(sites.handlers[name].dial_failures for name in "ab"))
+        assert "refuses to forward: 'there is no such member'" in sites.handlers["a"].dial_failures[0]
+        assert {"not a neighbour", "forwarding"} == set(sites.handlers["f"].rejections)
+
+    run(body)
+
+
+def test_a_node_that_does_not_forward_says_so(run: Run) -> None:
+    async def body(sites: Sites) -> None:
+        for name in "fg":
+            await sites.nodes[name].stop()
+            sites.add(name, forwards=False)
+            await sites.nodes[name].start("127.0.0.1:0")
+        sites.meet("a", "b")
+        await until(lambda: all(sites.handlers[name].dial_failures for name in "ab"))
+        assert "f: it refuses to forward: 'it does not forward'" in sites.handlers["a"].dial_failures[0]
+
+    run(body)
+
+
+def test_what_is_sent_too_early_or_never_ends_a_pair(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that answers PAIRED wrongly, or not, costs the other one a moment; nothing is left at the forwarder."""
+    monkeypatch.setattr(forwarding, "SWITCH_SECONDS", 0.2)
+
+    async def body(sites: Sites) -> None:
+        for answer in (b"", b"raedy"):
+            one, other = await sites.ask("a", "b"), await sites.ask("b", "a")
+            assert await one.receive() == await other.receive() == forwarding.PAIRED
+            await one.send(forwarding.READY)
+            if answer:
+                await other.send(answer)
+            with pytest.raises(ConnectionError):
+                await forwarding_end(one)
+        assert sites.forwarded == []
+        forwarder = sites.nodes["f"]._forwarder
+        assert forwarder is not None
+        await until(lambda: forwarder._connections.total() == 0)
+
+    run(body)
+
+
+async def forwarding_end(tls: BareTls) -> None:
+    if not await asyncio.get_running_loop().sock_recv(tls._socket, 100):
+        raise ConnectionResetError
+
+
+# Proxies.
+
+
+async def proxied(folder: Path, proxy: Proxy, setting: str = "http://{}") -> tuple[Sites, asyncio.Server]:
+    """Return sites of which a dials b.example through a proxy; b is at f's place."""
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    sites = Sites(folder, setting.format(f"127.0.0.1:{port}"))
+    await sites.nodes["b"].start("127.0.0.1:0")
+    if proxy.hosts is not None:
+        proxy.hosts = {"b.example:7400": sites.nodes["b"].address, "b.example:7402": "127.0.0.1:1"}
+    return sites, server
+
+
+CREDENTIALS = "me:a p%ss:word"
+QUOTED = "http://me:a%20p%25ss%3Aword@{}"
+
+
+@pytest.mark.parametrize(
+    ("credentials", "setting", "address", "problem"),
+    [
+        ("", "http://{}", "b.example:7400", ""),
+        (CREDENTIALS, QUOTED, "b.example:7400", ""),
+        (CREDENTIALS, "http://{}", "b.example:7400", "it wants user and password"),
+        (CREDENTIALS, "http://me:wrong@{}", "b.example:7400", "it does not accept user and password"),
+        ("", "http://{}", "c.example:7400", "it does not permit connections to c.example:7400 (status 403)"),
+        ("", "http://{}", "b.example:7402", "it cannot connect to b.example:7402 (status 502)"),
+        ("", "http://127.0.0.1:1", "b.example:7400", "proxy 127.0.0.1:1: Connection refused"),
+    ],
+)
+@pytest.mark.parametrize("runner", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_links_through_a_proxy(
+    tmp_path: Path, runner: Any, credentials: str, setting: str, address: str, problem: str
+) -> None:
+    async def body() -> None:
+        proxy = Proxy(credentials, {})
+        sites, server = await proxied(tmp_path, proxy, setting)
+        a, b = sites.handlers["a"], sites.handlers["b"]
+        async with asyncio.timeout(20), server:
+            sites.nodes["a"].dial("b", address)
+            if problem:
+                await until(lambda: bool(a.dial_failures))
+                assert problem in a.dial_failures[0]
+                assert "word" not in a.dial_failures[0].replace("password", "")
+            else:
+                await until(lambda: bool(a.links and b.links))
+                assert a.links[0].send(b"hello")
+                await until(lambda: b.messages == [b"hello"])
+                assert proxy.requests == [address]
+            await sites.stop()
+
+    runner(body())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"SSH-2.0-server\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\nmore",
+        b"x" * 3 * MAX_RESPONSE_BYTES,
+    ],
+)
+def test_answers_of_something_else_than_a_proxy(tmp_path: Path, answer: bytes) -> None:
+    class Other(Proxy):
+        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer)
+            writer.close()
+
+    async def body() -> None:
+        sites, server = await proxied(tmp_path, Other())
+        async with asyncio.timeout(20), server:
+            sites.nodes["a"].dial("b", "b.example:7400")
+            await until(lambda: bool(sites.handlers["a"].dial_failures))
+            assert "proxy 127.0.0.1:" in sites.handlers["a"].dial_failures[0]
+            await sites.stop()
+
+    asyncio.run(body())
+
+
+def test_which_addresses_are_dialled_through_which_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    there = Address("b.example", 7400)
+    assert proxy_for(there, "") is None
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    found = proxy_for(there, "")
+    assert found is not None
+    assert found.address == Address("proxy.example", 3128)
+    assert proxy_for(there, "none") is None
+    own = proxy_for(there, "http://other.example")
+    assert own is not None
+    assert own.address == Address("other.example", 80)
+    for host in ("127.0.0.1", "localhost", "::1"):
+        assert proxy_for(Address(host, 7400), "") is None
+        assert proxy_for(Address(host, 7400), "http://other.example") is None
+    monkeypatch.setenv("NO_PROXY", "site.example,.example")
+    assert proxy_for(there, "") is None
+    assert proxy_for(Address("b.test", 7400), "") == found
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://me:secret@proxy.example:1080")
+    with pytest.raises(InputError, match=r"HTTPS_PROXY = 'socks5://proxy.example:1080' must be an HTTP proxy"):
+        proxy_for(Address("b.test", 7400), "")
