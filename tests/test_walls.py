@@ -6,22 +6,33 @@ import asyncio
 import os
 import socket
 import ssl
+import struct
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import ports
 import pytest
 import uvloop
 from middleboxes import Proxy
+from namespaces import Namespaces, namespaces
+from processes import GOSTA, Processes, gosta, wait_until
 from transports import NETWORK, RecordingHandler, named, until, write
 
+import gosta as gosta_library
 from gosta.errors import InputError
 from gosta.net import addresses
 from gosta.net.addresses import Address
+from gosta.net.config import NODE_FILE, read_node
 from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
+from gosta.net.deploy.query import query_status
 from gosta.net.members import Member, MemberList, key_of
+from gosta.net.node.status import Status
 from gosta.net.transport import forwarding
 from gosta.net.transport.base import Greeting
 from gosta.net.transport.dialling import MAX_RESPONSE_BYTES, open_socket, proxy_for
@@ -432,3 +443,167 @@ def test_which_addresses_are_dialled_through_which_proxy(monkeypatch: pytest.Mon
     monkeypatch.setenv("HTTPS_PROXY", "socks5://me:secret@proxy.example:1080")
     with pytest.raises(InputError, match=r"HTTPS_PROXY = 'socks5://proxy.example:1080' must be an HTTP proxy"):
         proxy_for(Address("b.test", 7400), "")
+
+
+# Whole networks.
+
+RECORDER = """
+import sys
+from pathlib import Path
+from gosta.net.node.service import run
+from gosta.net.transport.forwarding import Copier
+
+original = Copier.data_received
+def record(self, data):
+    with open(f"{sys.argv[2]}-{id(self)}", "ab") as file:
+        file.write(data)
+    original(self, data)
+Copier.data_received = record
+run(Path(sys.argv[1]))
+"""
+MIDDLEBOXES = str(Path(__file__).parent / "middleboxes.py")
+PLACES = {"node-0": "open", "node-1": "inside", "node-2": "first", "node-3": "second", "node-4": "proxied"}
+OUTBOUND = {"node-2", "node-3", "node-4"}
+
+
+class WalledProcesses:
+    """Processes in namespaces: an open site, one inside a router, two that dial out only, one behind a proxy."""
+
+    def __init__(self, spaces: Namespaces, network: Path) -> None:
+        self.spaces, self.network = spaces, network
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, place: str, *command: str, **environment: str) -> None:
+        with (self.network / f"{name}.log").open("ab") as log:
+            whole = self.spaces.command(place, *command)
+            self.running[name] = subprocess.Popen(whole, stdout=log, stderr=log, env={**os.environ, **environment})
+
+    def start_node(self, name: str, **environment: str) -> None:
+        folder = str(self.network / name)
+        recording = [sys.executable, "-c", RECORDER, folder, str(self.network / "record")]
+        self.start(
+            name, PLACES[name], *(recording if name not in OUTBOUND else [*GOSTA, "node", folder]), **environment
+        )
+
+    def kill(self, name: str) -> None:
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def status(self, name: str) -> Status | None:
+        return self.spaces.call(PLACES[name], query_status, read_node(self.network / name / NODE_FILE))
+
+    def wait(self, condition: Callable[[dict[str, Status]], bool], *names: str) -> dict[str, Status]:
+        found: dict[str, Status] = {}
+
+        def is_reached() -> bool:
+            found.update({name: status for name in names if (status := self.status(name)) is not None})
+            return len(found) == len(names) and condition(found)
+
+        wait_until(is_reached, lambda: found)
+        return found
+
+
+def edges(statuses: dict[str, Status]) -> dict[tuple[str, str], tuple[int, str]]:
+    """Return the exchanges over each edge, seen from both ends, and the forwarder."""
+    return {
+        (name, one.name): (one.exchanges, one.via) for name, status in statuses.items() for one in status.neighbours
+    }
+
+
+def test_sites_behind_walls(tmp_path: Path) -> None:
+    net = tmp_path / "net"
+    with namespaces("internet", "open", "router", "inside", "first", "second", "proxy", "proxied") as spaces:
+        spaces.ip("internet", "link", "add", "bridge", "type", "bridge")
+        spaces.ip("internet", "link", "set", "bridge", "up")
+        for k, name in enumerate(("open", "router", "first", "second", "proxy")):
+            spaces.wire(name, f"10.77.0.{10 + k}/24", "internet")
+        spaces.wire("inside", "192.168.7.2/24", "router", "192.168.7.1/24")  # nobody else has a way there
+        spaces.wire("proxied", "10.78.0.2/24", "proxy", "10.78.0.1/24")  # which has no way anywhere else
+        spaces.ip("first", "route", "add", "blackhole", "10.77.0.13/32")
+        spaces.ip("second", "route", "add", "blackhole", "10.77.0.12/32")
+        hosts = ("10.77.0.10", "10.77.0.11", "outbound", "outbound", "outbound")
+        given = [word for host in hosts for word in ("--host", host)]
+        made = gosta("network", "init", net, "--data", "breast-cancer", "--nodes", 5, "--port", ports.free(10), *given,
+                     "--exchanges-per-second", 20)  # fmt: skip
+        assert made.returncode == 0, made.stderr
+        processes = WalledProcesses(spaces, net)
+        inside = read_node(net / "node-1" / NODE_FILE).node
+        port = addresses.parse(inside.listen).port
+        assert (inside.listen, inside.advertise) == (f"0.0.0.0:{port}", f"10.77.0.11:{port}")
+        try:
+            python = sys.executable
+            processes.start(
+                "router", "router", python, MIDDLEBOXES, "port", f"10.77.0.11:{port}", f"192.168.7.2:{port}"
+            )
+            processes.start("proxy", "proxy", python, MIDDLEBOXES, "proxy", "10.78.0.1:3128", "site:secret")
+            for name in PLACES:
+                proxy = {"HTTPS_PROXY": "http://site:secret@10.78.0.1:3128"} if name == "node-4" else {}
+                processes.start_node(name, **proxy)
+            found = processes.wait(
+                lambda found: (
+                    all(count >= 5 for count, _ in edges(found).values())
+                    and all(one.sites_seen == 5 and (one.expected_error or 1.0) < 0.01 for one in found.values())
+                ),
+                *PLACES,
+            )
+            assert len(edges(found)) == 20
+            used = {via for (name, other), (_, via) in edges(found).items() if {name, other} <= OUTBOUND}
+            assert used <= {"node-0", "node-1"}
+            assert "" not in used
+            assert all(not via for (name, other), (_, via) in edges(found).items() if not {name, other} <= OUTBOUND)
+            exact = gosta_library.exact("breast-cancer", "auc")
+            values = [one.estimate[0] for one in found.values() if one.estimate]
+            assert values == pytest.approx([exact] * 5, rel=0.03)
+            check_recorded(net)
+            (killed,) = {edges(found)[one][1] for one in (("node-2", "node-3"), ("node-3", "node-2"))}
+            processes.kill(killed)
+            other = ({"node-0", "node-1"} - {killed}).pop()
+            before = edges(found)
+
+            def is_replaced(found: dict[str, Status]) -> bool:
+                now = {one: state for one, state in edges(found).items() if set(one) <= OUTBOUND}
+                return all(via == other and count > before[one][0] for one, (count, via) in now.items())
+
+            processes.wait(is_replaced, *OUTBOUND)
+        finally:
+            for name in list(processes.running):
+                processes.kill(name)
+
+
+def check_recorded(net: Path) -> None:
+    """Check that forwarders saw nothing but TLS: no row, no word of a message, no name but in the first hello."""
+    streams = [path.read_bytes() for path in net.glob("record-*")]
+    assert len(streams) >= 6  # two for each of three edges
+    numbers = np.loadtxt(net / "node-2" / "data.csv", delimiter=",", skiprows=1).ravel()
+    for stream in streams:
+        check_records(stream)
+        assert not any(word in stream for word in (b"offer", b"accept", b"confirm", b"gosta 3"))
+        assert not any(struct.pack(">d", number) in stream for number in numbers if number not in (0.0, 1.0, -1.0))
+
+
+@pytest.mark.parametrize("is_private", [False, True], ids=["rows", "private sums"])
+def test_a_site_whose_only_way_is_a_forwarder(tmp_path: Path, is_private: bool) -> None:
+    """On a path of three, of which two only dial out, all that the last one says and hears goes through a forwarder."""
+    (tmp_path / "path.txt").write_text("0 1\n1 2\n")
+    net, first = tmp_path / "net", ports.free(6)
+    more = ("--private", "--bins", 16) if is_private else ("--exchanges-per-second", 50)
+    made = gosta("network", "init", net, "--data", "breast-cancer", "--graph", tmp_path / "path.txt", "--port", first,
+                 "--host", "127.0.0.1", "--host", "outbound", "--host", "outbound", *more)  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    with Processes(*(net / f"node-{k}" for k in range(3))) as nodes:
+        nodes.start("node-0", "node-1", "node-2")
+        if is_private:
+            found = nodes.wait(lambda all_: all(one.state == "complete" for one in all_))
+            assert all(one.sums is not None and len(one.sums.participants) == 3 for one in found)
+        else:
+            found = nodes.wait(lambda all_: all(one.sites_seen == 3 and one.exchanges > 20 for one in all_))
+        assert [one.via for status in found for one in status.neighbours] == ["", "", "node-0", "node-0"]
+        assert found[0].counters["connections forwarded"] == 1
+        checked = gosta("check", net / "node-2")
+        assert checked.returncode == 0, checked.stdout
+        assert "neighbour node-1: it only dials out, as this node" in checked.stdout
+        assert f"forwarder node-0: 127.0.0.1:{first}: reached" in checked.stdout
+        nodes.stop()
+    verified = gosta("network", "verify", net)
+    assert verified.returncode == 0, verified.stdout
