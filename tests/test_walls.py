@@ -27,7 +27,7 @@ import gosta as gosta_library
 from gosta.errors import InputError
 from gosta.net import addresses
 from gosta.net.addresses import Address
-from gosta.net.config import NODE_FILE, read_node
+from gosta.net.config import NETWORK_FILE, NODE_FILE, read_network, read_node
 from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
 from gosta.net.deploy.query import query_status
@@ -318,7 +318,7 @@ def test_what_is_sent_too_early_or_never_ends_a_pair(run: Run, monkeypatch: pyte
     monkeypatch.setattr(forwarding, "SWITCH_SECONDS", 0.2)
 
     async def body(sites: Sites) -> None:
-        for answer in (b"", b"raedy"):
+        for answer in (b"", b"hello"):
             one, other = await sites.ask("a", "b"), await sites.ask("b", "a")
             assert await one.receive() == await other.receive() == forwarding.PAIRED
             await one.send(forwarding.READY)
@@ -326,7 +326,18 @@ def test_what_is_sent_too_early_or_never_ends_a_pair(run: Run, monkeypatch: pyte
                 await other.send(answer)
             with pytest.raises(ConnectionError):
                 await forwarding_end(one)
-        assert sites.forwarded == []
+        early = await sites.ask("a", "b")
+        await early.send(forwarding.READY)  # before it is paired
+        with pytest.raises(ConnectionError):
+            await early.receive()
+        other = await sites.ask("b", "a")
+        again = await sites.ask("a", "b")
+        assert await other.receive() == await again.receive() == forwarding.PAIRED
+        for one in (other, again):
+            await one.send(forwarding.READY)
+            one._socket.send(b"hello")  # before START
+        for one in (other, again):
+            one._socket.close()
         forwarder = sites.nodes["f"]._forwarder
         assert forwarder is not None
         await until(lambda: forwarder._connections.total() == 0)
@@ -443,6 +454,84 @@ def test_which_addresses_are_dialled_through_which_proxy(monkeypatch: pytest.Mon
     monkeypatch.setenv("HTTPS_PROXY", "socks5://me:secret@proxy.example:1080")
     with pytest.raises(InputError, match=r"HTTPS_PROXY = 'socks5://proxy.example:1080' must be an HTTP proxy"):
         proxy_for(Address("b.test", 7400), "")
+
+
+# Folders of networks.
+
+
+def places(folder: Path) -> tuple[str, str, dict[str, str], dict[str, str]]:
+    config = read_node(folder / NODE_FILE)
+    return config.node.listen, config.node.advertise, config.neighbours, config.forwarders
+
+
+def test_networks_with_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> None:
+    net, port = tmp_path / "net", ports.free(12)
+    hosts = [word for host in ("a.example", "outbound", "outbound", "[::1]") for word in ("--host", host.strip("[]"))]
+    code, out, _ = gosta_("network", "init", net, "--data", "breast-cancer", "--nodes", 4, "--port", port, *hosts)
+    assert code == 0
+    assert "dial out only  node-1, node-2" in out
+    reached = {"node-0": f"a.example:{port}", "node-3": f"[::1]:{port + 6}"}
+    everybody = {"node-0": reached["node-0"], "node-1": "", "node-2": "", "node-3": reached["node-3"]}
+    assert read_network(net / NETWORK_FILE).nodes == everybody
+    neighbours = {name: {k: v for k, v in everybody.items() if k != name} for name in everybody}
+    assert places(net / "node-0") == (f"0.0.0.0:{port}", reached["node-0"], neighbours["node-0"], {})
+    assert places(net / "node-1") == ("", "", neighbours["node-1"], reached)
+    assert places(net / "node-3") == (reached["node-3"], "", neighbours["node-3"], {})
+    code, out, _ = gosta_("network", "add", net, "--host", "b.example", "--neighbours", "node-3")
+    assert code == 0
+    reached["node-4"] = f"b.example:{port + 8}"
+    assert places(net / "node-1") == ("", "", neighbours["node-1"], reached)  # no new neighbour, a new forwarder
+    assert gosta_("network", "remove", net, "node-0")[0] == 0
+    del reached["node-0"], neighbours["node-1"]["node-0"]
+    assert places(net / "node-1") == ("", "", neighbours["node-1"], reached)
+    (net / "node-2").rename(tmp_path / "node-2")
+    code, out, _ = gosta_("network", "remove", net, "node-4")
+    assert "node-2's folder is on another machine; set in its node.toml, in [forwarders]: node-3 = \"[::1]" in out
+    code, out, err = gosta_("network", "remove", net, "node-3")
+    assert (code, "no member can be reached" in err) == (2, True)
+    code, _, err = gosta_(
+        "network", "init", tmp_path / "dark", "--data", "breast-cancer", "--nodes", 3, "--host", "outbound"
+    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert "no member can be reached" in err
+
+
+def test_enrolment_of_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("risk,died\n0.1,0\n0.7,1\n0.3,1\n")
+
+    def call(*arguments: object) -> str:
+        code, out, err = gosta_(*arguments)
+        assert code == 0, err
+        return str(out)
+
+    net = tmp_path / "net"
+    call("network", "init", net, "--score", "risk", "--label", "died", "--classes", "0,1", "--enrol")
+    requests = {"a": "a.example:443", "b": "outbound", "c": "outbound"}
+    for name, address in requests.items():
+        more = ("--name", name, "--address", address, "--data", rows)
+        call("node", "request", net / "invitation.json", tmp_path / name, *more)
+    code, _, err = gosta_("node", "request", net / "invitation.json", tmp_path / "d", "--name", "d", "--address",
+                          "outbound", "--listen", "0.0.0.0:7400")  # fmt: skip
+    assert (code, "does not listen" in err) == (2, True)
+
+    def sign(*names: str) -> str:
+        out = call("network", "sign", net, *(tmp_path / name / "request.json" for name in names), "--yes")
+        for name in requests:
+            call("node", "join", net / "bundles" / f"{name}.json", tmp_path / name, "--yes")
+        return out
+
+    assert "outbound" in sign("a", "b", "c")
+    assert places(tmp_path / "a") == ("0.0.0.0:443", "a.example:443", {"b": "", "c": ""}, {})
+    assert places(tmp_path / "b") == ("", "", {"a": "a.example:443", "c": ""}, {"a": "a.example:443"})
+    call("node", "request", net / "invitation.json", tmp_path / "b", "--address", "b.example:7400")  # it moved
+    assert "new address" in sign("b")
+    assert places(tmp_path / "b")[:2] == ("0.0.0.0:7400", "b.example:7400")
+    assert places(tmp_path / "c") == ("", "", {"a": "a.example:443", "b": "b.example:7400"}, {})
+    call("node", "request", net / "invitation.json", tmp_path / "b", "--address", "outbound")
+    sign("b")
+    assert places(tmp_path / "b") == ("", "", {"a": "a.example:443", "c": ""}, {"a": "a.example:443"})
+    assert places(tmp_path / "c")[3] == {"a": "a.example:443"}
 
 
 # Whole networks.

@@ -100,9 +100,8 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     network: Task
     node: NodeSettings
     neighbours: dict[str, str]  # name: host:port; empty if the neighbour only dials out
-    forwarders: dict[
-        str, str
-    ] = {}  # name: host:port of members that connect it to such neighbours if it does not listen
+    # name: host:port of members that connect it to such neighbours, if it only dials out too
+    forwarders: dict[str, str] = {}
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -94,7 +94,7 @@ class Forwarder:
         """
         if why := self._refusal(member, other, listed):
             refuse(connection, own, why)
-            raise RejectedError("forwarding", f"{member} to {other}: {why}")
+            raise RejectedError("forwarding", f"{member} to {other!r}: {why}")
         connection.send(own.encode())
         keep_alive(connection.transport.get_extra_info("socket"))
         waiting = Waiting(connection, member, other)
@@ -191,6 +191,8 @@ class Copier(asyncio.Protocol):
 
     async def take_over(self, connection: Connection) -> asyncio.BaseTransport:
         """Take the socket of a connection, whose TLS ends here."""
+        if connection.transport.is_closing():
+            raise ConnectionResetError
         bare = socket.socket(fileno=os.dup(connection.transport.get_extra_info("socket").fileno()))
         bare.setblocking(False)
         connection.transport.abort()

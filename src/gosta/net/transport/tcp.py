@@ -190,7 +190,7 @@ class TcpTransport:
         own, other = self._handler.greeting, request.note.removeprefix(FORWARD)
         if self._forwarder is None or self._members is None:
             forwarding.refuse(connection, own, "it does not forward")
-            raise RejectedError("forwarding", f"{request.name} to {other[:80]}: this node does not forward")
+            raise RejectedError("forwarding", f"{request.name} to {other[:80]!r}: this node does not forward")
         await self._forwarder.serve(connection, own, request.name, other[:80], self._members)
 
     async def _connect(self, neighbour: str, place: addresses.Address) -> None:
