@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,20 +21,29 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import ports
+import promql_parser
 import psutil
 import pytest
+import yaml
 from processes import GOSTA, WAIT_SECONDS, Processes, gosta, wait_until
 from prometheus_client.parser import text_string_to_metric_families
+from promql_parser import VectorSelector
 from virtual_network import VirtualNetwork
 
 import gosta as package
 from gosta.net.config import NODE_FILE, read_node
 from gosta.net.deploy.query import fetch, query_status
+from gosta.net.deploy.supervisor import FAILED_CODE
 from gosta.net.node.base import REQUESTED
 from gosta.net.node.log_file import MAX_LOG_BYTES, OLD_LOGS, old_log
+from gosta.net.node.page import GOOD_STATES
 from gosta.net.node.requests import ANSWER_FILE, REQUEST_FILE, Answer, RequestWatcher
+from gosta.net.node.service import POLL_SECONDS
 from gosta.net.node.status import OWN_STATES, Status
+from gosta.net.protocol import messages as wire
+from gosta.net.transport.base import REJECTION_REASONS
 
+OPERATIONS = Path(__file__).parents[1] / "operations"
 NODES = 3
 NAMES = [f"node-{k}" for k in range(NODES)]
 TASK = ["--statistic", "auc", "--score", "risk", "--label", "died", "--classes", "0,1", "--nodes", str(NODES)]
@@ -60,8 +72,11 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 
 @pytest.fixture(scope="module")
 def sums(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    """Processes of three nodes of private sums that have a result."""
-    folder = create(tmp_path_factory.mktemp("sums") / "net", "--private", "--range", "risk=0:1", "--bins", 16)
+    """Processes of three nodes of private sums, with noise and a budget, that have a result."""
+    private = ["--private", "--range", "risk=0:1", "--bins", 16, "--epsilon", 8]
+    folder = create(tmp_path_factory.mktemp("sums") / "net", *private)
+    for name in NAMES:
+        (folder / name / "policy.toml").write_text("epsilon_budget = 1000.0\n")
     with Processes(*(folder / name for name in NAMES)) as processes:
         processes.start(*NAMES)
         processes.wait(lambda found: all(one.state == "complete" for one in found))
@@ -84,6 +99,8 @@ def scrape(processes: Processes, name: str = NAMES[0]) -> Samples:
         assert family.documentation
         for sample in family.samples:
             found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
+        if not family.samples:
+            found[f"{family.name}_total" if family.type == "counter" else family.name] = {}
     return found
 
 
@@ -95,7 +112,7 @@ def test_metrics_of_running_nodes(rows: Processes, sums: Processes) -> None:
         assert {name: value for ((_, name),), value in found["gosta_state"].items()} == {
             name: name == state for name in OWN_STATES
         }
-        wanted = {"members": NODES, "members_seen": NODES, "members_missing": 0, "rows_own": 20, "rows_known": 60}
+        wanted = {"members": NODES, "members_seen": NODES, "members_missing": 0, "rows_own": 20}
         wanted |= {"member_list_serial": 1, "member_list_proposed": 0, "reload_failed": 0}
         assert {name: single[f"gosta_{name}"] for name in wanted} == wanted
         assert single.get("gosta_rows_declared") == declared
@@ -106,6 +123,107 @@ def test_metrics_of_running_nodes(rows: Processes, sums: Processes) -> None:
         assert now - 300 < single["gosta_epoch_start_timestamp_seconds"] <= now + 1
         ((labels, _),) = found["gosta_build_info"].items()
         assert dict(labels)["version"] == package.__version__
+
+
+@pytest.fixture(scope="module")
+def known_labels(rows: Processes, sums: Processes) -> dict[str | None, set[str]]:
+    """Labels of every metric of nodes of either kind, and those that Prometheus adds."""
+    scraped, by_prometheus = (scrape(rows), scrape(sums)), {"job", "instance"}
+    found: dict[str | None, set[str]] = {"up": by_prometheus}
+    for name, samples in (item for one in scraped for item in one.items()):
+        found.setdefault(name, set(by_prometheus)).update(key for labels in samples for key, _ in labels)
+    found["gosta_rejected_total"] |= {"reason"}  # nothing was rejected, and sums with noise have no bracket
+    for name in ("gosta_sums_low", "gosta_sums_high"):
+        found[name] |= found["gosta_sums_value"]
+    return found
+
+
+def test_every_metric_is_documented(rows: Processes) -> None:
+    text = (OPERATIONS.parent / "docs" / "operations.md").read_text()
+    found = [name for name in scrape(rows) if name.startswith("gosta_")]
+    assert [name for name in found if f"`{name}" not in text] == []
+
+
+def check_expression(text: str, known_labels: dict[str | None, set[str]]) -> list[VectorSelector]:
+    """Parse an expression as Prometheus does; check that its metrics and labels exist, and return its selectors."""
+    selectors: list[VectorSelector] = []
+    expression = promql_parser.parse(text)
+    promql_parser.walk(expression, lambda node: selectors.append(node) if isinstance(node, VectorSelector) else None)
+    assert selectors
+    values = {"state": set(OWN_STATES), "reason": {*wire.REASONS, *REJECTION_REASONS}}
+    values["certificate"] = {"node", "authority", "coordinator"}
+    for selector in selectors:
+        for matcher in selector.matchers.matchers:
+            assert matcher.name in known_labels[selector.name], text
+            assert matcher.name not in values or set(matcher.value.split("|")) <= values[matcher.name], text
+    return selectors
+
+
+def test_alert_rules(known_labels: dict[str | None, set[str]]) -> None:
+    (group,) = yaml.safe_load((OPERATIONS / "alerts.yml").read_text())["groups"]
+    names = [rule["alert"] for rule in group["rules"]]
+    assert len(set(names)) == len(names) > 10
+    states: set[str] = set()
+    for rule in group["rules"]:
+        assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
+        assert rule["labels"]["severity"] in ("info", "warning", "critical")
+        assert set(rule["annotations"]) == {"summary", "description"}
+        labels: set[str] = set()
+        for selector in check_expression(rule["expr"], known_labels):
+            labels |= known_labels[selector.name]
+            for matcher in selector.matchers.matchers:
+                states |= set(matcher.value.split("|")) if matcher.name == "state" else set()
+        assert set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))) <= labels
+    assert states == set(OWN_STATES) - {*GOOD_STATES, "joining", "contributing"}
+
+
+def test_dashboard(known_labels: dict[str | None, set[str]]) -> None:
+    dashboard = json.loads((OPERATIONS / "dashboard.json").read_text())
+    panels = dashboard["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels) > 20
+    variables = {one["name"]: one for one in dashboard["templating"]["list"]}
+    assert variables["datasource"]["type"] == "datasource"
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    expressions = [one["expr"] for one in dashboard["annotations"]["list"]]
+    for panel in panels:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        for target in panel.get("targets", []):
+            assert panel["datasource"] == target["datasource"] == source
+            expressions.append(target["expr"])
+            shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+            selectors = check_expression(target["expr"].replace("$__rate_interval", "5m"), known_labels)
+            assert shown <= set.union(*(known_labels[one.name] for one in selectors))
+    for name in ("network", "instance"):
+        metric, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variables[name]["query"]["query"]).groups()  # type: ignore[union-attr]
+        assert {one.name for one in check_expression(metric, known_labels)} == {"gosta_up"}
+        assert label in known_labels["gosta_up"]
+    assert set(re.findall(r"\$(\w+)", " ".join(expressions))) == {"instance", "__rate_interval"}
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
+def test_systemd_unit(tmp_path: Path) -> None:
+    """systemd accepts the unit, finds it hardened, and it runs the command that the tests run."""
+    text = (OPERATIONS / "gosta-node@.service").read_text()
+    command = "/opt/gosta/bin/gosta node /var/lib/gosta/%i"
+    assert f"ExecStart={command}\n" in text
+    executable = tmp_path / "gosta"
+    executable.write_text(f'#!/bin/sh\nexec {shlex.join(GOSTA)} "$@"\n')
+    executable.chmod(0o755)
+    unit = tmp_path / "gosta-node@site-a.service"
+    unit.write_text(text.replace("/opt/gosta/bin/gosta", str(executable)))
+
+    def analyze(*arguments: str) -> str:
+        done = subprocess.run(["systemd-analyze", *arguments, str(unit)], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout
+
+    assert analyze("verify", "--man=no") == ""
+    (level,) = re.findall(r"Overall exposure level for .*: ([\d.]+)", analyze("security", "--offline=true"))
+    assert float(level) <= 1.5  # of 10; a unit without restrictions has 9.6
+    settings = dict(line.split("=", 1) for line in text.splitlines() if re.match(r"[A-Z]\w+=", line))
+    assert (settings["Type"], settings["RestartPreventExitStatus"]) == ("notify", str(FAILED_CODE))
+    assert float(settings["WatchdogSec"]) > 10 * POLL_SECONDS
 
 
 def test_an_epoch_on_request(rows: Processes, sums: Processes) -> None:

@@ -223,13 +223,12 @@ def start_epoch(folder: Path) -> tuple[str, int]:
     """Let a running node, the one in a folder or any of a network's, start an epoch; return its name and the epoch."""
     is_network = (folder / NETWORK_FILE).exists()
     folders = [folder / name for name in _local_nodes(folder)] if is_network else [folder]
-    if not is_network:
-        read_node(folder / NODE_FILE)
     start = f"gosta {'network up' if is_network else 'node'} {folder}"
     refusal = NetworkError(f"{folder}: no node is running, so that none can start an epoch; start it with: {start}")
+    names = {one: read_node(one / NODE_FILE).node.name for one in folders}
     for one in filter(lock.is_running, folders):
         try:
-            return one.resolve().name, request_epoch(one)
+            return names[one], request_epoch(one, names[one])
         except NetworkError as error:
             refusal = error
     raise refusal

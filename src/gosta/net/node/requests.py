@@ -56,7 +56,7 @@ class RequestWatcher:
                 self._log("request not answered", reason=str(error))
 
 
-def request_epoch(folder: Path) -> int:
+def request_epoch(folder: Path, name: str) -> int:
     """Ask the running node in a folder to start an epoch, and return its number; raise `NetworkError` if it refuses."""
     request, answer, id = folder / REQUEST_FILE, folder / ANSWER_FILE, secrets.token_hex(ID_BYTES)
     write_atomically(request, id)
@@ -68,12 +68,12 @@ def request_epoch(folder: Path) -> int:
                 if found.id == id:
                     answer.unlink()
                     if found.refusal:
-                        raise NetworkError(f"{folder.name} starts no epoch now: {found.refusal}")
+                        raise NetworkError(f"{name} starts no epoch now: {found.refusal}")
                     return found.epoch
             time.sleep(POLL_SECONDS)
     finally:
         request.unlink(missing_ok=True)
-    raise NetworkError(f"{folder.name} runs, but does not answer within {TIMEOUT_SECONDS:g} s; see its log")
+    raise NetworkError(f"{name} runs, but does not answer within {TIMEOUT_SECONDS:g} s; see its log")
 
 
 def _read(path: Path) -> bytes:
