@@ -470,7 +470,7 @@ def test_networks_with_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> 
     code, out, _ = gosta_("network", "init", net, "--data", "breast-cancer", "--nodes", 4, "--port", port, *hosts)
     assert code == 0
     assert "dial out only  node-1, node-2" in out
-    reached = {"node-0": f"a.example:{port}", "node-3": f"[::1]:{port + 6}"}
+    reached = {"node-0": f"a.example:{port}", "node-3": f"[::1]:{port + 4}"}  # with the two others on one machine
     everybody = {"node-0": reached["node-0"], "node-1": "", "node-2": "", "node-3": reached["node-3"]}
     assert read_network(net / NETWORK_FILE).nodes == everybody
     neighbours = {name: {k: v for k, v in everybody.items() if k != name} for name in everybody}
@@ -479,7 +479,7 @@ def test_networks_with_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> 
     assert places(net / "node-3") == (reached["node-3"], "", neighbours["node-3"], {})
     code, out, _ = gosta_("network", "add", net, "--host", "b.example", "--neighbours", "node-3")
     assert code == 0
-    reached["node-4"] = f"b.example:{port + 8}"
+    reached["node-4"] = f"b.example:{port}"
     assert places(net / "node-1") == ("", "", neighbours["node-1"], reached)  # no new neighbour, a new forwarder
     assert gosta_("network", "remove", net, "node-0")[0] == 0
     del reached["node-0"], neighbours["node-1"]["node-0"]
@@ -522,6 +522,7 @@ def test_enrolment_of_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> N
         return out
 
     assert "outbound" in sign("a", "b", "c")
+    assert read_node(tmp_path / "a" / NODE_FILE).node.status_page == "127.0.0.1:7443"  # 444 is for root
     assert places(tmp_path / "a") == ("0.0.0.0:443", "a.example:443", {"b": "", "c": ""}, {})
     assert places(tmp_path / "b") == ("", "", {"a": "a.example:443", "c": ""}, {"a": "a.example:443"})
     call("node", "request", net / "invitation.json", tmp_path / "b", "--address", "b.example:7400")  # it moved
@@ -620,6 +621,7 @@ def test_sites_behind_walls(tmp_path: Path) -> None:
         inside = read_node(net / "node-1" / NODE_FILE).node
         port = addresses.parse(inside.listen).port
         assert (inside.listen, inside.advertise) == (f"0.0.0.0:{port}", f"10.77.0.11:{port}")
+        assert read_node(net / "node-0" / NODE_FILE).node.listen == inside.listen
         try:
             python = sys.executable
             processes.start(

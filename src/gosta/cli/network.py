@@ -79,7 +79,9 @@ class Addresses:
         "Host where neighbours reach the nodes, or outbound: the node only dials out. Given once, or once for each "
         "node; default 127.0.0.1. Unless it is on loopback, a node listens on all interfaces.",
     ] = None
-    port: Annotated[int, "First port; each node uses two, for neighbours and status."] = 7400
+    port: Annotated[int, "Port of the nodes, and the next one for status; nodes on one machine use the following."] = (
+        7400
+    )
     exchanges_per_second: Rate = 10.0
     authority: Annotated[Path | None, "A folder with cert.pem and key.pem of your own certificate authority."] = None
     passphrase: Annotated[bool, "Encrypt the authority's key with a passphrase."] = False
@@ -235,7 +237,7 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
         sizes = [f"{name} {count}" for name, count in zip(network.nodes, counts, strict=True)]
         entries.append(("rows", f"{sum(counts)}: {shorten(sizes, 12)}"))
     place = f"{where[0]} to {where[-1]}; " if where else ""
-    entries.append(("addresses", f"{place}status pages one port above, on the same machine only"))
+    entries.append(("addresses", f"{place}status pages on the same machine only, where node.toml says"))
     if outbound := [name for name, address in network.nodes.items() if not address]:
         entries.append(("dial out only", shorten(outbound, 12)))
     entries.append(("keys", f"{folder / 'authority' / 'key.pem'} signs new nodes: keep it safe"))

@@ -36,7 +36,7 @@ from gosta.net.node.subject import subject_of
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import CHECK, Greeting
 from gosta.net.transport.connection import MAX_GREETING_BYTES
-from gosta.net.transport.dialling import open_socket
+from gosta.net.transport.dialling import ProxyError, open_socket
 from gosta.net.transport.frames import encode_frame
 from gosta.net.transport.tls import TlsFiles, check_peer, describe_error, load_certificate, make_context
 from gosta.private.accounting import total_epsilon
@@ -44,6 +44,7 @@ from gosta.private.policy import POLICY_FILE, Policy, read_policy, verdict_to_co
 
 TIMEOUT_SECONDS = 5.0  # for one neighbour
 PROBE_THREADS = 32
+HINT = "is its node running, and are firewalls open?"
 MIN_FREE_BYTES = 100 << 20
 CLOCK_WARNING_SECONDS, CLOCK_ERROR_SECONDS = 5.0, 60.0  # difference from the neighbours' clocks
 
@@ -318,12 +319,12 @@ def _probe(
                     check_peer(secure.getpeercert(True) or b"", name, listed)
                     answer = _greet(secure, own)
     except TimeoutError:
-        hint = "is its node running, and are firewalls open?"
-        return Probe(Finding(check, "warning", f"{address}: no answer within {TIMEOUT_SECONDS:g} s", hint))
+        return Probe(Finding(check, "warning", f"{address}: no answer within {TIMEOUT_SECONDS:g} s", HINT))
     except ssl.SSLError as error:
         return Probe(Finding(check, "error", f"{address}: {describe_error(error)}", "compare the member lists"))
     except (OSError, ValueError, GostaError) as error:
-        hint = "is its node running, and are firewalls open?"
+        has_proxy = isinstance(error, ProxyError | InputError)
+        hint = "see HTTPS_PROXY, NO_PROXY and proxy in node.toml" if has_proxy else HINT
         return Probe(Finding(check, "warning", f"{address}: {describe_error(error)}", hint))
     if answer is None:
         return Probe(Finding(check, "error", f"{address}: it rejects this node", "has it accepted this member list?"))

@@ -32,6 +32,7 @@ from gosta.net.deploy.folders import (
     load_network,
     new_folder,
     node_settings,
+    page_of,
     write_policy,
 )
 from gosta.net.deploy.membership import REQUESTS
@@ -86,7 +87,8 @@ def request(
     task = invitation.network
     node = replace(node_settings(name, place), **reading)
     if listen is not None:
-        node = replace(node, listen=listen, advertise="" if str(place) == listen else str(place))
+        page, advertise = str(page_of(addresses.parse(listen).port)), "" if str(place) == listen else str(place)
+        node = replace(node, listen=listen, advertise=advertise, status_page=page)
     if data is not None:
         node = replace(node, data=str(data.resolve()))
     with new_folder(folder, 0o700) as draft:

@@ -37,6 +37,7 @@ from gosta.runtime.files import write_atomically
 from gosta.statistics import user_file
 
 FIRST_PORT = 7400
+MIN_UNPRIVILEGED_PORT, PRIVILEGED_OFFSET = 1024, 7000  # a status page of a node at port 443 is at port 7443
 RESERVED_NAMES = {authority.FOLDER, "data.csv", "key.pem", "cert.pem", "ca.pem", NODE_FILE, NETWORK_FILE}
 RESERVED_NAMES |= {config.JOURNAL_FILE, config.LOCK_FILE, config.LOG_FILE}
 RESERVED_NAMES |= {members.MEMBERS_FILE, members.ACCEPTED_FILE, members.PROPOSED_FILE, "next-key.pem"}
@@ -73,8 +74,8 @@ def create(
 ) -> NetworkConfig:
     """Create the folders of a network, all or none.
 
-    The nodes are at one host, or at one host each ("outbound": the node only dials out); node k listens at port + 2k,
-    and its status page is one port above.
+    The nodes are at one host, or at one host each ("outbound": the node only dials out), and listen at `port`; of
+    several nodes on one machine, the k-th at port + 2k. Their status pages are one port above.
     `ca` is a folder with the key and certificate of an existing authority. With a passphrase, the authority's keys are
     encrypted.
     """
@@ -249,20 +250,37 @@ def to_csv(x: Floats) -> str:
 
 
 def choose_places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses.Address]:
-    """Return where nodes can be reached; the host is "outbound" for those that only dial out."""
+    """Return where nodes can be reached; the host is "outbound" for those that only dial out.
+
+    Nodes on one machine have ports of their own, two each.
+    """
     if len(hosts) not in (1, nodes):
         raise InputError(f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each node")
-    ports = [port + 2 * k for k in range(nodes)]
-    if not 1 <= port <= max(ports) < 65535:
-        raise InputError(f"port = {port}: {nodes} nodes need ports up to {max(ports) + 1}; ports go from 1 to 65535")
-    chosen = list(map(addresses.Address, list(hosts) * (nodes // len(hosts)), ports))
+    chosen, nodes_at = list[addresses.Address](), Counter[str]()
+    for host in list(hosts) * (nodes // len(hosts)):
+        chosen.append(addresses.Address(host, port + 2 * nodes_at[_machine(host)]))
+        nodes_at[_machine(host)] += 1
+    last = max(address.port for address in chosen)
+    if not 1 <= port <= last < 65535:
+        raise InputError(f"port = {port}: {nodes} nodes need ports up to {last + 1}; ports go from 1 to 65535")
+    is_trial = any(map(addresses.is_loopback, hosts))  # then nodes that only dial out are on this machine too
     for address in chosen:
         addresses.parse(str(address))
-        host = "127.0.0.1" if address.host == addresses.OUTBOUND else address.host
-        for p in (address.port, address.port + 1):
-            if not _is_free(host, p):
-                raise InputError(f"port {p} of {host} is in use or not permitted; choose another with --port")
+        if (is_trial or address.host != addresses.OUTBOUND) and (taken := _taken(address)):
+            raise InputError(f"port {taken} is in use or not permitted; choose another with --port")
     return chosen
+
+
+def _taken(place: addresses.Address) -> str:
+    """Return a port of a node that is not free on this machine, and its host; empty if all are."""
+    page = page_of(place.port)
+    wanted = [page] if place.host == addresses.OUTBOUND else [place, page._replace(host=place.host)]
+    return next((f"{one.port} of {one.host}" for one in wanted if not _is_free(*one)), "")
+
+
+def page_of(port: int) -> addresses.Address:
+    """Return where the status page of a node with this port is: for this machine only, as it has no password."""
+    return addresses.Address("127.0.0.1", port + (1 if port >= MIN_UNPRIVILEGED_PORT else PRIVILEGED_OFFSET))
 
 
 def address_of(place: addresses.Address) -> str:
@@ -281,23 +299,29 @@ def _is_free(host: str, port: int) -> bool:
     return True
 
 
+def _machine(host: str) -> str:
+    """Return a host by which nodes on one machine are recognised; those that only dial out may be on this one."""
+    return "127.0.0.1" if host == addresses.OUTBOUND or addresses.is_loopback(host) else host
+
+
 def _free_place(folder: Path, network: NetworkConfig, host: str, port: int | None) -> addresses.Address:
+    """Return a place for a new node: the port of the others, or the next free one on a machine with several."""
     if port is not None:
         return choose_places(1, [host], port)[0]
-    used = [addresses.parse(address).port for address in network.nodes.values() if address]
+    places = [addresses.parse(address) for address in network.nodes.values() if address]
     for path in (folder / name / NODE_FILE for name, address in network.nodes.items() if not address):
         page = config.read_node(path).node.status_page if path.exists() else ""
-        used += [addresses.parse(page).port - 1] if page else []
-    return free_place(host, max(used, default=FIRST_PORT - 2) + 2)
+        places += [addresses.Address(addresses.OUTBOUND, addresses.parse(page).port - 1)] if page else []
+    here = [place.port + 2 for place in places if _machine(place.host) == _machine(host)]
+    return free_place(host, max(here) if here else min((place.port for place in places), default=FIRST_PORT))
 
 
 def free_place(host: str, first: int) -> addresses.Address:
-    """Return the first two free ports in a row, from `first` on."""
-    trial = "127.0.0.1" if host == addresses.OUTBOUND else host
-    for p in range(first, 65534, 2):
-        if _is_free(trial, p) and _is_free(trial, p + 1):
-            return addresses.Address(host, p)
-    raise InputError(f"no port of {trial} is free; name one with --port")
+    """Return the first place from a port on of which the port and that of the status page are free."""
+    for port in range(first, 65534, 2):
+        if not _taken(place := addresses.Address(host, port)):
+            return place
+    raise InputError(f"no port of {host} is free; name one with --port")
 
 
 @contextlib.contextmanager
@@ -346,11 +370,10 @@ def node_settings(name: str, place: addresses.Address, exchanges_per_second: flo
     """Return the settings of a node that neighbours reach at a place; its host is "outbound" if they do not."""
     if not 0 < exchanges_per_second < math.inf:
         raise InputError(f"exchanges_per_second = {exchanges_per_second!r} must be a positive number")
-    page = addresses.Address("127.0.0.1", place.port + 1)  # it has no password: for this machine only
-    reached = address_of(place)
+    reached, page = address_of(place), str(page_of(place.port))
     listen = str(addresses.everywhere(*place)) if reached else ""
     advertise = "" if listen == reached else reached
-    return NodeSettings(name, listen, str(page), advertise, exchanges_per_second=exchanges_per_second)
+    return NodeSettings(name, listen, page, advertise, exchanges_per_second=exchanges_per_second)
 
 
 def _write_node(
