@@ -12,7 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import ports
@@ -35,6 +35,7 @@ from gosta.net.members import Member, MemberList, key_of
 from gosta.net.node.status import Status
 from gosta.net.transport import forwarding
 from gosta.net.transport.base import Greeting
+from gosta.net.transport.connection import MAX_WRITE_BUFFER_BYTES, Connection
 from gosta.net.transport.dialling import MAX_RESPONSE_BYTES, open_socket, proxy_for
 from gosta.net.transport.forwarding import BareTls, Copier, Forwarder, Waiting
 from gosta.net.transport.tcp import TcpTransport
@@ -311,6 +312,52 @@ def test_a_node_that_does_not_forward_says_so(run: Run) -> None:
         assert "f: it refuses to forward: 'it does not forward'" in sites.handlers["a"].dial_failures[0]
 
     run(body)
+
+
+def test_a_neighbour_that_does_not_come_and_a_forwarder_that_is_another_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarding, "WAIT_SECONDS", 0.1)
+
+    async def body(sites: Sites) -> None:
+        sites.nodes["a"].dial("b", "", {"f": sites.nodes["f"].address, "c": sites.nodes["g"].address})
+        await until(lambda: bool(sites.handlers["a"].dial_failures))
+        (reason,) = sites.handlers["a"].dial_failures
+        assert "f: b did not come" in reason
+        assert "c: certificate of the other end: Hostname mismatch" in reason
+
+    run(body)
+
+
+def test_a_member_that_does_not_read_fills_no_buffer(run: Run) -> None:
+    async def body(sites: Sites) -> None:
+        sites.meet("a", "b")
+        await until(lambda: sites.are_linked("a", "b"))
+        (to_b,), (to_a,) = sites.handlers["a"].links, sites.handlers["b"].links
+        assert isinstance(to_b, Connection)
+        assert isinstance(to_a, Connection)
+        to_a.transport.pause_reading()
+        message, sent = b"x" * 100_000, 0
+        while to_b.send(message) or not await stays(lambda: not to_b.send(message)):
+            sent += 1
+            await asyncio.sleep(0)
+        forwarder = sites.nodes[to_b.via]._forwarder
+        assert forwarder is not None
+        waiting = [cast("asyncio.Transport", one).get_write_buffer_size() for one in forwarder._forwarded.values()]
+        assert 0 < max(waiting) <= MAX_WRITE_BUFFER_BYTES + 256 * 1024  # and what was read at once
+        to_a.transport.resume_reading()
+        await until(lambda: len(sites.handlers["b"].messages) >= sent)
+
+    run(body)
+
+
+async def stays(condition: Callable[[], bool]) -> bool:
+    """Return whether a condition holds at twenty times in a row."""
+    for _ in range(20):
+        if not condition():
+            return False
+        await asyncio.sleep(0.005)
+    return True
 
 
 def test_what_is_sent_too_early_or_never_ends_a_pair(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
