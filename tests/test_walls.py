@@ -495,8 +495,10 @@ def test_which_addresses_are_dialled_through_which_proxy(monkeypatch: pytest.Mon
     for host in ("127.0.0.1", "localhost", "::1"):
         assert proxy_for(Address(host, 7400), "") is None
         assert proxy_for(Address(host, 7400), "http://other.example") is None
-    monkeypatch.setenv("NO_PROXY", "site.example,.example")
+    monkeypatch.setenv("NO_PROXY", "site.example,.example, 10.0.0.0/8,fd00::/8,nonsense/x")
     assert proxy_for(there, "") is None
+    assert proxy_for(Address("10.77.0.1", 7400), "") is proxy_for(Address("fd00::2", 7400), "") is None
+    assert proxy_for(Address("11.77.0.1", 7400), "") == found
     assert proxy_for(Address("b.test", 7400), "") == found
     monkeypatch.setenv("HTTPS_PROXY", "socks5://me:secret@proxy.example:1080")
     with pytest.raises(InputError, match=r"HTTPS_PROXY = 'socks5://proxy.example:1080' must be an HTTP proxy"):

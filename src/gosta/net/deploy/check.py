@@ -44,6 +44,7 @@ from gosta.private.policy import POLICY_FILE, Policy, read_policy, verdict_to_co
 
 TIMEOUT_SECONDS = 5.0  # for one neighbour
 PROBE_THREADS = 32
+TLS_HINT = "compare the member lists; firewalls and proxies must not open TLS for this address"
 HINT = "is its node running, and are firewalls open?"
 MIN_FREE_BYTES = 100 << 20
 CLOCK_WARNING_SECONDS, CLOCK_ERROR_SECONDS = 5.0, 60.0  # difference from the neighbours' clocks
@@ -321,7 +322,7 @@ def _probe(
     except TimeoutError:
         return Probe(Finding(check, "warning", f"{address}: no answer within {TIMEOUT_SECONDS:g} s", HINT))
     except ssl.SSLError as error:
-        return Probe(Finding(check, "error", f"{address}: {describe_error(error)}", "compare the member lists"))
+        return Probe(Finding(check, "error", f"{address}: {describe_error(error)}", TLS_HINT))
     except (OSError, ValueError, GostaError) as error:
         has_proxy = isinstance(error, ProxyError | InputError)
         hint = "see HTTPS_PROXY, NO_PROXY and proxy in node.toml" if has_proxy else HINT

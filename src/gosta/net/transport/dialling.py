@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ipaddress
 import re
 import socket
 from urllib.request import getproxies, proxy_bypass
@@ -25,7 +26,7 @@ class ProxyError(ConnectionError):
 
 def proxy_for(address: Address, setting: str) -> Proxy | None:
     """Return the proxy through which to dial: that of the setting `proxy`, or of the environment."""
-    if setting == "none" or is_loopback(address.host) or proxy_bypass(str(address)):
+    if setting == "none" or is_loopback(address.host) or _is_exempt(address):
         return None
     if setting:
         return parse_proxy(setting)
@@ -33,6 +34,21 @@ def proxy_for(address: Address, setting: str) -> Proxy | None:
         return parse_proxy(getproxies().get("https", ""))
     except InputError as error:
         raise InputError(f"HTTPS_PROXY = {error}") from None
+
+
+def _is_exempt(address: Address) -> bool:
+    """Return whether NO_PROXY has a host: its name, its domain, or a range of addresses such as 10.0.0.0/8."""
+    if proxy_bypass(str(address)):
+        return True
+    ranges = [entry.strip() for entry in getproxies().get("no", "").split(",") if "/" in entry]
+    return any(_is_within(address.host, entry) for entry in ranges)
+
+
+def _is_within(host: str, addresses: str) -> bool:
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(addresses, strict=False)
+    except ValueError:  # a name, or no range
+        return False
 
 
 async def open_socket(address: Address, proxy_setting: str) -> socket.socket:
