@@ -393,7 +393,9 @@ def _write_node(
 def _update_nodes(folder: Path, before: NetworkConfig, network: NetworkConfig) -> tuple[str, ...]:
     """Rewrite [neighbours] and [forwarders] where they changed; return the nodes whose folders are not here."""
     remote = []
-    for name in (name for name in network.nodes if name in before.nodes):
+    touched = {name for edge in set(before.edges) ^ set(network.edges) for name in edge}
+    touched |= {name for name, address in network.nodes.items() if not address}
+    for name in (name for name in network.nodes if name in touched and name in before.nodes):
         neighbours, forwarders = neighbours_of(network, name), forwarders_of(network, name)
         if (neighbours, forwarders) == (neighbours_of(before, name), forwarders_of(before, name)):
             continue
