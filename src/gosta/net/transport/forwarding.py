@@ -95,6 +95,8 @@ class Forwarder:
         if why := self._refusal(member, other, listed):
             refuse(connection, own, why)
             raise RejectedError("forwarding", f"{member} to {other!r}: {why}")
+        if connection.transport.is_closing():
+            raise ConnectionResetError
         connection.send(own.encode())
         keep_alive(connection.transport.get_extra_info("socket"))
         waiting = Waiting(connection, member, other)
