@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check format benchmark benchmark-smoke gpu chaos gallery clean
+.PHONY: run test check format benchmark benchmark-smoke gpu chaos gallery screenshots clean
 
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
@@ -44,11 +44,18 @@ gallery: .venv/installed  ## the paper in full, into docs/gallery.md
 	sed 's#](figure#](gallery/figure#' docs/gallery/results.md > docs/gallery.md
 	cp docs/gallery/figure2.png docs/figure2.png
 
+screenshots: .venv/installed  ## the pictures of the live page, into docs: half a minute
+	PYTHONPATH=tests $(BIN)/python tests/screenshots.py
+
 .venv/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "gosta needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
+	@# a browser for the tests of the live page, which are skipped without one
+	@command -v chromium google-chrome > /dev/null || [ "$$(id -u)" != 0 ] || \
+	  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends chromium; } \
+	  > /dev/null 2>&1 || echo "no Chromium: the tests of the live page are skipped"
 	@touch $@
 
 clean:

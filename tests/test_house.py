@@ -22,7 +22,7 @@ SOURCE = ROOT / "src" / "gosta"
 # From the bottom up: a room imports only rooms named before it.
 GROUND = ["errors", "runtime", "views"]
 FIRST = [*GROUND, "datasets", "graphs", "statistics", "sketches", "significance", "protocols"]
-ROOMS = [*FIRST, "estimation", "theory", "schedule", "private", "net", "simulation", "experiments", "cli"]
+ROOMS = [*FIRST, "estimation", "theory", "schedule", "private", "net", "simulation", "experiments", "pages", "cli"]
 # Inside net, from the bottom up.
 NET = ["addresses", "limits", "config", "members", "transport", "protocol", "storage", "node", "deploy", "audit"]
 APART = {"net", "simulation"}  # neither imports the other

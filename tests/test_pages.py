@@ -209,6 +209,7 @@ def test_states_of_neighbours() -> None:
     change = msgspec.structs.replace
     states = {
         "connected": one,
+        "connected via node-1": change(one, via="node-1"),
         "silent": change(one, alive=False),
         "not connected": change(one, connected=False, alive=False),
         "in epoch 7": change(one, epoch=7),
@@ -319,7 +320,7 @@ def test_a_request_has_one_host() -> None:
 def test_events_reach_all_clients_that_read() -> None:
     async def run() -> None:
         events = server.Events(lambda: server.make_event("start", b"0"))
-        served = server.Server({"/events": lambda: events}, "default-src 'none'")
+        served = server.Server({"/events": lambda _: events}, "default-src 'none'")
         listener = addresses.listen("127.0.0.1:0", "page")
         await served.start(listener)
         clients = [await subscribe(*addresses.parse(addresses.listening_address(listener))) for _ in range(2)]

@@ -53,6 +53,8 @@ gosta check my-network/node-3 --report check.txt
 gosta status my-network/node-3
 gosta status my-network/
 gosta status my-network/ --json
+gosta watch my-network/
+gosta watch my-network/node-3 --address 127.0.0.1:8000
 gosta audit my-network/node-3
 gosta audit my-network/node-3 --rows
 gosta replay my-network/
@@ -64,6 +66,7 @@ gosta network init my-network/ --private --score risk --label died --classes 0,1
 gosta network init my-network/ --private --epsilon 1 --delta 1e-6 --data patients.csv --score risk --label died
 gosta network init my-network/ --private --statistic gini-index --columns income --range income=0:99999 --strata sex=f,m
 gosta network up my-network/
+gosta network up my-network/ --page
 gosta network up my-network/ --until 1%
 gosta network up my-network/ --for 60 --json
 gosta network down my-network/

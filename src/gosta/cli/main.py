@@ -43,7 +43,7 @@ COMMANDS: dict[str, Commands] = {
         sweep.sweep,
         reproduce.reproduce,
     ],
-    "Real networks": [check.check, status.status, audit.audit, audit.replay],
+    "Real networks": [check.check, status.status, nodes.watch, audit.audit, audit.replay],
     "Names that commands take": [lists.statistics, lists.protocols, lists.datasets],
 }
 NODE: Commands = [nodes.run, enrolment.request, enrolment.join, enrolment.accept]

@@ -1,4 +1,4 @@
-"""``gosta node run``, ``gosta network up``, ``down`` and ``epoch``: run nodes on this machine, start an epoch."""
+"""``gosta node run``, ``gosta network up``, ``down`` and ``epoch``, ``gosta watch``: run nodes, see them in a browser."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import math
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +19,7 @@ from gosta.errors import GostaError, InputError, shorten
 if TYPE_CHECKING:
     from gosta.net.deploy.query import View
 
+PAGE_ADDRESS = "127.0.0.1:7399"  # below the ports of nodes, which begin at 7400
 PRINT_SECONDS = 5.0  # between two tables where the output is no terminal
 
 
@@ -44,6 +45,8 @@ def up(
     seconds: Annotated[float | None, "Stop after so many seconds.", "--for"] = None,
     until: Annotated[str | None, "Stop when every node expects at most this error: 1%."] = None,
     as_json: options.Json = False,
+    page: Annotated[bool, "Serve a live page of the network."] = False,
+    page_address: Annotated[str | None, f"Where: host:port, by default {PAGE_ADDRESS}, or another free port."] = None,
 ) -> None:
     """Run all nodes of a network on this machine, each as a process, and show their status; Ctrl-C stops them all."""
     from gosta.net.deploy import supervisor
@@ -56,13 +59,21 @@ def up(
     def show(views: Sequence[View], now: float) -> None:
         nonlocal elapsed_seconds, printed_at
         elapsed_seconds = now
+        show_page(views)
         if live is not None:
-            live.update(_text(views, now, live.console.width), refresh=True)
+            live.update(_text(views, now, live.console.width, url), refresh=True)
         elif not as_json and now - printed_at >= PRINT_SECONDS:
             printed_at = now
             print(shown.table(views), shown.summary(views, now), sep="\n", flush=True)
 
-    with live or contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        show_page: Callable[[Sequence[View]], None] = _no_page
+        url = ""
+        if page or page_address is not None:
+            show_page, url = stack.enter_context(_page_beside(folder, page_address))
+            print(f"live page: {url}", file=sys.stderr if as_json else sys.stdout, flush=True)
+        if live is not None:
+            stack.enter_context(live)
         views = supervisor.up(folder, show, seconds, options.fraction("until", until, options.ERROR))
     if as_json:
         print("\n".join(map(shown.record, views)))
@@ -90,16 +101,55 @@ def epoch(folder: Annotated[Path, typer.Argument(help="The network's folder, or 
     print(f"{name} started epoch {number}; the other nodes follow")
 
 
+def watch(
+    folder: Annotated[Path, typer.Argument(help="A network's folder, or a node's.")],
+    address: Annotated[str | None, f"Where: host:port, by default {PAGE_ADDRESS}, or another free port."] = None,
+    open_: Annotated[bool, "Open it in a browser.", "--open"] = False,
+) -> None:
+    """Serve a live page of nodes that are running: map, estimates, who is missing, refusals, log; until Ctrl-C."""
+    import asyncio
+
+    from gosta.net.addresses import parse
+    from gosta.net.deploy.query import Poller
+    from gosta.pages import server
+
+    if not folder.is_dir():
+        raise InputError(f"no such folder: {folder}")
+    poller = Poller(folder.resolve())
+    listener = server.listen(address or PAGE_ADDRESS, or_any_port=address is None)
+    print(f"{folder}: live page at {server.url(listener)} (Ctrl-C ends it; the nodes go on)", flush=True)
+    if open_:
+        import webbrowser
+
+        webbrowser.open(server.url(listener))
+    asyncio.run(server.watch(poller, listener, parse(address or PAGE_ADDRESS).host))
+
+
+def _no_page(_: Sequence[View]) -> None:
+    pass
+
+
+@contextlib.contextmanager
+def _page_beside(folder: Path, address: str | None) -> Iterator[tuple[Callable[[Sequence[View]], None], str]]:
+    from gosta.net.addresses import parse
+    from gosta.pages import server
+
+    listener = server.listen(address or PAGE_ADDRESS, or_any_port=address is None)
+    with server.serve_beside(folder.resolve(), listener, parse(address or PAGE_ADDRESS).host) as show:
+        yield show, server.url(listener)
+
+
 def _live() -> Any:
     from rich.live import Live
 
     return Live(auto_refresh=False, transient=True)
 
 
-def _text(views: Sequence[View], elapsed_seconds: float, width: int) -> Any:
+def _text(views: Sequence[View], elapsed_seconds: float, width: int, url: str) -> Any:
     from rich.text import Text
 
     heading, *rows = shown.table(views, width).splitlines(keepends=True)
     summary = f"\n{shown.summary(views, elapsed_seconds)}\n"
-    explanation = "\n".join([*shown.explanation(views), "Ctrl-C stops all nodes"])
+    page = [f"live page: {url}"] if url else []
+    explanation = "\n".join([*shown.explanation(views), *page, "Ctrl-C stops all nodes"])
     return Text.assemble((heading, "bold"), *rows, (summary, "bold"), (explanation, "dim"))

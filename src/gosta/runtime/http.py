@@ -80,7 +80,7 @@ def make_event(name: str, data: bytes) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
 
 
-Routes = Mapping[str, Callable[[], Response | Events]]
+Routes = Mapping[str, Callable[[str], Response | Events]]  # called with what follows "?"
 
 
 class Server:
@@ -155,7 +155,8 @@ class Server:
                     return _plain(400)
                 if hosts and not self._is_known(hosts[0]):
                     return _plain(421, f"{hosts[0][:100]!a} is not a name of this server: use its IP address")
-                return self._route(target.partition("?")[0]) if method == "GET" else _plain(405)
+                path, _, query = target.partition("?")
+                return self._route(path, query) if method == "GET" else _plain(405)
             case _:
                 return _plain(400)
 
@@ -167,8 +168,8 @@ class Server:
         except ValueError:
             return name in self._names or name.endswith(".localhost")
 
-    def _route(self, path: str) -> Response | Events:
-        found = self._routes[path]() if path in self._routes else _plain(404)
+    def _route(self, path: str, query: str) -> Response | Events:
+        found = self._routes[path](query) if path in self._routes else _plain(404)
         return _plain(503) if isinstance(found, Events) and len(found) >= MAX_STREAMS else found
 
     def _head(self, code: int, kind: str, length: int | None, more: str = "") -> bytes:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import math
+import sqlite3
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,8 +16,8 @@ from typing import NamedTuple
 import msgspec
 
 from gosta.errors import GostaError, InputError
-from gosta.net.addresses import parse
-from gosta.net.config import NODE_FILE, NodeConfig, read_node
+from gosta.net.addresses import Address, parse
+from gosta.net.config import JOURNAL_FILE, LOCK_FILE, NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, read_node
 from gosta.net.deploy.folders import load_network
 from gosta.net.node import lock
 from gosta.net.node.status import Status
@@ -24,6 +27,7 @@ from gosta.net.protocol.report import relative_distance
 TIMEOUT_SECONDS = 2.0
 MAX_RESPONSE_BYTES = 1 << 22  # a status with 30,000 neighbours
 QUERY_THREADS = 32
+START_SECONDS = 10.0  # for a node to start and answer
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where to reach a node that listens on all interfaces
 
 
@@ -43,12 +47,15 @@ class View(NamedTuple):
 def query_status(config: NodeConfig) -> Status | None:
     """Return a node's status from its status page; None if nothing answers there, or another program does."""
     answer = fetch(config, "/status", MAX_RESPONSE_BYTES)
+    return None if answer is None else _read_answer(config, answer)
+
+
+def _read_answer(config: NodeConfig, answer: bytes) -> Status | None:
     try:
-        found = None if answer is None else _decode_status(answer)
+        found = _decode_status(answer)
     except msgspec.DecodeError:
         return None
-    is_node = found is not None and (found.network, found.node) == (config.network.id, config.node.name)
-    return found if is_node else None
+    return found if (found.network, found.node) == (config.network.id, config.node.name) else None
 
 
 def fetch(config: NodeConfig, path: str, max_bytes: int) -> bytes | None:
@@ -88,11 +95,91 @@ def _try_query(folder: Path) -> Status | None:
 def _view(folder: Path, status: Status | None) -> View:
     try:
         status = status or status_from_journal(folder)
-    except GostaError as error:
+    except (GostaError, sqlite3.Error) as error:  # such as a journal that is being made
         if not folder.is_dir():
             return View(folder.name, "not on this machine", 0, None)
         return View(folder.name, "no answer" if lock.is_running(folder) else "stopped", 0, None, str(error))
     return View(folder.name, status.state, 0, status)
+
+
+class Poller:
+    """Queries the nodes of a network on this machine, or one node, again and again."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is a network's, or a node's."""
+        self.folder = folder
+        self.network: NetworkConfig | None = load_network(folder) if (folder / NETWORK_FILE).exists() else None
+        self.task = read_node(folder / NODE_FILE).network if self.network is None else self.network.network
+        self._modified: dict[Path, int] = {}
+        self._configs: dict[Path, NodeConfig] = {}
+        self._statuses: dict[Path, Status] = {}  # of the last answers
+        self._stopped: dict[Path, View] = {}  # of nodes that have not answered so far
+
+    async def views(self) -> list[View]:
+        """Query all nodes at once; a node that does not answer keeps its last status."""
+        with contextlib.suppress(InputError, OSError):  # a file that is being edited
+            if self.network is not None and self._is_modified(self.folder / NETWORK_FILE):
+                self.network = load_network(self.folder)
+        folders = [self.folder] if self.network is None else [self.folder / name for name in self.network.nodes]
+        return await asyncio.gather(*map(self._view, folders))
+
+    async def _view(self, folder: Path) -> View:
+        config = self._config(folder)
+        found = None if config is None else await _query_status(config)
+        if found is not None:
+            self._statuses[folder] = found
+            return View(found.node, found.state, 0, found)
+        if config is None or not lock.is_running(folder):
+            return self._view_stopped(folder)
+        state = "no answer" if time.time() - (folder / LOCK_FILE).stat().st_mtime > START_SECONDS else "starting"
+        state = state if config.node.status_page else "no status page"
+        return View(config.node.name, state, 0, self._statuses.get(folder))
+
+    def _config(self, folder: Path) -> NodeConfig | None:
+        try:
+            if self._is_modified(folder / NODE_FILE):
+                self._configs[folder] = read_node(folder / NODE_FILE)
+        except (GostaError, OSError):  # a file that is being edited, or is not on this machine
+            pass
+        return self._configs.get(folder)
+
+    def _view_stopped(self, folder: Path) -> View:
+        """Return the last status, or what the journal says; it is not read again unless it changed."""
+        name = self._configs[folder].node.name if folder in self._configs else folder.name
+        if folder in self._statuses and folder.is_dir():
+            return View(name, "stopped", 0, self._statuses[folder])
+        if folder not in self._stopped or self._is_modified(folder / JOURNAL_FILE):
+            self._stopped[folder] = _view(folder, None)
+        return self._stopped[folder]._replace(name=name)
+
+    def _is_modified(self, path: Path) -> bool:
+        """Return whether a file is another than at the last call."""
+        modified = path.stat().st_mtime_ns if path.exists() else 0
+        before, self._modified[path] = self._modified.get(path), modified
+        return modified != before
+
+
+async def _query_status(config: NodeConfig) -> Status | None:
+    """Return a node's status as `query_status` does, without a thread."""
+    if not config.node.status_page:
+        return None
+    host, port = parse(config.node.status_page)
+    request = f"GET /status HTTP/1.0\r\nHost: {Address(host, port)}\r\n\r\n".encode()
+    writer = None
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            reader, writer = await asyncio.open_connection(LOOPBACK.get(host, host), port)
+            writer.write(request)
+            answer = bytearray()
+            while len(answer) <= MAX_RESPONSE_BYTES and (part := await reader.read(MAX_RESPONSE_BYTES)):
+                answer += part
+    except OSError:  # TimeoutError is one
+        return None
+    finally:
+        if writer is not None:
+            writer.transport.abort()
+    head, _, body = bytes(answer).partition(b"\r\n\r\n")
+    return _read_answer(config, body) if head.split(b" ", 2)[1:2] == [b"200"] else None
 
 
 def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None:

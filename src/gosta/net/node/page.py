@@ -14,6 +14,7 @@ REFRESH_SECONDS = 2
 MAX_NAMES = 12  # of missing sites that are listed
 MAX_REJECTIONS = 50  # kinds that are listed
 GOOD_STATES = ("running", "converged", "complete")
+NEIGHBOURS_HEADING = ("neighbour", "state", "exchanges", "last heard", "round trip", "difference")
 REJECTED = "rejected: "  # prefix of counters that have a table and a metric of their own
 
 
@@ -104,16 +105,16 @@ def coverage(status: Status) -> str:
 
 def neighbours(status: Status) -> list[tuple[str, ...]]:
     """Return a table of the neighbours, with a heading."""
-    rows: list[tuple[str, ...]] = [("neighbour", "state", "exchanges", "last heard", "round trip", "difference")]
-    for one in status.neighbours:
-        silence, trip = numbers.duration(one.silent_seconds), numbers.milliseconds(one.round_trip_seconds)
-        rows.append(
-            (one.name, _state(one, status.epoch), f"{one.exchanges:,}", silence, trip, numbers.error(one.difference))
-        )
-    return rows
+    return [NEIGHBOURS_HEADING, *(neighbour_row(one, status.epoch) for one in status.neighbours)]
 
 
-def _state(one: Neighbour, epoch: int) -> str:
+def neighbour_row(one: Neighbour, epoch: int) -> tuple[str, ...]:
+    """Return a neighbour as a row of text; `epoch` is that of the node that sees it."""
+    silence, trip = numbers.duration(one.silent_seconds), numbers.milliseconds(one.round_trip_seconds)
+    return one.name, neighbour_state(one, epoch), f"{one.exchanges:,}", silence, trip, numbers.error(one.difference)
+
+
+def neighbour_state(one: Neighbour, epoch: int) -> str:
     if one.suspended_seconds:
         return f"suspended for {numbers.duration(one.suspended_seconds)}"
     if one.mismatch:
@@ -122,7 +123,9 @@ def _state(one: Neighbour, epoch: int) -> str:
         return "not connected"
     if not one.alive:
         return "silent"
-    return "connected" if one.epoch in (0, epoch) else f"in epoch {one.epoch}"
+    if one.epoch not in (0, epoch):
+        return f"in epoch {one.epoch}"
+    return f"connected via {one.via}" if one.via else "connected"
 
 
 def rejections(status: Status) -> list[tuple[str, ...]]:

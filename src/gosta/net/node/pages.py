@@ -28,12 +28,12 @@ class Pages(Server):
         self._registry.register(StatusCollector(status))
         ProcessCollector(registry=self._registry)
         routes = {
-            "/": lambda: Response(page(status()).encode(), "text/html; charset=utf-8"),
-            "/status": lambda: Response(msgspec.json.encode(status()), "application/json"),
-            "/ledger": self._ledger,
-            "/contributions": self._contributions,
-            "/metrics": lambda: Response(generate_latest(self._registry), CONTENT_TYPE_LATEST),
-            "/healthz": self._health,
+            "/": lambda _: Response(page(status()).encode(), "text/html; charset=utf-8"),
+            "/status": lambda _: Response(msgspec.json.encode(status()), "application/json"),
+            "/ledger": lambda _: self._ledger(),
+            "/contributions": lambda _: self._contributions(),
+            "/metrics": lambda _: Response(generate_latest(self._registry), CONTENT_TYPE_LATEST),
+            "/healthz": lambda _: self._health(),
         }
         super().__init__(routes, POLICY, names)
 
