@@ -1,4 +1,4 @@
-"""``gosta node run``, ``gosta network up``, ``down`` and ``epoch``, ``gosta watch``: run nodes, see them in a browser."""
+"""``gosta node run``, ``gosta network up``, ``down`` and ``epoch``, ``gosta watch``: run nodes, and watch them."""
 
 from __future__ import annotations
 

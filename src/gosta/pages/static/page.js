@@ -8,6 +8,8 @@ const MAX_CIRCLE = 14, MAX_NAMES = 30, MAX_NUMBERS = 120, MAX_SPARKS = 120; // n
 const MAX_POINTS = 720, MAX_LOG_LINES = 200, RETRY_MS = 3000, DETAILS_MS = 1000;
 const SIGNS = { good: "", waiting: "…", trouble: "!", away: "×", converged: "✓", complete: "✓" };
 
+const APART = /^(not connected|silent|suspended|.* mismatch)$/; // states of edges
+
 const byId = (id) => document.getElementById(id);
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 const darkness = matchMedia("(prefers-color-scheme: dark)");
@@ -321,7 +323,7 @@ function showMap() {
     stateText.textContent = count > MAX_NAMES ? "" : state === "running" && error !== null ? percent(error) : state;
   });
   moment.edges.forEach((state, k) => {
-    const kind = state.startsWith("connected via ") ? "via" : state === "connected" ? "" : state === "unknown" ? "unknown" : "apart";
+    const kind = state.startsWith("connected via ") ? "via" : state === "unknown" ? "unknown" : APART.test(state) ? "apart" : "";
     if (drawn.edges[k].getAttribute("class") !== kind) drawn.edges[k].setAttribute("class", kind);
   });
 }
