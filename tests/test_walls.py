@@ -17,11 +17,12 @@ from typing import Any, cast
 import numpy as np
 import ports
 import pytest
+import test_transport
 import uvloop
 from middleboxes import Proxy
 from namespaces import Namespaces, namespaces
 from processes import GOSTA, Processes, gosta, wait_until
-from transports import NETWORK, RecordingHandler, named, until, write
+from transports import NETWORK, RecordingHandler, TestNetwork, named, until, write
 
 import gosta as gosta_library
 from gosta.errors import InputError
@@ -34,7 +35,7 @@ from gosta.net.deploy.query import query_status
 from gosta.net.members import Member, MemberList, key_of
 from gosta.net.node.status import Status
 from gosta.net.transport import forwarding
-from gosta.net.transport.base import Greeting
+from gosta.net.transport.base import Greeting, Handler
 from gosta.net.transport.connection import MAX_WRITE_BUFFER_BYTES, Connection
 from gosta.net.transport.dialling import MAX_RESPONSE_BYTES, open_socket, proxy_for
 from gosta.net.transport.forwarding import BareTls, Copier, Forwarder, Waiting
@@ -139,6 +140,63 @@ def test_messages_pass_whole_through_a_forwarder(run: Run) -> None:
         assert (sites.forwarded[1][2] or 0) > 2 * sum(map(len, messages))
 
     run(body)
+
+
+class ForwardedTestNetwork(TestNetwork):
+    """Handlers of which both dial a forwarder when one dials the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.sites, self.loop = Sites(folder), asyncio.get_running_loop()
+        self.nodes: dict[str, TcpTransport] = {}
+
+    def build(self, name: str, handler: Handler) -> TcpTransport:
+        self.nodes[name] = node = TcpTransport(handler, self.sites.files(name), ALL)
+        dial = node.dial
+
+        def dial_both(neighbour: str, *_: object) -> None:
+            dial(neighbour, "", self.sites.forwarders)
+            TcpTransport.dial(self.nodes[neighbour], name, "", self.sites.forwarders)
+
+        node.dial = dial_both  # type: ignore[assignment, method-assign]
+        return node
+
+    def address(self, name: str) -> str:
+        return name
+
+    async def start(self) -> None:
+        for name in "fg":
+            await self.sites.nodes[name].start("127.0.0.1:0")
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        await until(condition)
+
+    async def stop(self) -> None:
+        for node in self.nodes.values():
+            await node.stop()
+        await self.sites.stop()
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        test_transport.test_messages_arrive_whole_and_in_order,
+        test_transport.test_many_messages_at_once,
+        test_transport.test_a_message_sent_as_the_link_opens_arrives,
+        test_transport.test_both_ends_are_told_of_a_close,
+        test_transport.test_a_link_closed_in_on_message_gets_no_more_messages,
+    ],
+)
+@pytest.mark.parametrize("runner", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_links_through_a_forwarder_are_as_others(tmp_path: Path, test: Callable[..., None], runner: Any) -> None:
+    async def run(body: Callable[[TestNetwork], Awaitable[None]]) -> None:
+        network = ForwardedTestNetwork(tmp_path)
+        try:
+            async with asyncio.timeout(30):
+                await body(network)
+        finally:
+            await network.stop()
+
+    test(lambda body: runner(run(body)))
 
 
 def test_a_forwarder_that_records_everything_reads_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -603,6 +661,7 @@ run(Path(sys.argv[1]))
 MIDDLEBOXES = str(Path(__file__).parent / "middleboxes.py")
 PLACES = {"node-0": "open", "node-1": "inside", "node-2": "first", "node-3": "second", "node-4": "proxied"}
 OUTBOUND = {"node-2", "node-3", "node-4"}
+PROXIED = {"HTTPS_PROXY": "http://site:secret@10.78.0.1:3128"}
 
 
 class WalledProcesses:
@@ -678,8 +737,7 @@ def test_sites_behind_walls(tmp_path: Path) -> None:
             )
             processes.start("proxy", "proxy", python, MIDDLEBOXES, "proxy", "10.78.0.1:3128", "site:secret")
             for name in PLACES:
-                proxy = {"HTTPS_PROXY": "http://site:secret@10.78.0.1:3128"} if name == "node-4" else {}
-                processes.start_node(name, **proxy)
+                processes.start_node(name, **(PROXIED if name == "node-4" else {}))
             found = processes.wait(
                 lambda found: (
                     all(count >= 5 for count, _ in edges(found).values())
@@ -696,6 +754,11 @@ def test_sites_behind_walls(tmp_path: Path) -> None:
             values = [one.estimate[0] for one in found.values() if one.estimate]
             assert values == pytest.approx([exact] * 5, rel=0.03)
             check_recorded(net)
+            checked = subprocess.run(
+                spaces.command("proxied", *GOSTA, "check", str(net / "node-4")),
+                env={**os.environ, **PROXIED}, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert checked.stdout.count("reached, and it computes the same") == 2, checked.stdout
             (killed,) = {edges(found)[one][1] for one in (("node-2", "node-3"), ("node-3", "node-2"))}
             processes.kill(killed)
             other = ({"node-0", "node-1"} - {killed}).pop()
