@@ -53,7 +53,7 @@ screenshots: .venv/installed  ## the pictures of the live page, into docs: half 
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
 	@# a browser for the tests of the live page, which are skipped without one
-	@command -v chromium google-chrome > /dev/null || [ "$$(id -u)" != 0 ] || \
+	@command -v chromium > /dev/null || command -v google-chrome > /dev/null || [ "$$(id -u)" != 0 ] || \
 	  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends chromium; } \
 	  > /dev/null 2>&1 || echo "no Chromium: the tests of the live page are skipped"
 	@touch $@

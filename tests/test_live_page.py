@@ -200,7 +200,7 @@ def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: 
 @contextlib.contextmanager
 def served(views: Sequence[View]) -> Iterator[str]:
     """Serve a page of given views."""
-    listener, ready, loop = server.listen("127.0.0.1:0"), threading.Event(), asyncio.new_event_loop()
+    listener, ready, loop = server.listen("127.0.0.1:0", "address"), threading.Event(), asyncio.new_event_loop()
     live: list[server.LivePage] = []
 
     async def start() -> None:
@@ -315,6 +315,7 @@ def test_nodes_that_never_ran(tmp_path: Path) -> None:
         (("watch", "nowhere"), "gosta: no such folder: nowhere\n"),
         (("watch", "."), r"gosta: no such file: .*node.toml; .*\n"),
         (("watch", "net", "--address", "127.0.0.1"), r"gosta: '127.0.0.1' must be host:port, .*\n"),
+        (("network", "up", "net", "--page-address", "x"), r"gosta: 'x' must be host:port, .*\n"),
         (("watch", "net", "--address", "192.0.2.1:80"), r"gosta: address = '192.0.2.1:80': cannot listen there .*\n"),
     ],
 )

@@ -17,6 +17,8 @@ from gosta.cli import status as shown
 from gosta.errors import GostaError, InputError, shorten
 
 if TYPE_CHECKING:
+    import socket
+
     from gosta.net.deploy.query import View
 
 PAGE_ADDRESS = "127.0.0.1:7399"  # below the ports of nodes, which begin at 7400
@@ -109,20 +111,31 @@ def watch(
     """Serve a live page of nodes that are running: map, estimates, who is missing, refusals, log; until Ctrl-C."""
     import asyncio
 
-    from gosta.net.addresses import parse
     from gosta.net.deploy.query import Poller
     from gosta.pages import server
 
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder}")
     poller = Poller(folder.resolve())
-    listener = server.listen(address or PAGE_ADDRESS, or_any_port=address is None)
+    listener, host = _listen(address, "address")
     print(f"{folder}: live page at {server.url(listener)} (Ctrl-C ends it; the nodes go on)", flush=True)
     if open_:
         import webbrowser
 
         webbrowser.open(server.url(listener))
-    asyncio.run(server.watch(poller, listener, parse(address or PAGE_ADDRESS).host))
+    asyncio.run(server.watch(poller, listener, host))
+
+
+def _listen(address: str | None, option: str) -> tuple[socket.socket, str]:
+    """Return a socket for a page, and the host in its address."""
+    from gosta.net.addresses import is_loopback, parse
+    from gosta.pages import server
+
+    place = address or PAGE_ADDRESS
+    listener, host = server.listen(place, option, or_any_port=address is None), parse(place).host
+    if not is_loopback(host):
+        print("gosta: the page has no password: whoever can connect to it can read it", file=sys.stderr)
+    return listener, host
 
 
 def _no_page(_: Sequence[View]) -> None:
@@ -131,11 +144,10 @@ def _no_page(_: Sequence[View]) -> None:
 
 @contextlib.contextmanager
 def _page_beside(folder: Path, address: str | None) -> Iterator[tuple[Callable[[Sequence[View]], None], str]]:
-    from gosta.net.addresses import parse
     from gosta.pages import server
 
-    listener = server.listen(address or PAGE_ADDRESS, or_any_port=address is None)
-    with server.serve_beside(folder.resolve(), listener, parse(address or PAGE_ADDRESS).host) as show:
+    listener, host = _listen(address, "page-address")
+    with server.serve_beside(folder.resolve(), listener, host) as show:
         yield show, server.url(listener)
 
 

@@ -48,6 +48,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
     count: int
     time: float  # of the last one, in seconds since 1970
     detail: str
+    is_harmless: bool = False
 
 
 class LogLine(msgspec.Struct, frozen=True, array_like=True):

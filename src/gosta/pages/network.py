@@ -158,14 +158,15 @@ class NetworkSource:
         for status in live:
             for one in status.rejections[:MAX_REFUSALS]:
                 sender = one.neighbour or "a connection"
-                new = Refusal(status.node, sender, one.reason, one.count, round(now - one.seconds), one.detail)
+                at, is_late = round(now - one.seconds), one.reason == "late"  # messages of an earlier epoch
+                new = Refusal(status.node, sender, one.reason, one.count, at, one.detail, is_late)
                 old = self._refusals.get((new.node, sender, one.reason))
                 found[new.node, sender, one.reason] = old if old is not None and old.count == one.count else new
             for neighbour in (one for one in status.neighbours if one.mismatch):
                 key = status.node, neighbour.name, f"{neighbour.mismatch} mismatch"
                 found[key] = self._refusals.get(key) or Refusal(*key, 1, round(now), "the two compute different things")
         self._refusals = found
-        return tuple(sorted(found.values(), key=lambda one: -one.time)[:MAX_REFUSALS])
+        return tuple(sorted(found.values(), key=lambda one: (one.is_harmless, -one.time))[:MAX_REFUSALS])
 
 
 def _sums_facts(sums: SumStatus) -> Iterator[tuple[str, str]]:

@@ -31,13 +31,12 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'"
 )
+SCRIPT, STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
 FILES = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/uplot.js": ("uplot.js", "text/javascript; charset=utf-8"),
-    "/uplot.css": ("uplot.css", "text/css; charset=utf-8"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
+    "index.html": "text/html; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    **dict.fromkeys(("uplot.js", "texts.js", "map.js", "charts.js", "page.js"), SCRIPT),
+    **dict.fromkeys(("uplot.css", "page.css"), STYLE),
 }
 
 
@@ -49,7 +48,8 @@ class LivePage:
         self._source, self._feed, self._wanted = source, Feed(), asyncio.Event()
         self.events = Events(self._greet)
         folder = resources.files("gosta.pages") / "static"
-        files = {path: Response((folder / name).read_bytes(), kind) for path, (name, kind) in FILES.items()}
+        files = {f"/{name}": Response((folder / name).read_bytes(), kind) for name, kind in FILES.items()}
+        files["/"] = files.pop("/index.html")
         routes: dict[str, Callable[[str], Response | Events]] = {
             "/events": lambda _: self.events,
             "/node": self._describe,
@@ -86,8 +86,8 @@ def _return(found: Response, _: str) -> Response:
     return found
 
 
-def listen(address: str, or_any_port: bool = False) -> socket.socket:
-    """Open a listening socket for a page, at any port if this one is taken."""
+def listen(address: str, option: str, or_any_port: bool = False) -> socket.socket:
+    """Open a listening socket for a page, at any port if this one is taken; `option` is named in the error message."""
     host, port = addresses.parse(address)
     try:
         family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -96,7 +96,7 @@ def listen(address: str, or_any_port: bool = False) -> socket.socket:
         if or_any_port:
             return socket.create_server((host, 0))
         way_out = f"give an address of this machine and a free port, or {addresses.Address(host, 0)} for any port"
-        raise InputError(f"address = {address!r}: cannot listen there ({error.strerror}); {way_out}") from None
+        raise InputError(f"{option} = {address!r}: cannot listen there ({error.strerror}); {way_out}") from None
 
 
 def url(listener: socket.socket) -> str:

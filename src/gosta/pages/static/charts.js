@@ -1,0 +1,214 @@
+// Charts of the chosen quantity over time.
+"use strict";
+
+let charts = [];
+
+function colours() {
+  const style = getComputedStyle(document.documentElement);
+  return Object.fromEntries(
+    ["text", "muted", "line", "accent", "band", "node-line", "waiting", "good"].map((name) => [
+      name,
+      style.getPropertyValue(`--${name}`).trim(),
+    ]),
+  );
+}
+
+function axes(colour, values) {
+  const common = {
+    stroke: colour.muted,
+    grid: { stroke: colour.line, width: 1 },
+    ticks: { stroke: colour.line, width: 1 },
+    font: "12px system-ui, sans-serif",
+  };
+  return [
+    { ...common, space: 90 },
+    { ...common, size: 80, values: (_, marks) => marks.map((mark) => (mark === null ? "" : values(mark))) },
+  ];
+}
+
+function drawCharts() {
+  charts.forEach((chart) => chart.plot.destroy());
+  charts = [];
+  if (scene === null || scene.quantities.length === 0) return;
+  charts = [estimateChart(), ...(scene.has_errors ? [errorChart()] : [])];
+  showCharts();
+}
+
+function makeChart(id, options, data) {
+  const box = byId(`${id}-chart`);
+  box.replaceChildren();
+  const date = "{HH}:{mm}:{ss}";
+  const plot = new uPlot(
+    {
+      width: box.clientWidth,
+      height: box.clientHeight,
+      legend: { show: false },
+      tzDate: (seconds) => new Date(1000 * seconds),
+      fmtDate: () => uPlot.fmtDate(date),
+      ...options,
+    },
+    data(),
+    box,
+  );
+  return { id, plot, data, box };
+}
+
+function estimateChart() {
+  const colour = colours(),
+    nodes = history.length && history[0][1][0]?.length > NODES ? scene.nodes.length : 0;
+  const hidden = { stroke: "transparent", points: { show: false } },
+    dashed = { stroke: colour.waiting, width: 1.5, dash: [6, 4], points: { show: false } };
+  const series = [{}, hidden, hidden, dashed, dashed];
+  for (let k = 0; k < nodes; k++) series.push({ stroke: colour["node-line"], width: 1, points: { show: false } });
+  series.push(
+    { stroke: colour.text, width: chosen === null ? 0 : 1.5, dash: [2, 3], points: { show: false } },
+    { stroke: colour.accent, width: 2.5, points: { show: false } },
+  );
+  const data = () => {
+    const points = history.map(([, point]) => point[quantity] ?? []);
+    const column = (place) => points.map((point) => point[place] ?? null);
+    const each = Array.from({ length: nodes }, (_, k) => column(NODES + k));
+    return [
+      history.map(([time]) => time),
+      ...[LOW, HIGH, CERTAIN_LOW, CERTAIN_HIGH].map(column),
+      ...each,
+      chosen === null || !nodes ? column(Infinity) : each[chosen],
+      column(VALUE),
+    ];
+  };
+  const options = {
+    series,
+    axes: axes(colour, (mark) => number(mark, 5)),
+    bands: [{ series: [2, 1], fill: colour.band }],
+    scales: { y: { range: (plot) => latestRange(plot.data) } },
+    hooks: { setCursor: [(plot) => read(plot, "estimate")] },
+  };
+  const swatch = (attributes) =>
+    draw(
+      "svg",
+      { width: 24, height: 12, "aria-hidden": "true" },
+      draw("line", { x1: 0, x2: 24, y1: 6, y2: 6, ...attributes }),
+    );
+  const total = moment.totals[quantity] ?? [];
+  byId("estimate-legend").replaceChildren(
+    ...[
+      make(
+        "li",
+        {},
+        swatch({ stroke: colour.accent, "stroke-width": 2.5 }),
+        scene.has_errors ? "mean of the nodes" : "result",
+      ),
+      nodes > 1 && scene.has_errors
+        ? make("li", {}, swatch({ stroke: colour["node-line"], "stroke-width": 1.2 }), "each node")
+        : null,
+      chosen !== null && nodes
+        ? make(
+            "li",
+            {},
+            swatch({ stroke: colour.text, "stroke-width": 1.5, "stroke-dasharray": "2 3" }),
+            scene.nodes[chosen],
+          )
+        : null,
+      scene.level !== null
+        ? make(
+            "li",
+            {},
+            swatch({ stroke: colour.band, "stroke-width": 12 }),
+            `${levelName()}${scene.has_errors ? ", which contains those of all nodes" : ""}`,
+          )
+        : null,
+      total[CERTAIN_LOW] !== null && !scene.has_errors
+        ? make(
+            "li",
+            {},
+            swatch({ stroke: colour.waiting, "stroke-width": 1.5, "stroke-dasharray": "6 4" }),
+            "certainly within",
+          )
+        : null,
+    ].filter((one) => one !== null),
+  );
+  return makeChart("estimate", options, data);
+}
+
+function errorChart() {
+  const colour = colours();
+  const positive = (value) => (value > 0 ? value : null);
+  const data = () => {
+    const points = history.map(([, point]) => point[quantity] ?? []);
+    const differences = points.map((point) =>
+      positive(point.length > NODES ? difference(point[VALUE], point.slice(NODES)) : null),
+    );
+    return [history.map(([time]) => time), points.map((point) => positive(point[ERROR])), differences];
+  };
+  const lines = [
+    [colour.accent, [], "largest error that a node expects"],
+    [colour.waiting, [6, 4], "largest difference of a node from the mean"],
+  ];
+  const options = {
+    series: [{}, ...lines.map(([stroke, dash]) => ({ stroke, dash, width: 2, points: { show: false } }))],
+    axes: axes(colour, percent),
+    scales: { y: { distr: 3 } },
+    hooks: { setCursor: [(plot) => read(plot, "error")] },
+  };
+  byId("error-legend").replaceChildren(
+    ...lines.map(([stroke, dash, text]) =>
+      make(
+        "li",
+        {},
+        draw(
+          "svg",
+          { width: 24, height: 12, "aria-hidden": "true" },
+          draw("line", { x1: 0, x2: 24, y1: 6, y2: 6, stroke, "stroke-width": 2, "stroke-dasharray": dash.join(" ") }),
+        ),
+        text,
+      ),
+    ),
+  );
+  return makeChart("error", options, data);
+}
+
+// The first estimates and intervals are far off: the scale is that of the later ones.
+function latestRange([times, ...columns]) {
+  const first = times.length > 20 ? Math.floor(times.length / 3) : 0;
+  const known = columns.flatMap((column) => column.slice(first).filter((value) => value !== null));
+  if (known.length === 0) return [0, 1];
+  const low = Math.min(...known),
+    high = Math.max(...known),
+    room = (high - low) * 0.08 || Math.abs(high) * 0.01 || 1;
+  return [low - room, high + room];
+}
+
+function showCharts() {
+  for (const { id, plot, data, box } of charts) {
+    if (plot.width !== box.clientWidth) plot.setSize({ width: box.clientWidth, height: box.clientHeight });
+    const columns = data();
+    plot.setData(columns);
+    box.classList.toggle(
+      "empty",
+      columns.slice(1).every((column) => column.every((value) => value === null)),
+    );
+    read(plot, id);
+  }
+}
+
+// A chart in words, below it and for screen readers: where the mouse is, or now.
+function read(plot, id) {
+  const place = plot.cursor.idx ?? history.length - 1,
+    [time, point] = history[place] ?? [];
+  const values = point?.[quantity];
+  if (values === undefined) return;
+  const parts = [clock(time)];
+  if (id === "estimate") {
+    parts.push(`${scene.has_errors ? "mean" : "result"} ${number(values[VALUE])}`);
+    if (values[LOW] !== null) parts.push(`${levelName()} ${interval(values[LOW], values[HIGH])}`);
+    if (values[CERTAIN_LOW] !== null)
+      parts.push(`certainly within ${interval(values[CERTAIN_LOW], values[CERTAIN_HIGH])}`);
+    if (chosen !== null && values.length > NODES)
+      parts.push(`${scene.nodes[chosen]} ${number(values[NODES + chosen])}`);
+  } else {
+    parts.push(`expected error ${percent(values[ERROR])}`);
+    if (values.length > NODES) parts.push(`difference ${percent(difference(values[VALUE], values.slice(NODES)))}`);
+  }
+  setText(byId(`${id}-reading`), parts.join(" · "));
+  byId(`${id}-chart`).setAttribute("aria-label", `Chart of ${scene.quantities[quantity]}: ${parts.join(", ")}`);
+}
