@@ -6,7 +6,7 @@ BIN := .venv/bin
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
 
-test: .venv/installed  ## all tests, in two processes
+test: .venv/test-tools  ## all tests, in two processes
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/installed  ## format, lint, types; changes nothing
@@ -44,7 +44,7 @@ gallery: .venv/installed  ## the paper in full, into docs/gallery.md
 	sed 's#](figure#](gallery/figure#' docs/gallery/results.md > docs/gallery.md
 	cp docs/gallery/figure2.png docs/figure2.png
 
-screenshots: .venv/installed  ## the pictures of the live page, into docs: half a minute
+screenshots: .venv/test-tools  ## the pictures of the live page, into docs: half a minute
 	PYTHONPATH=tests $(BIN)/python tests/screenshots.py
 
 .venv/installed: pyproject.toml
@@ -52,10 +52,13 @@ screenshots: .venv/installed  ## the pictures of the live page, into docs: half 
 	  { echo "gosta needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
-	@# a browser for the tests of the live page, which are skipped without one
-	@command -v chromium > /dev/null || command -v google-chrome > /dev/null || [ "$$(id -u)" != 0 ] || \
-	  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends chromium; } \
-	  > /dev/null 2>&1 || echo "no Chromium: the tests of the live page are skipped"
+	@touch $@
+
+# What some tests need, which are skipped without it: a browser, network namespaces, a checker of systemd's units.
+.venv/test-tools: .venv/installed
+	@{ command -v chromium && command -v ip && command -v systemd-analyze; } > /dev/null || [ "$$(id -u)" != 0 ] || \
+	  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+	  chromium iproute2 systemd; } > /dev/null 2>&1 || echo "some tests are skipped: they need chromium, iproute2, systemd"
 	@touch $@
 
 clean:
