@@ -82,6 +82,7 @@ def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
         ("127.0.0.1:7400", "127.0.0.1:70000", "port from 1 to 65535"),
         ("127.0.0.1:7400", "::1:7400", "must be host:port"),
         ('advertise = ""', 'advertise = "there"', "node.advertise = 'there' must be host:port"),
+        ('proxy = ""', 'proxy = "http://me:secret@p:99999"', "node.proxy = 'http://p:99999' must be an HTTP proxy"),
         ('proxy = ""', 'proxy = "socks5://me:secret@p:1"', "node.proxy = 'socks5://p:1' must be an HTTP proxy"),
         ("[::1]:7401", "127.0.0.1:7400", "give it another port"),
         ("there:7402", "there", "neighbours.node-1 = 'there' must be host:port"),

@@ -661,6 +661,7 @@ run(Path(sys.argv[1]))
 MIDDLEBOXES = str(Path(__file__).parent / "middleboxes.py")
 PLACES = {"node-0": "open", "node-1": "inside", "node-2": "first", "node-3": "second", "node-4": "proxied"}
 OUTBOUND = {"node-2", "node-3", "node-4"}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
 PROXIED = {"HTTPS_PROXY": "http://site:secret@10.78.0.1:3128"}
 
 
@@ -674,7 +675,7 @@ class WalledProcesses:
     def start(self, name: str, place: str, *command: str, **environment: str) -> None:
         with (self.network / f"{name}.log").open("ab") as log:
             whole = self.spaces.command(place, *command)
-            self.running[name] = subprocess.Popen(whole, stdout=log, stderr=log, env={**os.environ, **environment})
+            self.running[name] = subprocess.Popen(whole, stdout=log, stderr=log, env={**ENVIRONMENT, **environment})
 
     def start_node(self, name: str, **environment: str) -> None:
         folder = str(self.network / name)
@@ -756,7 +757,7 @@ def test_sites_behind_walls(tmp_path: Path) -> None:
             check_recorded(net)
             checked = subprocess.run(
                 spaces.command("proxied", *GOSTA, "check", str(net / "node-4")),
-                env={**os.environ, **PROXIED}, capture_output=True, text=True, check=False,
+                env={**ENVIRONMENT, **PROXIED}, capture_output=True, text=True, check=False,
             )  # fmt: skip
             assert checked.stdout.count("reached, and it computes the same") == 2, checked.stdout
             (killed,) = {edges(found)[one][1] for one in (("node-2", "node-3"), ("node-3", "node-2"))}

@@ -45,6 +45,7 @@ gosta reproduce figure2 figure4 --data breast-cancer --out stand-in
 gosta node run my-network/node-3/
 gosta node run /srv/gosta 2>> node.jsonl
 gosta node request invitation.json site-a/ --name site-a --address a.example:7400 --data rows.csv
+gosta node request invitation.json site-b/ --name site-b --address outbound --data rows.csv
 gosta node request invitation.json site-a/ --new-key
 gosta node join bundle.json site-a/
 gosta node accept site-a/
@@ -61,6 +62,7 @@ gosta replay my-network/
 gosta network init my-network/ --data breast-cancer
 gosta network init my-network/ --data patients.csv --statistic auc --score risk --label died --nodes 20 --deal even
 gosta network init my-network/ --statistic auc --score risk --label diagnosis --classes benign,malignant --nodes 5
+gosta network init my-network/ --data breast-cancer --nodes 3 --host a.example --host outbound --host outbound
 gosta network init my-network/ --statistic auc --score risk --label died --classes 0,1 --enrol --passphrase
 gosta network init my-network/ --private --score risk --label died --classes 0,1 --range risk=0:1 --bins 256 --nodes 5
 gosta network init my-network/ --private --epsilon 1 --delta 1e-6 --data patients.csv --score risk --label died

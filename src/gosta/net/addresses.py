@@ -70,7 +70,7 @@ def parse_proxy(text: str) -> Proxy | None:
         host, port = parts.hostname or "", parts.port or 80
     except ValueError:
         host, port, parts = "", 0, urlsplit("")
-    shown = f"{parts.scheme}://{host}:{port}" if host else "that URL"  # without the password
+    shown = re.sub(r"[^/]*@", "", text)[:80]  # without the password
     if parts.scheme != "http" or not re.fullmatch(r"[0-9A-Za-z._:%-]+", host):
         raise InputError(f"{shown!r} must be an HTTP proxy, such as http://proxy.example:3128")
     user = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
