@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -64,13 +64,18 @@ def namespaces(*names: str) -> Iterator[Namespaces]:
         pytest.skip("network namespaces need root, and the command ip (iproute2)")
     made = Namespaces(*names)
     try:
-        for name in names:
-            added = subprocess.run(
-                ["ip", "netns", "add", made.names[name]], capture_output=True, text=True, check=False
-            )
-            if added.returncode:
-                pytest.skip(f"network namespaces cannot be made here: {added.stderr.strip()}")
-            made.ip(name, "link", "set", "lo", "up")
+        try:
+            for name in names:
+                subprocess.run(["ip", "netns", "add", made.names[name]], capture_output=True, text=True, check=True)
+                made.ip(name, "link", "set", "lo", "up")
+            for kind in ("bridge", "veth"):  # some sandboxes have namespaces without them
+                made.ip(names[0], "link", "add", f"trial-{kind}", "type", kind)
+                made.ip(names[0], "link", "delete", f"trial-{kind}")
+            made.call(names[0], os.getpid)
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"network namespaces cannot be made here: {error.stderr.strip()}")
+        except BrokenExecutor:
+            pytest.skip("network namespaces cannot be entered here")
         yield made
     finally:
         for name in made.names.values():
