@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -21,6 +22,13 @@ import psutil
 
 TOOLS = ("unshare", "nsenter", "setpriv", "chroot", "ip", "useradd")
 DEPENDENCIES = "/dependencies"  # installed packages of this machine, instead of a download of them
+TRIAL = """
+set -e
+mount -t tmpfs tmpfs "$1"
+mkdir "$1/upper" "$1/work" "$1/root" "$1/groups"
+mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" overlay "$1/root"
+mount -t cgroup2 cgroup2 "$1/groups"
+"""
 SETUP = """
 set -e
 mount -t tmpfs -o mode=755 tmpfs "$1"
@@ -56,8 +64,10 @@ def missing() -> str:
         return "namespaces need root"
     if lacking:
         return f"no {', '.join(lacking)} on this machine"
-    tried = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "true"], capture_output=True, check=False)
-    return "namespaces are not permitted here" if tried.returncode else ""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["unshare", "--mount", "--net", "--pid", "--fork", "--propagation", "private"]
+        tried = subprocess.run([*command, "sh", "-c", TRIAL, "sh", folder], capture_output=True, text=True, check=False)
+    return f"namespaces cannot be used here: {tried.stderr.strip()}" if tried.returncode else ""
 
 
 class Instruction(NamedTuple):
