@@ -1,7 +1,7 @@
 """Containers without Docker: the steps of a Dockerfile and the services of a compose file, in namespaces of Linux.
 
 This machine's own root, under an overlay that is thrown away, stands for the base image; everything else is done as the
-files say: steps, copies, users, read-only roots, capabilities, volumes, commands. All containers share one network.
+files say: steps, copies, users, read-only roots, capabilities, volumes, commands, a network of all services.
 """
 
 from __future__ import annotations
@@ -39,7 +39,20 @@ mkdir -p "$1/root$2" "$1/root$4"
 mount --bind "$3" "$1/root$4"
 mount -t proc proc "$1/root/proc"
 mount --rbind /dev "$1/root/dev"
+mount -t tmpfs tmpfs /run
 ip link set lo up
+ip link add bridge type bridge
+ip link set bridge up
+shift 4
+while [ $# -gt 0 ]; do
+  ip netns add "$1"
+  ip link add "port-$#" type veth peer name eth0 netns "$1"
+  ip link set "port-$#" master bridge up
+  ip -n "$1" address add "$2/24" dev eth0
+  ip -n "$1" link set eth0 up
+  ip -n "$1" link set lo up
+  shift 2
+done
 echo ready
 exec sleep infinity
 """
@@ -95,16 +108,19 @@ class Image:
         self.settings = {one.name: one.text for one in self.instructions if one.stage == self.instructions[-1].stage}
         self.root, self._base = folder / "root", folder
         self._base.mkdir()
+        self._started: list[subprocess.Popen[str]] = []
         packages = sysconfig.get_paths()["purelib"]
         command = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private"]
         arguments = [str(folder), sys.base_prefix, packages, DEPENDENCIES]
+        addresses = {name: f"10.77.0.{k}" for k, name in enumerate(hosts, 1)}
+        arguments += [text for pair in addresses.items() for text in pair]
         self._holder = subprocess.Popen([*command, "sh", "-c", SETUP, "sh", *arguments], stdout=subprocess.PIPE)
         try:
             assert self._holder.stdout is not None
             assert self._holder.stdout.readline() == b"ready\n"
             (inside,) = psutil.Process(self._holder.pid).children()
             self._pid = inside.pid
-            self._prepare(hosts)
+            self._prepare(addresses)
         except BaseException:
             self.close()
             raise
@@ -119,16 +135,19 @@ class Image:
         """End all processes of all containers, and throw away the overlay."""
         self._holder.kill()
         self._holder.communicate()
+        for process in self._started:
+            process.wait()
 
     def path(self, inside: str) -> Path:
         """Return where a file of the image is found from outside."""
         return Path(f"/proc/{self._pid}/root{self.root}{inside}")
 
-    def _prepare(self, hosts: list[str]) -> None:
+    def _prepare(self, addresses: dict[str, str]) -> None:
         """Give the base image its commands, and names of the containers."""
         for parent in Path(sys.base_prefix).parents:
             self.path(str(parent)).chmod(0o755)
-        self.path("/etc/hosts").write_text(f"127.0.0.1 localhost {' '.join(hosts)}\n")
+        lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in addresses.items()), ""]
+        self.path("/etc/hosts").write_text("\n".join(lines))
         commands = self.path("/opt/base/bin")
         commands.mkdir(parents=True)
         python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -185,8 +204,11 @@ class Image:
         chdir = f"--chdir={service.get('working_dir', self.settings['WORKDIR'])}"
         inside = ["env", "-i", chdir, *(f"{key}={value}" for key, value in variables.items())]
         enter = ["nsenter", "--target", str(self._pid), "--mount", "--net", "--pid", "--"]
+        enter += ["ip", "netns", "exec", service["hostname"]] if "networks" in service else []
         enter += ["unshare", "--mount", "--propagation", "private", "sh", "-c", RUN, "sh", *arguments, "--"]
-        return subprocess.Popen([*enter, "setpriv", *rights, *inside, *command], text=True, **options)
+        process = subprocess.Popen([*enter, "setpriv", *rights, *inside, *command], text=True, **options)
+        self._started.append(process)
+        return process
 
     def run(self, service: dict[str, Any], command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         with self.start(service, command, folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
