@@ -65,8 +65,8 @@ def _private_sums(browser: Browser, folder: Path) -> None:
             "moment !== null && moment.totals[0][CERTAIN_LOW] && moment.nodes.every((n) => n[0] === 'complete')"
         )
         browser.run("choose(1)")
-        points = browser.run("history.length")
-        browser.wait(f"history.length > {points + 8} && byId('details').innerText.includes('certainly within')")
+        points = browser.run("past.length")
+        browser.wait(f"past.length > {points + 8} && byId('details').innerText.includes('certainly within')")
         _save(browser, "watch-private.png")
         browser.resize(390, 844, 1.5)
         browser.run("choose(null)")

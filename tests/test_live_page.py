@@ -104,8 +104,8 @@ def test_eight_nodes_one_of_them_killed_and_a_stranger(browser: Browser, tmp_pat
                 browser.wait(node_is(name, "running"))
             browser.wait("document.getAnimations().length > 0")  # edges pulse
             browser.wait("moment.totals[0][LOW] !== null && byId('facts').innerText.includes('8 of 8')")
-            points, value = browser.run("history.length"), browser.text("#value")
-            browser.wait(f"history.length > {points} && byId('value').innerText !== {json.dumps(value)}")
+            points, value = browser.run("past.length"), browser.text("#value")
+            browser.wait(f"past.length > {points} && byId('value').innerText !== {json.dumps(value)}")
             assert "95 % interval" in browser.text("#accuracy")
             assert browser.run("document.querySelectorAll('#estimate-chart canvas, #error-chart canvas').length") == 2
 
@@ -179,6 +179,10 @@ def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: 
         browser.press("ArrowDown")
         browser.wait(f"byId('value').innerText !== {json.dumps(value)}")
 
+        for hidden, shown in {"true": "Paused", "false": "Live"}.items():  # another tab, and back
+            browser.run(f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})")
+            browser.run("document.dispatchEvent(new Event('visibilitychange'))")
+            browser.wait(f"byId('link').innerText === '{shown}'")
         for scheme in ("light", "dark"):
             browser.prefer(scheme=scheme, motion="reduce")
             browser.wait(f"document.documentElement.dataset.theme === '{scheme}'")

@@ -57,11 +57,8 @@ class NetworkSource:
         known = [view.status for view in views if view.status is not None]
         seen = {(one.node, neighbour.name): neighbour for one in live for neighbour in one.neighbours}
         folders = [self.folder] if network is None else [self.folder / name for name in self.views]
-        told = known if network is None else live  # a node that stopped may know of neighbours that were removed since
-        pairs = {_edge(one.node, neighbour.name) for one in told for neighbour in one.neighbours}
-        pairs |= set() if network is None else {_edge(*one) for one in network.edges}
-        remote = sorted({name for edge in pairs for name in edge} - set(self.views), key=_by_number)
-        names = (*self.views, *remote)
+        pairs = _pairs(known, live, network)
+        names = (*self.views, *sorted({name for edge in pairs for name in edge} - set(self.views), key=_by_number))
         places = {name: place for place, name in enumerate(names)}
         edges = sorted(pairs, key=lambda edge: (places[edge[0]], places[edge[1]]))
         quantities = self._quantities(known)
@@ -77,8 +74,9 @@ class NetworkSource:
             states=STATES | REMOTE,
             has_errors=self.task.private is None,
         )
-        epoch = max((one.estimate_epoch for one in live if one.estimate is not None), default=0)
-        current = [values[one.node] for one in live if one.estimate_epoch == epoch]
+        last = max((one.estimate_epoch for one in live if one.estimate is not None), default=0)
+        current = [values[one.node] for one in live if one.estimate_epoch == last]
+        epochs = {one.node: one.epoch for one in live}
         activity = tuple(self._count(edge, seen) for edge in edges)
         missing = set.intersection(*(set(one.missing) for one in live)) if live else set()
         moment = Moment(
@@ -86,7 +84,7 @@ class NetworkSource:
             facts=tuple(self._facts(live, now, sum(activity), len(names))),
             totals=tuple(_total([one[name] for one in current if name in one]) for name in quantities),
             nodes=tuple(_node(name, self.views.get(name), values.get(name, {}), quantities, seen) for name in names),
-            edges=tuple(_edge_state(edge, seen, live) for edge in edges),
+            edges=tuple(_edge_state(edge, seen, epochs) for edge in edges),
             activity=activity,
             missing=tuple(sorted(missing, key=_by_number)),
             partly_missing=len(set(names) & {name for one in live for name in one.missing} - missing),
@@ -105,8 +103,8 @@ class NetworkSource:
             return {"facts": [], "tables": [[("seen by", *page.NEIGHBOURS_HEADING[1:]), *rows]]} if rows else None
         reason = [("because", view.reason)] if view.reason else []
         if view.status is None:
-            return {"facts": [("state", view.state), ("that means", STATES[view.state]), *reason], "tables": []}
-        status = msgspec.structs.replace(view.status, state=view.state)
+            return {"facts": [("state", view.state), ("that means", STATES.get(view.state, "")), *reason], "tables": []}
+        status = view.status if view.state == view.status.state else _as_of_old(view.status, view.state)
         tables = [page.results(status), *page.curves(status), page.neighbours(status)]
         tables += [page.rejections(status)] if status.rejections else []
         return {"facts": [*page.summary(status), *reason], "tables": [table for table in tables if table]}
@@ -169,10 +167,23 @@ class NetworkSource:
         return tuple(sorted(found.values(), key=lambda one: (one.is_harmless, -one.time))[:MAX_REFUSALS])
 
 
+def _as_of_old(status: Status, state: str) -> Status:
+    """Return the last status of a node that does not run any more, or does not answer."""
+    apart = tuple(msgspec.structs.replace(one, connected=False, alive=False) for one in status.neighbours)
+    return msgspec.structs.replace(status, state=state, neighbours=apart, uptime_seconds=None)
+
+
 def _sums_facts(sums: SumStatus) -> Iterator[tuple[str, str]]:
     if sums.release_time is not None:
         yield "result at", f"{datetime.fromtimestamp(sums.release_time):%H:%M:%S}"
     yield "noise", sum_page.noise(sums)
+
+
+def _pairs(known: Sequence[Status], live: Sequence[Status], network: NetworkConfig | None) -> set[tuple[str, str]]:
+    """Return all edges; nodes that stopped may know of neighbours that were removed since."""
+    told = known if network is None else live
+    pairs = {_edge(one.node, neighbour.name) for one in told for neighbour in one.neighbours}
+    return pairs if network is None else pairs | {_edge(*one) for one in network.edges}
 
 
 def _edge(a: str, b: str) -> tuple[str, str]:
@@ -269,8 +280,7 @@ def _node(
     return NodeState(state, KINDS.get(state, "trouble"), "", own)
 
 
-def _edge_state(edge: tuple[str, str], seen: dict[tuple[str, str], Neighbour], live: Sequence[Status]) -> str:
-    epochs = {one.node: one.epoch for one in live}
+def _edge_state(edge: tuple[str, str], seen: dict[tuple[str, str], Neighbour], epochs: dict[str, int]) -> str:
     both = [(seen[pair], epochs[pair[0]]) for pair in (edge, edge[::-1]) if pair in seen]
     states = ["suspended" if one.suspended_seconds else page.neighbour_state(one, epoch) for one, epoch in both]
     return next((one for one in states if one != "connected"), states[0] if states else "unknown")

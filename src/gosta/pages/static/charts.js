@@ -55,7 +55,7 @@ function makeChart(id, options, data) {
 
 function estimateChart() {
   const colour = colours(),
-    nodes = history.length && history[0][1][0]?.length > NODES ? scene.nodes.length : 0;
+    nodes = past.length && past[0][1][0]?.length > NODES ? scene.nodes.length : 0;
   const hidden = { stroke: "transparent", points: { show: false } },
     dashed = { stroke: colour.waiting, width: 1.5, dash: [6, 4], points: { show: false } };
   const series = [{}, hidden, hidden, dashed, dashed];
@@ -65,11 +65,11 @@ function estimateChart() {
     { stroke: colour.accent, width: 2.5, points: { show: false } },
   );
   const data = () => {
-    const points = history.map(([, point]) => point[quantity] ?? []);
+    const points = past.map(([, point]) => point[quantity] ?? []);
     const column = (place) => points.map((point) => point[place] ?? null);
     const each = Array.from({ length: nodes }, (_, k) => column(NODES + k));
     return [
-      history.map(([time]) => time),
+      past.map(([time]) => time),
       ...[LOW, HIGH, CERTAIN_LOW, CERTAIN_HIGH].map(column),
       ...each,
       chosen === null || !nodes ? column(Infinity) : each[chosen],
@@ -134,11 +134,11 @@ function errorChart() {
   const colour = colours();
   const positive = (value) => (value > 0 ? value : null);
   const data = () => {
-    const points = history.map(([, point]) => point[quantity] ?? []);
+    const points = past.map(([, point]) => point[quantity] ?? []);
     const differences = points.map((point) =>
       positive(point.length > NODES ? difference(point[VALUE], point.slice(NODES)) : null),
     );
-    return [history.map(([time]) => time), points.map((point) => positive(point[ERROR])), differences];
+    return [past.map(([time]) => time), points.map((point) => positive(point[ERROR])), differences];
   };
   const lines = [
     [colour.accent, [], "largest error that a node expects"],
@@ -193,8 +193,8 @@ function showCharts() {
 
 // A chart in words, below it and for screen readers: where the mouse is, or now.
 function read(plot, id) {
-  const place = plot.cursor.idx ?? history.length - 1,
-    [time, point] = history[place] ?? [];
+  const place = plot.cursor.idx ?? past.length - 1,
+    [time, point] = past[place] ?? [];
   const values = point?.[quantity];
   if (values === undefined) return;
   const parts = [clock(time)];

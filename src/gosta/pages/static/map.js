@@ -240,7 +240,7 @@ function showMap() {
 
 // An exchange: the edge glows, and a dot travels along it.
 function pulse(k, count) {
-  if (stillness.matches || document.hidden) return;
+  if (stillness.matches) return;
   const strength = Math.min(1, 0.5 + count / 20),
     accent = getComputedStyle(document.body).getPropertyValue("--accent");
   const [i, j] = scene.edges[k],

@@ -13,7 +13,7 @@ const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 let scene = null; // what stays the same for long: names, edges, quantities
 let moment = null; // what changes: values, states
-let history = []; // points: [time, values of each quantity]
+let past = []; // points: [time, values of each quantity]
 let log = [];
 let chosen = null; // place of a node
 let quantity = 0; // place of the quantity that is shown
@@ -21,9 +21,11 @@ let detailsAt = -Infinity; // when details were requested
 
 // The connection.
 
+let source = null;
+
 function connect() {
-  const source = new EventSource("events");
-  source.onopen = () => showLink("", "Live");
+  source?.close();
+  source = new EventSource("events");
   source.addEventListener("wait", () => showLink("waiting", "Waiting for the first answers"));
   source.addEventListener("start", (event) => {
     showLink("", "Live");
@@ -36,6 +38,16 @@ function connect() {
   };
 }
 
+// A page that nobody sees asks for nothing: browsers allow few connections to a server, for all their tabs together.
+function onVisibility() {
+  if (!document.hidden) {
+    connect();
+  } else {
+    source.close();
+    showLink("waiting", "Paused");
+  }
+}
+
 function showLink(kind, text) {
   byId("link").className = kind;
   setText(byId("link-text"), text);
@@ -44,7 +56,7 @@ function showLink(kind, text) {
 function start(event) {
   const before = scene;
   const name = chosen === null || before === null ? null : before.nodes[chosen];
-  ({ scene, moment, history } = event);
+  ({ scene, moment, history: past } = event);
   log = moment.log;
   chosen = scene.nodes.includes(name) ? scene.nodes.indexOf(name) : null;
   const wanted = before === null ? null : before.quantities[quantity];
@@ -74,13 +86,13 @@ function change(event) {
     if (event[name] !== undefined) moment[name] = event[name];
   for (const [k, node] of Object.entries(event.nodes ?? {})) moment.nodes[k] = node;
   for (const [k, state] of Object.entries(event.edges ?? {})) moment.edges[k] = state;
-  const hasNodes = history.length > 0 && history.at(-1)[1][0]?.length > NODES;
-  history.push([
+  const hasNodes = past.length > 0 && past.at(-1)[1][0]?.length > NODES;
+  past.push([
     event.time,
     moment.totals.map((total, k) => [...total, ...(hasNodes ? moment.nodes.map((node) => node[3][k][VALUE]) : [])]),
   ]);
-  if (history.length > MAX_POINTS)
-    history = [...history.slice(0, MAX_POINTS / 2).filter((_, k) => k % 2), ...history.slice(MAX_POINTS / 2)];
+  if (past.length > MAX_POINTS)
+    past = [...past.slice(0, MAX_POINTS / 2).filter((_, k) => k % 2), ...past.slice(MAX_POINTS / 2)];
   announce(moment.nodes.flatMap((node, k) => (node[0] === before[k] ? [] : [`${scene.nodes[k]}: ${node[0]}`])));
   showAll();
   for (const [k, count] of Object.entries(event.activity ?? {})) pulse(Number(k), count);
@@ -96,7 +108,7 @@ function showAll() {
   showTable();
   showRefusals();
   showDetails();
-  if (!document.hidden) showCharts();
+  showCharts();
 }
 
 function announce(changes) {
@@ -288,15 +300,25 @@ function showLog() {
 // Themes.
 
 function applyTheme() {
-  const theme = localStorage.getItem("theme") ?? (darkness.matches ? "dark" : "light");
+  let theme = darkness.matches ? "dark" : "light";
+  try {
+    theme = localStorage.getItem("theme") ?? theme;
+  } catch {
+    // this browser stores nothing: the system's theme counts
+  }
+  setTheme(theme);
+}
+
+function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   setText(byId("theme"), theme === "dark" ? "Light theme" : "Dark theme");
   drawCharts();
 }
 
 byId("theme").addEventListener("click", () => {
-  localStorage.setItem("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-  applyTheme();
+  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  setTheme(theme);
+  localStorage.setItem("theme", theme);
 });
 byId("quantity").addEventListener("change", (event) => {
   quantity = Number(event.target.value);
@@ -305,9 +327,7 @@ byId("quantity").addEventListener("change", (event) => {
   showAll();
 });
 darkness.addEventListener("change", applyTheme);
-document.addEventListener("visibilitychange", () => {
-  if (scene !== null) showAll();
-});
+document.addEventListener("visibilitychange", onVisibility);
 new ResizeObserver(() => {
   placeMap();
   showCharts();
