@@ -37,6 +37,7 @@ class NodeState(msgspec.Struct, frozen=True, array_like=True):
     kind: str  # of the state: "good", "waiting", "trouble" or "away"
     note: str  # beside the state, such as "restarted 1 x"
     values: tuple[Value, ...]  # of each quantity
+    is_live: bool = True  # otherwise the values are old
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True):
@@ -121,7 +122,7 @@ class Feed:
         has_nodes = len(moment.nodes) * len(moment.totals) <= MAX_POINT_VALUES
         point = []
         for k, total in enumerate(moment.totals):
-            own = [one.values[k].value for one in moment.nodes] if has_nodes else []
+            own = [one.values[k].value if one.is_live else None for one in moment.nodes] if has_nodes else []
             point.append((*msgspec.structs.astuple(total), *own))
         self._history.append((moment.time, point))
         if len(self._history) > MAX_POINTS:

@@ -272,7 +272,8 @@ def _node(
     own = tuple(values.get(one) or Value() for one in quantities)
     if view is not None and view.state != "not on this machine":
         note = f"restarted {view.restarts} x" if view.restarts else ""
-        return NodeState(view.state, KINDS.get(view.state, "trouble"), note or view.reason[:200], own)
+        kind, is_live = KINDS.get(view.state, "trouble"), view.state not in OUTSIDE
+        return NodeState(view.state, kind, note or view.reason[:200], own, is_live)
     about = [one for (_, other), one in seen.items() if other == name]
     if not about:
         return NodeState("not on this machine", "away", "", own)

@@ -169,12 +169,21 @@ function errorChart() {
 
 // The first estimates and intervals are far off: the scale is that of the later ones.
 function latestRange([times, ...columns]) {
-  const first = times.length > 20 ? Math.floor(times.length / 3) : 0;
-  const known = columns.flatMap((column) => column.slice(first).filter((value) => value !== null));
-  if (known.length === 0) return [0, 1];
-  const low = Math.min(...known),
-    high = Math.max(...known),
-    room = (high - low) * 0.08 || Math.abs(high) * 0.01 || 1;
+  const begin = Math.max(
+    0,
+    times.findIndex((_, k) => columns.some((column) => column[k] !== null)),
+  );
+  const first = times.length > begin + 10 ? begin + Math.floor((times.length - begin) / 2) : begin;
+  let low = Infinity,
+    high = -Infinity;
+  for (const column of columns) {
+    for (const value of column.slice(first)) {
+      if (value !== null && value < low) low = value;
+      if (value !== null && value > high) high = value;
+    }
+  }
+  if (low > high) return [0, 1];
+  const room = (high - low) * 0.08 || Math.abs(high) * 0.01 || 1;
   return [low - room, high + room];
 }
 

@@ -87,10 +87,7 @@ function change(event) {
   for (const [k, node] of Object.entries(event.nodes ?? {})) moment.nodes[k] = node;
   for (const [k, state] of Object.entries(event.edges ?? {})) moment.edges[k] = state;
   const hasNodes = past.length > 0 && past.at(-1)[1][0]?.length > NODES;
-  past.push([
-    event.time,
-    moment.totals.map((total, k) => [...total, ...(hasNodes ? moment.nodes.map((node) => node[3][k][VALUE]) : [])]),
-  ]);
+  past.push([event.time, moment.totals.map((total, k) => [...total, ...(hasNodes ? liveValues(k) : [])])]);
   if (past.length > MAX_POINTS)
     past = [...past.slice(0, MAX_POINTS / 2).filter((_, k) => k % 2), ...past.slice(MAX_POINTS / 2)];
   announce(moment.nodes.flatMap((node, k) => (node[0] === before[k] ? [] : [`${scene.nodes[k]}: ${node[0]}`])));
@@ -100,6 +97,11 @@ function change(event) {
     log = [...log, ...event.log].slice(-MAX_LOG_LINES);
     showLog();
   }
+}
+
+// A quantity at each node; null where it is old.
+function liveValues(k) {
+  return moment.nodes.map(([, , , values, isLive]) => (isLive ? (values[k]?.[VALUE] ?? null) : null));
 }
 
 function showAll() {
@@ -132,15 +134,7 @@ function showHeadline() {
     accuracy.push(["certainly within", interval(total[CERTAIN_LOW], total[CERTAIN_HIGH])]);
   if (scene.has_errors && total[VALUE] !== null) {
     accuracy.push(["expected error", total[ERROR] === null ? "not known yet" : `at most ${percent(total[ERROR])}`]);
-    accuracy.push([
-      "nodes differ by",
-      percent(
-        difference(
-          total[VALUE],
-          moment.nodes.map((node) => node[3][quantity]?.[VALUE]),
-        ),
-      ),
-    ]);
+    accuracy.push(["nodes differ by", percent(difference(total[VALUE], liveValues(quantity)))]);
   }
   definitions(byId("accuracy"), accuracy);
   definitions(byId("facts"), moment.facts);
