@@ -277,8 +277,8 @@ def test_log_tail_follows_rotated_logs(tmp_path: Path) -> None:
     log.write_text("x" * 100_000 + "\n" + line % (5, 6))
     assert [one.text for one in tail.poll([folder])][-1] == "neighbour node-6"
     assert tail.poll([folder]) == ()
-    log.write_bytes(b"\xff\x00\n[1]\n")
-    assert len(tail.poll([folder])) == 2
+    log.write_bytes(b'\xff\x00\n[1]\n{"event": "reloaded", "neighbours": ["a", "b"], "rows": 3}\n')
+    assert [one.text for one in tail.poll([folder])] == ["\ufffd\0", "[1]", "neighbours a, b  rows 3"]
 
 
 def test_history_is_bounded_and_changes_are_small() -> None:

@@ -57,5 +57,9 @@ def _parse(line: bytes, node: str) -> LogLine:
         known = [str(fields.pop(name, "")) for name in ("time", "node", "event")]
     except msgspec.DecodeError:
         return LogLine("", node, "", line.decode(errors="replace")[:MAX_TEXT] + "…" * (len(line) > MAX_TEXT))
-    text = "  ".join(f"{name} {value}" for name, value in fields.items())
+    text = "  ".join(f"{name} {_text(value)}" for name, value in fields.items())
     return LogLine(known[0][:32], node, known[2][:MAX_TEXT], text[:MAX_TEXT] + "…" * (len(text) > MAX_TEXT))
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
