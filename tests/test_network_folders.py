@@ -101,6 +101,8 @@ def test_an_existing_authority(gosta_: Any, tmp_path: Path, port: int) -> None:
         (["--data", "breast-cancer", "--interval", "most"], "interval = 'most' must be none, or a level"),
         (["--data", "breast-cancer", "--classes", "a,b"], "classes is for sites' own files"),
         (["--data", "breast-cancer", "--host", "a", "--host", "b"], "host is given 2 times for 8 nodes"),
+        (["--data", "breast-cancer", "--host", "a.example:9000"], "host = 'a.example:9000' must be a name or an IP"),
+        (["--data", "breast-cancer", "--host", "0.0.0.0"], "host = '0.0.0.0' is nothing that neighbours can dial"),
         (["--data", "breast-cancer", "--port", "65530"], "8 nodes need ports up to 65545"),
         (["--data", "breast-cancer", "--exchanges-per-second", "-1"], "exchanges_per_second = -1.0 must be"),
         (["--score", "risk", "--label", "ill"], "--classes benign,malignant"),

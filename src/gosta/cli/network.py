@@ -236,8 +236,10 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
     if counts:
         sizes = [f"{name} {count}" for name, count in zip(network.nodes, counts, strict=True)]
         entries.append(("rows", f"{sum(counts)}: {shorten(sizes, 12)}"))
-    place = f"{where[0]} to {where[-1]}; " if where else ""
-    entries.append(("addresses", f"{place}status pages on the same machine only, where node.toml says"))
+    place = " to ".join(dict.fromkeys((*where[:1], *where[-1:])))
+    entries.append(
+        ("addresses", f"{place}{'; ' if place else ''}status pages on the same machine only, where node.toml says")
+    )
     if outbound := [name for name, address in network.nodes.items() if not address]:
         entries.append(("dial out only", shorten(outbound, 12)))
     entries.append(("keys", f"{folder / 'authority' / 'key.pem'} signs new nodes: keep it safe"))

@@ -43,11 +43,18 @@ def parse(text: str) -> Address:
     host, _, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     bracketed = host == f"[{bare}]"
-    if not re.fullmatch(r"[0-9A-Za-z._:%-]+", bare) or bracketed != (":" in bare):
+    if not re.fullmatch(r"[0-9A-Za-z._:%-]+", bare) or bracketed != _is_ipv6(bare):
         raise InputError(f"{text!r} must be host:port, such as 127.0.0.1:7400 or [::1]:7400")
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise InputError(f"{text!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400")
     return Address(bare, int(port))
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).version == 6
+    except ValueError:
+        return False
 
 
 class Proxy(NamedTuple):
@@ -77,6 +84,29 @@ def parse_proxy(text: str) -> Proxy | None:
     if any(character in user for character in "\r\n"):
         raise InputError(f"{shown!r}: user and password of a proxy are on one line")
     return Proxy(Address(host, port), user)
+
+
+def parse_host(text: str) -> str:
+    """Return the host of a node as neighbours dial it, or "outbound"; without the brackets of an IPv6 address.
+
+    >>> parse_host("a.example"), parse_host("[2001:db8::1]")
+    ('a.example', '2001:db8::1')
+    """
+    host = text.removeprefix("[").removesuffix("]")
+    if host.lower() == OUTBOUND:
+        return OUTBOUND
+    try:
+        parse(str(Address(host, 1)))
+    except InputError:
+        raise InputError(f"host = {text!r} must be a name or an IP address, without a port") from None
+    require_reachable("host", text, host)
+    return host
+
+
+def require_reachable(field: str, given: str, host: str) -> None:
+    """Raise `InputError` for a host that stands for all interfaces of a machine."""
+    if host in ("0.0.0.0", "::"):
+        raise InputError(f"{field} = {given!r} is nothing that neighbours can dial; give a name or an IP address")
 
 
 def everywhere(host: str, port: int) -> Address:

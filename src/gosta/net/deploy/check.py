@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from gosta.errors import GostaError, InputError
+from gosta.errors import GostaError, InputError, shorten
 from gosta.net import addresses, members
 from gosta.net.addresses import certificate_name
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, NodeSettings, Task, read_node
@@ -34,7 +34,7 @@ from gosta.net.node.rows import layout_of
 from gosta.net.node.source import fingerprint
 from gosta.net.node.subject import subject_of
 from gosta.net.storage.journal import Journal
-from gosta.net.transport.base import CHECK, Greeting
+from gosta.net.transport.base import CHECK, FORWARDS, Greeting
 from gosta.net.transport.connection import MAX_GREETING_BYTES
 from gosta.net.transport.dialling import ProxyError, open_socket
 from gosta.net.transport.frames import encode_frame
@@ -244,6 +244,7 @@ def _check_address(folder: Path, node: NodeSettings) -> Finding:
 class Probe(NamedTuple):
     finding: Finding
     clock_offset: float | None = None  # seconds that the neighbour's clock is ahead of this one
+    forwards: bool = False
 
 
 def _check_neighbours(folder: Path, config: NodeConfig, listed: MemberList | None) -> list[Finding]:
@@ -263,25 +264,33 @@ def _check_neighbours(folder: Path, config: NodeConfig, listed: MemberList | Non
 
     def probe(place: tuple[str, str, str]) -> Probe:
         kind, name, address = place
-        if not address:
-            return Probe(_check_outbound(name, config))
         return _probe(f"{kind} {name}", name, address, own, context, listed, config.node.proxy)
 
-    places = [("neighbour", *place) for place in config.neighbours.items()]
+    places = [("neighbour", *place) for place in config.neighbours.items() if place[1]]
     places += [("forwarder", *place) for place in config.forwarders.items() if place[0] not in config.neighbours]
     with ThreadPoolExecutor(PROBE_THREADS) as pool:
         probes = list(pool.map(probe, places))
-    return [*(one.finding for one in probes), _check_clock(probes)]
+    can_forward = any(
+        one.forwards and name in config.forwarders for one, (_, name, _) in zip(probes, places, strict=True)
+    )
+    outbound = [
+        _check_outbound(name, config, can_forward) for name, address in config.neighbours.items() if not address
+    ]
+    return [*(one.finding for one in probes), *outbound, _check_clock(probes)]
 
 
-def _check_outbound(name: str, config: NodeConfig) -> Finding:
+def _check_outbound(name: str, config: NodeConfig, can_forward: bool) -> Finding:
     """Check whether there is a way to a neighbour that only dials out."""
+    check, both = f"neighbour {name}", "it only dials out, as this node"
     if config.node.listen:
-        return Finding(f"neighbour {name}", "ok", "it only dials out, and is the one that connects")
+        return Finding(check, "ok", "it only dials out, and is the one that connects")
+    if can_forward:
+        return Finding(check, "ok", f"{both}: a forwarder connects the two")
     if config.forwarders:
-        return Finding(f"neighbour {name}", "ok", "it only dials out, as this node: a forwarder connects the two")
+        hint = f"one of {shorten(list(config.forwarders))} has to run, with forward = true in its node.toml"
+        return Finding(check, "warning", f"{both}, and no forwarder answers that it forwards", hint)
     hint = "install a new bundle of this site, or add [forwarders]: members that can be reached"
-    return Finding(f"neighbour {name}", "error", "it only dials out, as this node, and there is no forwarder", hint)
+    return Finding(check, "error", f"{both}, and there is no forwarder", hint)
 
 
 def _check_clock(probes: list[Probe]) -> Finding:
@@ -330,11 +339,12 @@ def _probe(
     if answer is None:
         return Probe(Finding(check, "error", f"{address}: it rejects this node", "has it accepted this member list?"))
     mismatch = own.mismatch(answer)
-    offset = float(answer.note) - time.time() if answer.note.isdigit() else None
+    seconds, forwards = answer.note.removesuffix(FORWARDS), answer.note.endswith(FORWARDS)
+    offset = float(seconds) - time.time() if seconds.isdigit() else None
     if mismatch is not None:
         hint = "take [network] from the invitation, and the same version of gosta"
-        return Probe(Finding(check, "error", f"{address}: {mismatch[1]}", hint), offset)
-    return Probe(Finding(check, "ok", f"{address}: reached, and it computes the same"), offset)
+        return Probe(Finding(check, "error", f"{address}: {mismatch[1]}", hint), offset, forwards)
+    return Probe(Finding(check, "ok", f"{address}: reached, and it computes the same"), offset, forwards)
 
 
 async def _open(address: addresses.Address, proxy: str) -> socket.socket:

@@ -109,9 +109,9 @@ def _parse_place(address: str) -> Address:
     if address == OUTBOUND:
         return free_place(OUTBOUND, FIRST_PORT)
     bundles.check_address("address", address)
-    if addresses.parse(address).host in ("0.0.0.0", "::"):
-        raise InputError(f"address = {address!r} is no address that neighbours can reach; give --address")
-    return addresses.parse(address)
+    place = addresses.parse(address)
+    addresses.require_reachable("address", address, place.host)
+    return place
 
 
 def _count_rows(task: Task, data: Path, draft: Path, form: Format) -> int:

@@ -257,7 +257,7 @@ def choose_places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses
     if len(hosts) not in (1, nodes):
         raise InputError(f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each node")
     chosen, nodes_at = list[addresses.Address](), Counter[str]()
-    for host in list(hosts) * (nodes // len(hosts)):
+    for host in [addresses.parse_host(text) for text in hosts] * (nodes // len(hosts)):
         chosen.append(addresses.Address(host, port + 2 * nodes_at[_machine(host)]))
         nodes_at[_machine(host)] += 1
     last = max(address.port for address in chosen)
@@ -265,7 +265,6 @@ def choose_places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses
         raise InputError(f"port = {port}: {nodes} nodes need ports up to {last + 1}; ports go from 1 to 65535")
     is_trial = any(map(addresses.is_loopback, hosts))  # then nodes that only dial out are on this machine too
     for address in chosen:
-        addresses.parse(str(address))
         if (is_trial or address.host != addresses.OUTBOUND) and (taken := _taken(address)):
             raise InputError(f"port {taken} is in use or not permitted; choose another with --port")
     return chosen
@@ -308,6 +307,7 @@ def _free_place(folder: Path, network: NetworkConfig, host: str, port: int | Non
     """Return a place for a new node: the port of the others, or the next free one on a machine with several."""
     if port is not None:
         return choose_places(1, [host], port)[0]
+    host = addresses.parse_host(host)
     places = [addresses.parse(address) for address in network.nodes.values() if address]
     for path in (folder / name / NODE_FILE for name, address in network.nodes.items() if not address):
         page = config.read_node(path).node.status_page if path.exists() else ""

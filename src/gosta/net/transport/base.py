@@ -21,6 +21,7 @@ REJECTION_REASONS: Final = (
 )
 
 CHECK: Final = "check"  # a greeting's note
+FORWARDS: Final = " forwards"  # in the answer to it, if the node forwards
 NO_FORWARDERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 

@@ -24,7 +24,7 @@ from gosta.net import addresses
 from gosta.net.addresses import certificate_name
 from gosta.net.members import MemberList
 from gosta.net.transport import forwarding
-from gosta.net.transport.base import CHECK, NO_FORWARDERS, Greeting, Handler
+from gosta.net.transport.base import CHECK, FORWARDS, NO_FORWARDERS, Greeting, Handler
 from gosta.net.transport.connection import Connection, keep_alive
 from gosta.net.transport.dialling import open_socket
 from gosta.net.transport.forwarding import FORWARD, PAIRED, SWITCH_SECONDS, WAIT_SECONDS, Forwarder, OnForwarding
@@ -167,7 +167,8 @@ class TcpTransport:
                 connection = fresh
                 greeting = await self._identify(connection)
             if greeting.note == CHECK:  # 'gosta check': the neighbour's node need not even run
-                connection.send(self._handler.greeting._replace(note=f"{time.time():.0f}").encode())
+                note = f"{time.time():.0f}{FORWARDS if self._forwarder and self._members else ''}"
+                connection.send(self._handler.greeting._replace(note=note).encode())
                 connection.close()
                 return
             if greeting.note.startswith(FORWARD):
@@ -190,8 +191,8 @@ class TcpTransport:
         own, other = self._handler.greeting, request.note.removeprefix(FORWARD)
         if self._forwarder is None or self._members is None:
             forwarding.refuse(connection, own, "it does not forward")
-            raise RejectedError("forwarding", f"{request.name} to {other[:80]!r}: this node does not forward")
-        await self._forwarder.serve(connection, own, request.name, other[:80], self._members)
+        else:
+            await self._forwarder.serve(connection, own, request.name, other[:80], self._members)
 
     async def _connect(self, neighbour: str, place: addresses.Address) -> None:
         try:
