@@ -82,7 +82,7 @@ def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 def node_is(name: str, state: str) -> str:
     """Return a condition: the map says that a node is in a state."""
-    return f"""document.querySelector('#map [aria-label^="{name}, {state}"]')"""
+    return f"""document.querySelector('#map [aria-label^="{name}, "][aria-label*=", {state}"]')"""
 
 
 def forget(browser: Browser) -> None:

@@ -136,9 +136,7 @@ function drawMap() {
   const r = radius(),
     box = byId("map"),
     count = scene.nodes.length;
-  byId("map-help").textContent = count
-    ? "Choose a node with the mouse, or with Tab, arrow keys and Enter."
-    : "No site is a member yet.";
+  showHelp();
   const lines = scene.edges.map(() => draw("line"));
   const nodes = scene.nodes.map((name, k) => {
     const group = draw("g", { class: "node", role: "button", tabindex: k === (chosen ?? 0) ? 0 : -1 });
@@ -149,18 +147,21 @@ function drawMap() {
       draw("path", { class: "shape" }),
       draw("text", { class: "sign" }),
       draw("text", { class: "name", y: r + 20 }),
+      " ", // between two texts, for screen readers
       draw("text", { class: "state", y: r + 35 }),
-      draw("title"),
     );
     group.querySelector(".name").textContent = text;
-    group.addEventListener("click", () => choose(k, true));
+    group.addEventListener("click", () => choose(k));
+    for (const one of ["pointerenter", "focus"])
+      group.addEventListener(one, () => showHelp(group.getAttribute("aria-label")));
+    for (const one of ["pointerleave", "blur"]) group.addEventListener(one, () => showHelp());
     group.addEventListener("keydown", (event) => onMapKey(event, k));
     return group;
   });
   const sparks = draw("g", { "aria-hidden": "true" });
   const svg = draw(
     "svg",
-    { role: "group", "aria-labelledby": "map-title", "aria-describedby": "map-help" },
+    { role: "group", "aria-labelledby": "map-title" },
     draw("g", { "aria-hidden": "true" }, ...lines),
     sparks,
     draw("g", {}, ...nodes),
@@ -168,6 +169,14 @@ function drawMap() {
   box.replaceChildren(svg);
   drawn = { svg, edges: lines, nodes, sparks, kinds: [], places: [] };
   placeMap();
+}
+
+// Above the map: the node that the mouse or the focus is on, or what to do.
+function showHelp(node) {
+  const help = scene.nodes.length
+    ? "Choose a node with the mouse, or with Tab, arrow keys and Enter."
+    : "No site is a member yet.";
+  setText(byId("map-help"), node ?? help);
 }
 
 function placeMap() {
@@ -211,12 +220,13 @@ function showMap() {
     const accuracy = !scene.has_errors
       ? ""
       : error === null
-        ? ", error not known yet"
-        : `, expected error ${percent(error)}`;
-    const label = `${scene.nodes[k]}, ${state}${note ? `, ${note}` : ""}${accuracy}`;
+        ? "error not known yet"
+        : `${percent(error)} expected error`;
+    const isRunning = state === "running" && error !== null; // first what the map shows, as voice control expects
+    const parts = isRunning ? [accuracy, state, note] : [state, note, accuracy];
+    const label = [scene.nodes[k], ...parts.filter((part) => part !== "")].join(", ");
     group.setAttribute("aria-label", label);
-    const [, ringPath, shapePath, sign, , stateText, title] = group.children;
-    title.textContent = label;
+    const [, ringPath, shapePath, sign, , stateText] = group.children;
     shapePath.setAttribute("d", shape(kind, r));
     ringPath.setAttribute("d", kind === "good" ? ring(step, 1.12 * r + 2) : "");
     const mark = SIGNS[state] ?? SIGNS[kind];
@@ -224,7 +234,7 @@ function showMap() {
       mark || (count > MAX_NAMES && count <= MAX_NUMBERS ? (scene.nodes[k].match(/\d{1,3}$/)?.[0] ?? "") : "");
     sign.setAttribute("font-size", mark ? 1.1 * r : 0.9 * r);
     sign.setAttribute("y", kind === "trouble" ? 0.2 * r : 0);
-    stateText.textContent = count > MAX_NAMES ? "" : state === "running" && error !== null ? percent(error) : state;
+    stateText.textContent = count > MAX_NAMES ? "" : isRunning ? percent(error) : state;
   });
   moment.edges.forEach((state, k) => {
     const kind = state.startsWith("connected via ")
@@ -294,7 +304,7 @@ function drawLegend() {
 function onMapKey(event, from) {
   const directions = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
   if (event.key === "Enter" || event.key === " ") {
-    choose(from, true);
+    choose(from);
   } else if (event.key === "Home" || event.key === "End") {
     focusNode(event.key === "Home" ? 0 : scene.nodes.length - 1);
   } else if (event.key === "Escape") {
