@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class LogTail:
             inode, start = self._read.get(path, (now.st_ino, 0))
             if inode != now.st_ino or start > now.st_size:  # the log was rotated
                 start = 0
-            if start == now.st_size:
+            if start == now.st_size or not stat.S_ISREG(now.st_mode):
                 return []
             is_cut = now.st_size - start > MAX_READ_BYTES
             start = max(start, now.st_size - MAX_READ_BYTES)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
+import os
 import signal
 import socket
 import threading
@@ -95,8 +97,12 @@ def listen(address: str, option: str, or_any_port: bool = False) -> socket.socke
     except OSError as error:
         if or_any_port:
             return socket.create_server((host, 0))
-        way_out = f"give an address of this machine and a free port, or {addresses.Address(host, 0)} for any port"
-        raise InputError(f"{option} = {address!r}: cannot listen there ({error.strerror}); {way_out}") from None
+        is_taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        way_out = "give another port, or 0 for any that is free" if is_taken else "give an address of this machine"
+        # create_server adds the address to what the system says; getaddrinfo has negative numbers of its own
+        number = error.errno or 0
+        reason = os.strerror(number) if number > 0 else error.strerror
+        raise InputError(f"{option} = {address!r}: cannot listen there ({reason}); {way_out}") from None
 
 
 def url(listener: socket.socket) -> str:
