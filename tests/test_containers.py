@@ -95,10 +95,11 @@ def test_three_sites(image: Image, tmp_path: Path) -> None:
     command = [*image.form("ENTRYPOINT"), *SITES["node-0"]["command"]]
     assert command[1:] == image.form("CMD")
     running = {name: image.start(service, command, tmp_path) for name, service in SITES.items()}
-    wait_until(lambda: [check(name) for name in SITES] == [(0, "ok")] * 3)
+    wait_until(lambda: all(check(name) == (0, "ok") for name in SITES))
     wait_until(lambda: status("node-2")["state"] == "complete")
-    assert status("node-2")["sites_seen"] == 3
-    assert abs(status("node-2")["estimate"][0] - float(gosta.exact("breast-cancer", "auc"))) < 0.001
+    last = status("node-2")
+    assert last["sites_seen"] == 3
+    assert abs(last["estimate"][0] - float(gosta.exact("breast-cancer", "auc"))) < 0.001
     requested = image.run(SITES["node-0"], ["gosta", "network", "epoch", "/site"], tmp_path)
     assert requested.stdout == "node-0 started epoch 2; the other nodes follow\n", requested.stderr
     wait_until(lambda: status("node-1")["epoch_reason"] == REQUESTED)

@@ -7,8 +7,10 @@ no port and no password.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import secrets
+import stat
 import time
 from pathlib import Path
 
@@ -77,5 +79,8 @@ def request_epoch(folder: Path, name: str) -> int:
 
 
 def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):  # a pipe would have no end
+            raise OSError(f"{path} is not a file")
         return file.read(MAX_BYTES)
