@@ -229,12 +229,20 @@ def test_documentation_explains_states_and_rejections() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "code"), [("GET", "/nothing", 404), ("GET", "//", 404), ("POST", "/", 405), ("HEAD", "/", 405)]
+    ("method", "path", "code"), [("GET", "/nothing", 404), ("GET", "//", 404), ("POST", "/", 405), ("HEAD", "/x", 404)]
 )
 def test_invalid_paths_and_methods(method: str, path: str, code: int) -> None:
     response, _ = get(RUNNING, path, method)
     assert response.status == code
     assert response.headers["Connection"] == "close"
+
+
+def test_head_is_answered_without_a_body() -> None:
+    """As monitors ask for the health of a node."""
+    for path in ("/healthz", "/"):
+        (whole, body), (head, nothing) = get(RUNNING, path), get(RUNNING, path, "HEAD")
+        assert (head.status, nothing) == (whole.status, b"")
+        assert int(head.headers["Content-Length"]) == len(body) > 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A minimal HTTP server for status pages: GET of a table of routes, bounded, with server-sent events.
+"""A minimal HTTP server for status pages: GET and HEAD of a table of routes, bounded, with server-sent events.
 
 A page on this machine can be read by any website that a browser on this machine opens, if the website's name is made to
 resolve to 127.0.0.1 (DNS rebinding). Requests whose Host header has a name that is not known to be the server's are
@@ -22,7 +22,7 @@ MAX_STREAMS = 16  # so that status and health are still served
 MAX_WAITING_EVENTS = 16  # that a client has not read yet, before it is disconnected
 STREAM_BUFFER_BYTES = 1 << 20  # of the operating system's and the event loop's buffers
 HEARTBEAT_SECONDS = 10.0  # between comments on a stream without events: proxies close silent connections
-TEXT = "text/plain; charset=utf-8"
+TEXT, EVENTS = "text/plain; charset=utf-8", "text/event-stream"
 HOST_PATTERN = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?")
 # A page loads nothing from elsewhere, and is neither cached nor embedded.
 HEADERS = (
@@ -35,6 +35,7 @@ class Response(NamedTuple):
     body: bytes
     kind: str = TEXT
     code: int = 200
+    is_head: bool = False  # the answer to HEAD: as to GET, without the body
 
 
 class Events:
@@ -117,7 +118,8 @@ class Server:
             async with asyncio.timeout(REQUEST_TIMEOUT_SECONDS):
                 found = await self._respond(reader)
                 if isinstance(found, Response):
-                    writer.write(self._head(found.code, found.kind, len(found.body)) + found.body)
+                    body = b"" if found.is_head else found.body
+                    writer.write(self._head(found.code, found.kind, len(found.body)) + body)
                     writer.close()
                     await writer.wait_closed()
             if isinstance(found, Events):
@@ -130,7 +132,7 @@ class Server:
     async def _stream(self, events: Events, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.transport.set_write_buffer_limits(STREAM_BUFFER_BYTES)
         # nginx does not buffer a response with this header
-        writer.write(self._head(200, "text/event-stream", None, "X-Accel-Buffering: no\r\n"))
+        writer.write(self._head(200, EVENTS, None, "X-Accel-Buffering: no\r\n"))
         sending = asyncio.ensure_future(events.serve(writer))
         end = asyncio.ensure_future(reader.read(1))  # nothing else tells that a client closed a silent stream
         try:
@@ -156,7 +158,12 @@ class Server:
                 if hosts and not self._is_known(hosts[0]):
                     return _plain(421, f"{hosts[0][:100]!a} is not a name of this server: use its IP address")
                 path, _, query = target.partition("?")
-                return self._route(path, query) if method == "GET" else _plain(405)
+                if method not in ("GET", "HEAD"):
+                    return _plain(405)
+                found = self._route(path, query)
+                if method == "HEAD":
+                    return found._replace(is_head=True) if isinstance(found, Response) else Response(b"", EVENTS)
+                return found
             case _:
                 return _plain(400)
 
@@ -173,7 +180,7 @@ class Server:
         return _plain(503) if isinstance(found, Events) and len(found) >= MAX_STREAMS else found
 
     def _head(self, code: int, kind: str, length: int | None, more: str = "") -> bytes:
-        more += "Allow: GET\r\n" if code == 405 else ""
+        more += "Allow: GET, HEAD\r\n" if code == 405 else ""
         more += "" if length is None else f"Content-Length: {length}\r\n"
         return (
             f"HTTP/1.1 {code} {HTTPStatus(code).phrase}\r\n{self._headers}{more}Content-Type: {kind}\r\n\r\n".encode()
