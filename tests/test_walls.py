@@ -34,7 +34,7 @@ from gosta.net.deploy.certificates import Pair
 from gosta.net.deploy.query import query_status
 from gosta.net.members import Member, MemberList, key_of
 from gosta.net.node.status import Status
-from gosta.net.transport import forwarding
+from gosta.net.transport import forwarding, tcp
 from gosta.net.transport.base import Greeting, Handler
 from gosta.net.transport.connection import MAX_WRITE_BUFFER_BYTES, Connection
 from gosta.net.transport.dialling import MAX_RESPONSE_BYTES, open_socket, proxy_for
@@ -308,6 +308,51 @@ def test_two_meet_where_only_one_forwarder_is_reachable_for_both(run: Run) -> No
         await until(lambda: not sites.nodes[first]._forwarder._waiting)  # type: ignore[union-attr]
 
     run(body)
+
+
+def test_a_forwarder_whose_links_end_is_asked_last(run: Run) -> None:
+    """One that ends, silences or corrupts links on purpose is left alone while there are others."""
+
+    async def body(sites: Sites) -> None:
+        used = []
+        for _ in range(4):
+            sites.meet("a", "b")
+            await until(lambda: sites.are_linked("a", "b"))
+            (to_b,) = sites.handlers["a"].links
+            used.append(to_b.via)
+            to_b.close()
+            await until(lambda: not sites.handlers["a"].links and not sites.handlers["b"].links)
+        assert used == forwarding.order("ab", "fg") * 2
+
+    run(body)
+
+
+def test_a_forwarder_that_failed_is_asked_again_while_others_are_waited_at(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp, "NEXT_FORWARDER_SECONDS", 0.05)
+    monkeypatch.setattr(tcp, "RETRY_FORWARDER_SECONDS", 0.2)
+
+    async def body(sites: Sites) -> None:
+        address = sites.nodes["g"].address
+        await sites.nodes["g"].stop()
+        sites.add("g")
+        for name, other in ("ab", "ba"):
+            places = {"f": sites.nodes["f"].address, "g": address}
+            assert sites.nodes["f"]._forwarder is not None
+            sites.nodes["f"]._forwarder._waiting = _NobodyWaits()  # it never pairs
+            sites.nodes[name].dial(other, "", places)
+        await asyncio.sleep(0.3)
+        await sites.nodes["g"].start(address)
+        await until(lambda: sites.are_linked("a", "b"))
+        assert sites.handlers["a"].links[0].via == "g"
+
+    run(body)
+
+
+class _NobodyWaits(dict[Any, Any]):
+    def pop(self, *arguments: Any) -> Any:
+        return arguments[-1]
 
 
 def test_requests_that_a_forwarder_refuses(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from gosta.errors import InputError
 from gosta.net.addresses import Address, Proxy, is_loopback, parse_proxy
 from gosta.net.transport.tls import describe_error
 
+PROXY_TIMEOUT_SECONDS = 4.0  # for a connection through a proxy, so that it is not the site that does not answer
 MAX_RESPONSE_BYTES = 16 * 1024  # of a proxy: status line and headers
 
 
@@ -56,6 +57,14 @@ async def open_socket(address: Address, proxy_setting: str) -> socket.socket:
     proxy = proxy_for(address, proxy_setting)
     if proxy is None:
         return await _connect(address)
+    try:
+        async with asyncio.timeout(PROXY_TIMEOUT_SECONDS):
+            return await _connect_through(proxy, address)
+    except TimeoutError:
+        raise ProxyError(f"proxy {proxy.address}: no answer within {PROXY_TIMEOUT_SECONDS:g} s") from None
+
+
+async def _connect_through(proxy: Proxy, address: Address) -> socket.socket:
     try:
         opened = await _connect(proxy.address)
     except OSError as error:

@@ -43,6 +43,8 @@ MAX_HANDSHAKES = 64  # at a time; beyond that the oldest is cancelled
 MAX_LINKS_PER_NEIGHBOUR = 4  # beyond that the oldest is closed
 MAX_FORWARDERS_AT_ONCE = 3  # at which a node waits for a neighbour
 NEXT_FORWARDER_SECONDS = 2.0  # after which it waits at one more; at once if one fails
+RETRY_FORWARDER_SECONDS = 5.0  # after which one that failed is asked again, while it waits at others
+AVOID_FORWARDER_SECONDS = 600.0  # for which one whose link ended is asked after the others
 
 Result = TypeVar("Result")
 
@@ -65,6 +67,7 @@ class TcpTransport:
         self._members, self._proxy = members, proxy
         self._forwarder = Forwarder(on_forwarding) if on_forwarding else None
         self._meetings: dict[str, asyncio.Task[None]] = {}  # by neighbour
+        self._avoided: dict[tuple[str, str], float] = {}  # until when, by neighbour and forwarder
         self._server_context = make_context(tls, ssl.PROTOCOL_TLS_SERVER) if tls else None
         self._client_context = make_context(tls, ssl.PROTOCOL_TLS_CLIENT) if tls else None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -228,20 +231,24 @@ class TcpTransport:
 
     async def _meet(self, neighbour: str, forwarders: Mapping[str, str]) -> None:
         """Wait for a neighbour that can only dial out, as this node, at some forwarders, until one leads to a link."""
-        names = iter(forwarding.order((self._handler.greeting.name, neighbour), forwarders))
+        loop, names = asyncio.get_running_loop(), self._order(neighbour, forwarders)
+        end = loop.time() + WAIT_SECONDS
         waiting: dict[asyncio.Task[str], str] = {}
-        reasons: dict[str, str] = {}
+        reasons, retry_at = dict[str, str](), dict.fromkeys(names, 0.0)
         try:
             while True:
-                name = next(names, None) if len(waiting) < MAX_FORWARDERS_AT_ONCE else None
-                if name is not None:
-                    waiting[self._spawn(self._wait_at(name, forwarders[name], neighbour))] = name
+                now = loop.time()
+                free = [name for name in names if name not in waiting.values() and retry_at[name] <= now < end]
+                if free and len(waiting) < MAX_FORWARDERS_AT_ONCE:
+                    waiting[self._spawn(self._wait_at(free[0], forwarders[free[0]], neighbour))] = free[0]
                 if not waiting:
                     break
-                seconds = None if name is None else NEXT_FORWARDER_SECONDS
-                done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(
+                    waiting, timeout=NEXT_FORWARDER_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
                 for task in done:
-                    reasons[waiting.pop(task)] = task.result()
+                    name = waiting.pop(task)
+                    reasons[name], retry_at[name] = task.result(), loop.time() + RETRY_FORWARDER_SECONDS
                 if "" in reasons.values():
                     return
         finally:
@@ -249,6 +256,20 @@ class TcpTransport:
                 task.cancel()
         found = [f"{name}: {reason}" for name, reason in reasons.items()]
         self._handler.on_dial_failed(neighbour, f"it only dials out, as this node; forwarders: {'; '.join(found)}")
+
+    def _order(self, neighbour: str, forwarders: Mapping[str, str]) -> list[str]:
+        """Return forwarders in the order in which to ask them: those last whose links ended, the latest at the end.
+
+        Both neighbours saw the links end, so that they ask in nearly the same order, and a forwarder that ends or
+        silences links on purpose is left alone while there are others.
+        """
+        now = asyncio.get_running_loop().time()
+        self._avoided = {key: until for key, until in self._avoided.items() if until > now}
+        names = forwarding.order((self._handler.greeting.name, neighbour), forwarders)
+        return sorted(names, key=lambda name: self._avoided.get((neighbour, name), 0.0))
+
+    def _avoid(self, neighbour: str, forwarder: str) -> None:
+        self._avoided[neighbour, forwarder] = asyncio.get_running_loop().time() + AVOID_FORWARDER_SECONDS
 
     async def _wait_at(self, forwarder: str, address: str, neighbour: str) -> str:
         """Wait for a neighbour at a forwarder; return why there is no link then, or an empty text."""
@@ -269,10 +290,14 @@ class TcpTransport:
                 return f"{neighbour} did not come"
             if answer != PAIRED:
                 return "it does not answer as a forwarder does"
-            async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
-                await forwarding.switch(opened, tls)
-                handed, opened = opened, None
-                is_linked = await self._link(neighbour, handed, is_client=own.name < neighbour, via=forwarder)
+            try:
+                async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
+                    await forwarding.switch(opened, tls)
+                    handed, opened = opened, None
+                    is_linked = await self._link(neighbour, handed, is_client=own.name < neighbour, via=forwarder)
+            except OSError:
+                self._avoid(neighbour, forwarder)
+                raise
             return "" if is_linked else "mismatch"
         except (OSError, ValueError) as error:
             return _describe_dial(error)
@@ -320,6 +345,8 @@ class TcpTransport:
             links[0].close("too many connections")
         self._connections[connection] = None
         connection.lost.add_done_callback(lambda _: self._connections.pop(connection))
+        if connection.via:
+            connection.lost.add_done_callback(lambda _: self._avoid(name, connection.via))
         connection.establish(name, self._handler)
         return True
 
