@@ -81,7 +81,7 @@ class NetworkSource:
         missing = set.intersection(*(set(one.missing) for one in live)) if live else set()
         moment = Moment(
             time=round(now, 2),
-            facts=tuple(self._facts(live, now, sum(activity), len(names))),
+            facts=tuple(self._facts(live, now, sum(activity), is_whole=network is not None)),
             totals=tuple(_total([one[name] for one in current if name in one]) for name in quantities),
             nodes=tuple(_node(name, self.views.get(name), values.get(name, {}), quantities, seen) for name in names),
             edges=tuple(_edge_state(edge, seen, epochs) for edge in edges),
@@ -130,8 +130,12 @@ class NetworkSource:
         self._counts[edge] = state, count
         return count
 
-    def _facts(self, live: Sequence[Status], now: float, exchanges: int, nodes: int) -> Iterator[tuple[str, str]]:
-        yield "nodes running", f"{len(live):,} of {nodes:,}"
+    def _facts(self, live: Sequence[Status], now: float, exchanges: int, is_whole: bool) -> Iterator[tuple[str, str]]:
+        if is_whole:
+            yield "nodes running", f"{len(live):,} of {len(self.views):,}"
+        else:
+            near = [one for status in live for one in status.neighbours]
+            yield "neighbours connected", f"{sum(one.connected for one in near):,} of {len(near):,}"
         if not live:
             return
         least = min(live, key=lambda one: (one.sites_seen, one.rows_seen))

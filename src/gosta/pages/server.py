@@ -106,7 +106,8 @@ def listen(address: str, option: str, or_any_port: bool = False) -> socket.socke
 
 
 def url(listener: socket.socket) -> str:
-    return f"http://{addresses.listening_address(listener)}/"
+    host, port = addresses.parse(addresses.listening_address(listener))
+    return f"http://{addresses.Address(socket.gethostname() if host in ('0.0.0.0', '::') else host, port)}/"
 
 
 async def watch(poller: Poller, listener: socket.socket, host: str) -> None:

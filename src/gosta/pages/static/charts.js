@@ -169,11 +169,10 @@ function errorChart() {
 
 // The first estimates and intervals are far off: the scale is that of the later ones.
 function latestRange([times, ...columns]) {
-  const begin = Math.max(
-    0,
-    times.findIndex((_, k) => columns.some((column) => column[k] !== null)),
-  );
-  const first = times.length > begin + 10 ? begin + Math.floor((times.length - begin) / 2) : begin;
+  const isKnown = (_, k) => columns.some((column) => column[k] !== null);
+  const begin = Math.max(0, times.findIndex(isKnown)),
+    end = times.findLastIndex(isKnown) + 1;
+  const first = end > begin + 10 ? begin + Math.floor((end - begin) / 2) : begin;
   let low = Infinity,
     high = -Infinity;
   for (const column of columns) {
