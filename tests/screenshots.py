@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _eight_nodes(browser: Browser, folder: Path) -> None:
-    """Eight nodes, one of which was killed, and a stranger that was refused."""
+    """Eight nodes, one of which was killed, and a stranger that was rejected."""
     names, port = [f"node-{k}" for k in range(8)], ports.free()
     gosta("network", "init", folder, "--data", "breast-cancer", "--nodes", 8, "--port", port)
     with Processes(*(folder / name for name in names)) as nodes, _serving("watch", folder, port + 30) as url:
@@ -44,7 +44,7 @@ def _eight_nodes(browser: Browser, folder: Path) -> None:
             stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
         nodes.kill("node-3")
         browser.run("choose(2)")
-        browser.wait("byId('refusals').innerText.includes('unauthenticated')")
+        browser.wait("byId('rejections').innerText.includes('unauthenticated')")
         browser.wait("moment.nodes[3][0] === 'stopped' && byId('details').innerText.includes('not connected')")
         _save(browser, "watch.png")
 

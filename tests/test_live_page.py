@@ -119,8 +119,8 @@ def test_eight_nodes_one_of_them_killed_and_a_stranger(browser: Browser, tmp_pat
             with socket.create_connection(("127.0.0.1", port)) as stranger:
                 stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
                 stranger.recv(100)
-            browser.wait("byId('refusals').innerText.includes('unauthenticated')")
-            assert "a connection, refused by node-0, 1 time" in browser.text("#refusals")
+            browser.wait("byId('rejections').innerText.includes('unauthenticated')")
+            assert "a connection, rejected by node-0, 1 time" in browser.text("#rejections")
 
             with (folder / "node-0" / LOG_FILE).open("a") as log:
                 log.write('{"event": "<img src=x onerror=hacked()>"}\n<script>hacked()</script>\n')
@@ -244,7 +244,7 @@ def test_texts_of_nodes_are_never_html(browser: Browser) -> None:
     forget(browser)
     with served(views) as url:
         browser.open(url)
-        browser.wait("scene !== null && byId('refusals').innerText.includes('onerror')")
+        browser.wait("scene !== null && byId('rejections').innerText.includes('onerror')")
         browser.run("choose(0)")
         browser.wait("byId('details').innerText.includes('<script>')")
         assert browser.run("document.querySelectorAll('body img, body script').length") == 0

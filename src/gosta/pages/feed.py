@@ -40,7 +40,7 @@ class NodeState(msgspec.Struct, frozen=True, array_like=True):
     is_live: bool = True  # otherwise the values are old
 
 
-class Refusal(msgspec.Struct, frozen=True, array_like=True):
+class Rejection(msgspec.Struct, frozen=True, array_like=True):
     """What a node rejected of one sender for one reason."""
 
     node: str
@@ -83,7 +83,7 @@ class Moment(msgspec.Struct, frozen=True):
     activity: tuple[int, ...]  # of each edge: a count that grows
     missing: tuple[str, ...]  # nodes whose rows are in no node's estimate
     partly_missing: int  # nodes whose rows are in some estimates only
-    refusals: tuple[Refusal, ...]
+    rejections: tuple[Rejection, ...]
     log: tuple[LogLine, ...]  # new lines
 
 
@@ -133,7 +133,7 @@ class Feed:
 def _changes(before: Moment, now: Moment) -> dict[str, Any]:
     """Return the fields that changed; of nodes and edges those that did, by their places."""
     changes: dict[str, Any] = {"time": now.time}
-    for name in ("facts", "totals", "missing", "partly_missing", "refusals"):
+    for name in ("facts", "totals", "missing", "partly_missing", "rejections"):
         if getattr(now, name) != getattr(before, name):
             changes[name] = getattr(now, name)
     changes["nodes"] = _differences(before.nodes, now.nodes)
@@ -142,7 +142,7 @@ def _changes(before: Moment, now: Moment) -> dict[str, Any]:
     changes["activity"] = {k: new - old for k, (old, new) in enumerate(counts) if new > old}
     changes["log"] = now.log
     return {
-        name: value for name, value in changes.items() if value or name in ("missing", "partly_missing", "refusals")
+        name: value for name, value in changes.items() if value or name in ("missing", "partly_missing", "rejections")
     }
 
 

@@ -16,7 +16,7 @@ from gosta.net.config import NetworkConfig, Task
 from gosta.net.deploy.query import View
 from gosta.net.node import page, sum_page
 from gosta.net.node.status import STATES, Neighbour, Status, SumStatus
-from gosta.pages.feed import Moment, NodeState, Refusal, Scene, Value
+from gosta.pages.feed import Moment, NodeState, Rejection, Scene, Value
 from gosta.pages.logs import LogTail
 from gosta.sketches.layout import StratumResult
 
@@ -33,7 +33,7 @@ REMOTE = {
     "not connected": "Its folder is not on this machine, and no neighbour that is here is connected to it.",
 }
 MAX_QUANTITIES = 32
-MAX_REFUSALS = 50
+MAX_REJECTIONS = 50
 RATE_SECONDS = 5.0  # over which exchanges per second are counted
 DIGITS = 9  # of numbers that are sent
 
@@ -47,7 +47,7 @@ class NetworkSource:
         self._log = LogTail()
         self._counts: dict[tuple[str, str], tuple[Any, int]] = {}  # of each edge: what it was, and how often it changed
         self._rates: deque[tuple[float, int]] = deque()
-        self._refusals: dict[tuple[str, str, str], Refusal] = {}
+        self._rejections: dict[tuple[str, str, str], Rejection] = {}
 
     def read(self, views: Sequence[View], network: NetworkConfig | None) -> tuple[Scene, Moment]:
         """Return what the page shows of these nodes and their neighbours; `network` is None for one node's page."""
@@ -88,7 +88,7 @@ class NetworkSource:
             activity=activity,
             missing=tuple(sorted(missing, key=_by_number)),
             partly_missing=len(set(names) & {name for one in live for name in one.missing} - missing),
-            refusals=self._list_refusals(live, now),
+            rejections=self._list_rejections(live, now),
             log=self._log.poll(folders),
         )
         return scene, moment
@@ -155,20 +155,22 @@ class NetworkSource:
         if seconds > 0 and start:
             yield "exchanges", f"{(exchanges - before) / seconds:,.0f} / s"
 
-    def _list_refusals(self, live: Sequence[Status], now: float) -> tuple[Refusal, ...]:
-        found: dict[tuple[str, str, str], Refusal] = {}
+    def _list_rejections(self, live: Sequence[Status], now: float) -> tuple[Rejection, ...]:
+        found: dict[tuple[str, str, str], Rejection] = {}
         for status in live:
-            for one in status.rejections[:MAX_REFUSALS]:
+            for one in status.rejections[:MAX_REJECTIONS]:
                 sender = one.neighbour or "a connection"
                 at, is_late = round(now - one.seconds), one.reason == "late"  # messages of an earlier epoch
-                new = Refusal(status.node, sender, one.reason, one.count, at, one.detail, is_late)
-                old = self._refusals.get((new.node, sender, one.reason))
+                new = Rejection(status.node, sender, one.reason, one.count, at, one.detail, is_late)
+                old = self._rejections.get((new.node, sender, one.reason))
                 found[new.node, sender, one.reason] = old if old is not None and old.count == one.count else new
             for neighbour in (one for one in status.neighbours if one.mismatch):
                 key = status.node, neighbour.name, f"{neighbour.mismatch} mismatch"
-                found[key] = self._refusals.get(key) or Refusal(*key, 1, round(now), "the two compute different things")
-        self._refusals = found
-        return tuple(sorted(found.values(), key=lambda one: (one.is_harmless, -one.time))[:MAX_REFUSALS])
+                found[key] = self._rejections.get(key) or Rejection(
+                    *key, 1, round(now), "the two compute different things"
+                )
+        self._rejections = found
+        return tuple(sorted(found.values(), key=lambda one: (one.is_harmless, -one.time))[:MAX_REJECTIONS])
 
 
 def _as_of_old(status: Status, state: str) -> Status:

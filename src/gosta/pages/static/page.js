@@ -82,7 +82,7 @@ function change(event) {
   if (scene === null) return;
   const before = moment.nodes.map((node) => node[0]);
   moment.time = event.time;
-  for (const name of ["facts", "totals", "missing", "partly_missing", "refusals"])
+  for (const name of ["facts", "totals", "missing", "partly_missing", "rejections"])
     if (event[name] !== undefined) moment[name] = event[name];
   for (const [k, node] of Object.entries(event.nodes ?? {})) moment.nodes[k] = node;
   for (const [k, state] of Object.entries(event.edges ?? {})) moment.edges[k] = state;
@@ -108,7 +108,7 @@ function showAll() {
   showHeadline();
   showMap();
   showTable();
-  showRefusals();
+  showRejections();
   showDetails();
   showCharts();
 }
@@ -246,19 +246,19 @@ function showTable() {
   });
 }
 
-// Refusals and log.
+// Rejections and log.
 
-function showRefusals() {
-  const box = byId("refusals"),
-    key = JSON.stringify(moment.refusals);
+function showRejections() {
+  const box = byId("rejections"),
+    key = JSON.stringify(moment.rejections);
   if (box.dataset.key === key) return;
   box.dataset.key = key;
-  const items = moment.refusals.map(([node, sender, reason, count, time, detail, isHarmless]) =>
+  const items = moment.rejections.map(([node, sender, reason, count, time, detail, isHarmless]) =>
     make(
       "li",
       { className: isHarmless ? "harmless" : "" },
       make("strong", { textContent: isHarmless ? `${reason}, which is harmless` : reason }),
-      `: ${sender}, refused by ${node}, `,
+      `: ${sender}, rejected by ${node}, `,
       `${count.toLocaleString("en")} ${count === 1 ? "time" : "times"}, last at ${clock(time)}`,
       make("p", { className: "muted", textContent: detail }),
     ),
