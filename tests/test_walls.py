@@ -310,6 +310,23 @@ def test_two_meet_where_only_one_forwarder_is_reachable_for_both(run: Run) -> No
     run(body)
 
 
+def test_one_end_breaks_off_while_the_other_sends(run: Run) -> None:
+    async def body(sites: Sites) -> None:
+        problems: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
+        for _ in range(10):
+            sites.meet("a", "b")
+            await until(lambda: sites.are_linked("a", "b"))
+            (to_b,), (to_a,) = sites.handlers["a"].links, sites.handlers["b"].links
+            while to_a.send(bytes(60_000)):
+                pass
+            cast("Any", to_b).transport.abort()
+            await until(lambda: not sites.handlers["a"].links and not sites.handlers["b"].links)
+        assert problems == []
+
+    run(body)
+
+
 def test_a_forwarder_whose_links_end_is_asked_last(run: Run) -> None:
     """One that ends, silences or corrupts links on purpose is left alone while there are others."""
 

@@ -206,17 +206,19 @@ class Copier(asyncio.Protocol):
         self.transport.set_write_buffer_limits(MAX_WRITE_BUFFER_BYTES)
 
     def data_received(self, data: bytes) -> None:
-        try:
-            self.other.transport.write(data)
-        except AttributeError:  # it did not wait for START
-            self.transport.abort()
         self.count += len(data)
+        if not hasattr(self.other, "transport"):  # this end did not wait for START
+            self.transport.abort()
+        elif not self.other.transport.is_closing():
+            self.other.transport.write(data)
 
     def pause_writing(self) -> None:
-        self.other.transport.pause_reading()
+        if not self.other.transport.is_closing():
+            self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        self.other.transport.resume_reading()
+        if not self.other.transport.is_closing():
+            self.other.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self.lost.set_result(None)
