@@ -108,7 +108,7 @@ def watch(
     address: Annotated[str | None, f"Where: host:port, by default {PAGE_ADDRESS}, or another free port."] = None,
     open_: Annotated[bool, "Open it in a browser.", "--open"] = False,
 ) -> None:
-    """Serve a live page of nodes that are running: map, estimates, who is missing, refusals, log; until Ctrl-C."""
+    """Serve a live page of nodes that are running: map, estimates, who is missing, rejections, log; until Ctrl-C."""
     import asyncio
 
     from gosta.net.deploy.query import Poller
