@@ -12,6 +12,7 @@ from gosta.errors import InputError
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")  # a label of a DNS name, for certificates
 OUTBOUND = "outbound"  # instead of a host: the node only dials out
+ALL_INTERFACES = ("0.0.0.0", "::")  # hosts where one can listen, and which nobody can dial
 NAME_RULE = "at most 63 letters a-z, digits, '-' and '_', a letter or digit first and last"
 
 
@@ -105,7 +106,7 @@ def parse_host(text: str) -> str:
 
 def require_reachable(field: str, given: str, host: str) -> None:
     """Raise `InputError` for a host that stands for all interfaces of a machine."""
-    if host in ("0.0.0.0", "::"):
+    if host in ALL_INTERFACES:
         raise InputError(f"{field} = {given!r} is nothing that neighbours can dial; give a name or an IP address")
 
 
@@ -134,14 +135,18 @@ def is_loopback(host: str) -> bool:
 
 def listen(address: str, setting: str) -> socket.socket:
     """Open a listening socket at an address; `setting` is its key in node.toml, for the error message."""
-    host, port = parse(address)
     try:
-        family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        both = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
-        listener = socket.create_server(place[:2], family=family, backlog=128, dualstack_ipv6=both)
+        return open_listener(parse(address))
     except OSError as error:
         why = f"cannot listen there ({error.strerror}); give an address of this machine and a free port"
         raise InputError(f"{setting} = {address!r} in node.toml: {why}") from None
+
+
+def open_listener(address: Address) -> socket.socket:
+    """Open a listening socket for an event loop; raises `OSError`."""
+    family, *_, place = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+    both = family == socket.AF_INET6 and address.host == "::" and socket.has_dualstack_ipv6()
+    listener = socket.create_server(place[:2], family=family, backlog=128, dualstack_ipv6=both)
     listener.setblocking(False)
     return listener
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import errno
 import functools
-import os
 import signal
 import socket
 import threading
@@ -22,6 +21,7 @@ from gosta.net import addresses
 from gosta.net.config import NetworkConfig
 from gosta.net.deploy.folders import load_network
 from gosta.net.deploy.query import Poller, View
+from gosta.net.transport.tls import describe_error
 from gosta.pages.feed import Feed
 from gosta.pages.network import NetworkSource
 from gosta.runtime.http import TEXT, Events, Response, Server
@@ -90,24 +90,20 @@ def _return(found: Response, _: str) -> Response:
 
 def listen(address: str, option: str, or_any_port: bool = False) -> socket.socket:
     """Open a listening socket for a page, at any port if this one is taken; `option` is named in the error message."""
-    host, port = addresses.parse(address)
+    place = addresses.parse(address)
     try:
-        family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(place[:2], family=family)
+        return addresses.open_listener(place)
     except OSError as error:
         if or_any_port:
-            return socket.create_server((host, 0))
+            return addresses.open_listener(place._replace(port=0))
         is_taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
         way_out = "give another port, or 0 for any that is free" if is_taken else "give an address of this machine"
-        # create_server adds the address to what the system says; getaddrinfo has negative numbers of its own
-        number = error.errno or 0
-        reason = os.strerror(number) if number > 0 else error.strerror
-        raise InputError(f"{option} = {address!r}: cannot listen there ({reason}); {way_out}") from None
+        raise InputError(f"{option} = {address!r}: cannot listen there ({describe_error(error)}); {way_out}") from None
 
 
 def url(listener: socket.socket) -> str:
     host, port = addresses.parse(addresses.listening_address(listener))
-    return f"http://{addresses.Address(socket.gethostname() if host in ('0.0.0.0', '::') else host, port)}/"
+    return f"http://{addresses.Address(socket.gethostname() if host in addresses.ALL_INTERFACES else host, port)}/"
 
 
 async def watch(poller: Poller, listener: socket.socket, host: str) -> None:

@@ -32,7 +32,6 @@ from gosta.net.deploy.folders import (
     load_network,
     new_folder,
     node_settings,
-    page_of,
     write_policy,
 )
 from gosta.net.deploy.membership import REQUESTS
@@ -85,10 +84,7 @@ def request(
         if file in RESERVED_NAMES:
             raise InputError(f"the invitation has a file called {file}, which would replace one of the node's own")
     task = invitation.network
-    node = replace(node_settings(name, place), **reading)
-    if listen is not None:
-        page, advertise = str(page_of(addresses.parse(listen).port)), "" if str(place) == listen else str(place)
-        node = replace(node, listen=listen, advertise=advertise, status_page=page)
+    node = replace(node_settings(name, place, listen=listen or ""), **reading)
     if data is not None:
         node = replace(node, data=str(data.resolve()))
     with new_folder(folder, 0o700) as draft:
@@ -133,9 +129,9 @@ def request_again(folder: Path, address: str | None = None, new_key: bool = Fals
     reached = old.address if old else site.node.advertise or site.node.listen
     if address is not None:
         place = _parse_place(address)
-        reached, listen = address_of(place), site.node.listen or str(addresses.everywhere(*place))
-        moved = {"listen": listen if reached else "", "advertise": "" if reached in ("", listen) else reached}
-        config.write(folder / NODE_FILE, replace(site, node=replace(site.node, **moved)))
+        reached, moved = address_of(place), node_settings(site.node.name, place, listen=site.node.listen)
+        node = replace(site.node, listen=moved.listen, advertise=moved.advertise)
+        config.write(folder / NODE_FILE, replace(site, node=node))
     data = folder / site.node.data
     rows = len(read_rows(site.network, data, folder, site.node.format)) if data.is_file() else 0
     key = NEXT_KEY if (folder / NEXT_KEY).exists() else "key.pem"

@@ -80,7 +80,7 @@ def create(
     encrypted.
     """
     check_shared_files(plan)
-    places = choose_places(plan.nodes, hosts, port)
+    places = _choose_places(plan.nodes, hosts, port)
     signer = authority.make(plan.task.id, ca, passphrase, encrypt=passphrase is not None)
     names = [f"node-{k}" for k in range(plan.nodes)]
     edges = tuple((names[a], names[b]) for a, b in plan.edges)
@@ -249,7 +249,7 @@ def to_csv(x: Floats) -> str:
     return "\n".join([head, *(",".join(map(repr, row)) for row in x.tolist()), ""])
 
 
-def choose_places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses.Address]:
+def _choose_places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses.Address]:
     """Return where nodes can be reached; the host is "outbound" for those that only dial out.
 
     Nodes on one machine have ports of their own, two each.
@@ -263,7 +263,9 @@ def choose_places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses
     last = max(address.port for address in chosen)
     if not 1 <= port <= last < 65535:
         raise InputError(f"port = {port}: {nodes} nodes need ports up to {last + 1}; ports go from 1 to 65535")
-    is_trial = any(map(addresses.is_loopback, hosts))  # then nodes that only dial out are on this machine too
+    is_trial = any(
+        addresses.is_loopback(address.host) for address in chosen
+    )  # then nodes that only dial out are on this machine too
     for address in chosen:
         if (is_trial or address.host != addresses.OUTBOUND) and (taken := _taken(address)):
             raise InputError(f"port {taken} is in use or not permitted; choose another with --port")
@@ -272,12 +274,12 @@ def choose_places(nodes: int, hosts: Sequence[str], port: int) -> list[addresses
 
 def _taken(place: addresses.Address) -> str:
     """Return a port of a node that is not free on this machine, and its host; empty if all are."""
-    page = page_of(place.port)
+    page = _page_of(place.port)
     wanted = [page] if place.host == addresses.OUTBOUND else [place, page._replace(host=place.host)]
     return next((f"{one.port} of {one.host}" for one in wanted if not _is_free(*one)), "")
 
 
-def page_of(port: int) -> addresses.Address:
+def _page_of(port: int) -> addresses.Address:
     """Return where the status page of a node with this port is: for this machine only, as it has no password."""
     return addresses.Address("127.0.0.1", port + (1 if port >= MIN_UNPRIVILEGED_PORT else PRIVILEGED_OFFSET))
 
@@ -306,7 +308,7 @@ def _machine(host: str) -> str:
 def _free_place(folder: Path, network: NetworkConfig, host: str, port: int | None) -> addresses.Address:
     """Return a place for a new node: the port of the others, or the next free one on a machine with several."""
     if port is not None:
-        return choose_places(1, [host], port)[0]
+        return _choose_places(1, [host], port)[0]
     host = addresses.parse_host(host)
     places = [addresses.parse(address) for address in network.nodes.values() if address]
     for path in (folder / name / NODE_FILE for name, address in network.nodes.items() if not address):
@@ -366,14 +368,20 @@ def _count_rows(folder: Path, network: NetworkConfig, name: str) -> int:
     return int(read_rows(network.network, path, folder / name, node.format).shape[0]) if path.is_file() else 0
 
 
-def node_settings(name: str, place: addresses.Address, exchanges_per_second: float = 10.0) -> NodeSettings:
-    """Return the settings of a node that neighbours reach at a place; its host is "outbound" if they do not."""
+def node_settings(
+    name: str, place: addresses.Address, exchanges_per_second: float = 10.0, listen: str = ""
+) -> NodeSettings:
+    """Return the settings of a node that neighbours reach at a place; its host is "outbound" if they do not.
+
+    It listens on all interfaces, or on loopback if it is reached there, unless another address is given.
+    """
     if not 0 < exchanges_per_second < math.inf:
         raise InputError(f"exchanges_per_second = {exchanges_per_second!r} must be a positive number")
-    reached, page = address_of(place), str(page_of(place.port))
-    listen = str(addresses.everywhere(*place)) if reached else ""
+    reached = address_of(place)
+    listen = (listen or str(addresses.everywhere(*place))) if reached else ""
+    page = _page_of(addresses.parse(listen).port if listen else place.port)
     advertise = "" if listen == reached else reached
-    return NodeSettings(name, listen, page, advertise, exchanges_per_second=exchanges_per_second)
+    return NodeSettings(name, listen, str(page), advertise, exchanges_per_second=exchanges_per_second)
 
 
 def _write_node(

@@ -36,7 +36,7 @@ SUSPENSION_SECONDS = 60.0  # it is suspended for so long
 CONNECTIONS_AT_ONCE, CONNECTION_SECONDS = 20, 3.0  # of one neighbour, and then one per so many seconds
 MESSAGES_PER_EXCHANGE = 5  # that a neighbour may send, at the most exchanges per second
 REQUESTED = "requested by the operator"  # the reason of an epoch
-VERSION = gosta.__version__  # read once: that takes a millisecond
+GOSTA_VERSION = gosta.__version__  # read once: that takes a millisecond
 Log = Callable[..., None]  # log(event, **fields)
 
 
@@ -438,7 +438,7 @@ class BaseNode(ABC):
             "disk_error": self.disk_error,
             "counters": dict(sorted(self.counters.items())),
             "uptime_seconds": now - self._started_at,
-            "version": VERSION,
+            "version": GOSTA_VERSION,
             "list_serial": self.peer.trust.serial,
             "epoch_time": self.clock() - (now - self._epoch_at),
             "journal_bytes": self.journal.size_bytes,

@@ -27,27 +27,28 @@ class Notifier:
         self._has_failed = False
 
     def ready(self) -> None:
-        self._send("READY=1", self._describe())
+        self._send_state("READY=1")
 
     def poll(self) -> None:
-        if self._address:
-            self._send("WATCHDOG=1", self._describe())
+        self._send_state("WATCHDOG=1")
 
     def stopping(self) -> None:
         self._send("STOPPING=1")
 
-    def _describe(self) -> str:
-        now = self._status()
-        return f"STATUS={now.state}, {now.sites_seen} of {now.sites or now.sites_seen} sites, epoch {now.epoch}"
+    def _send_state(self, message: str) -> None:
+        if self._address:
+            now = self._status()
+            sites = f"{now.sites_seen} of {now.sites or now.sites_seen} sites"
+            self._send(f"{message}\nSTATUS={now.state}, {sites}, epoch {now.epoch}")
 
-    def _send(self, *fields: str) -> None:
+    def _send(self, message: str) -> None:
         if not self._address:
             return
         try:
             with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as manager:
                 manager.setblocking(False)
                 manager.connect(self._address)
-                manager.send("\n".join(fields).encode())
+                manager.send(message.encode())
         except BlockingIOError:
             pass  # the manager is busy: the next message comes in a second
         except OSError as error:

@@ -83,47 +83,24 @@ function estimateChart() {
     scales: { y: { range: (plot) => latestRange(plot.data) } },
     hooks: { setCursor: [(plot) => read(plot, "estimate")] },
   };
-  const swatch = (attributes) =>
-    draw(
-      "svg",
-      { width: 24, height: 12, "aria-hidden": "true" },
-      draw("line", { x1: 0, x2: 24, y1: 6, y2: 6, ...attributes }),
-    );
   const total = moment.totals[quantity] ?? [];
   byId("estimate-legend").replaceChildren(
     ...[
-      make(
-        "li",
-        {},
-        swatch({ stroke: colour.accent, "stroke-width": 2.5 }),
-        scene.has_errors ? "mean of the nodes" : "result",
-      ),
+      legendLine(scene.has_errors ? "mean of the nodes" : "result", { stroke: colour.accent, "stroke-width": 2.5 }),
       nodes > 1 && scene.has_errors
-        ? make("li", {}, swatch({ stroke: colour["node-line"], "stroke-width": 1.2 }), "each node")
+        ? legendLine("each node", { stroke: colour["node-line"], "stroke-width": 1.2 })
         : null,
       chosen !== null && nodes
-        ? make(
-            "li",
-            {},
-            swatch({ stroke: colour.text, "stroke-width": 1.5, "stroke-dasharray": "2 3" }),
-            scene.nodes[chosen],
-          )
+        ? legendLine(scene.nodes[chosen], { stroke: colour.text, "stroke-width": 1.5, "stroke-dasharray": "2 3" })
         : null,
       scene.level !== null
-        ? make(
-            "li",
-            {},
-            swatch({ stroke: colour.band, "stroke-width": 12 }),
-            `${levelName()}${scene.has_errors ? ", which contains those of all nodes" : ""}`,
-          )
+        ? legendLine(`${levelName()}${scene.has_errors ? ", which contains those of all nodes" : ""}`, {
+            stroke: colour.band,
+            "stroke-width": 12,
+          })
         : null,
       total[CERTAIN_LOW] !== null && !scene.has_errors
-        ? make(
-            "li",
-            {},
-            swatch({ stroke: colour.waiting, "stroke-width": 1.5, "stroke-dasharray": "6 4" }),
-            "certainly within",
-          )
+        ? legendLine("certainly within", { stroke: colour.waiting, "stroke-width": 1.5, "stroke-dasharray": "6 4" })
         : null,
     ].filter((one) => one !== null),
   );
@@ -152,16 +129,7 @@ function errorChart() {
   };
   byId("error-legend").replaceChildren(
     ...lines.map(([stroke, dash, text]) =>
-      make(
-        "li",
-        {},
-        draw(
-          "svg",
-          { width: 24, height: 12, "aria-hidden": "true" },
-          draw("line", { x1: 0, x2: 24, y1: 6, y2: 6, stroke, "stroke-width": 2, "stroke-dasharray": dash.join(" ") }),
-        ),
-        text,
-      ),
+      legendLine(text, { stroke, "stroke-width": 2, "stroke-dasharray": dash.join(" ") }),
     ),
   );
   return makeChart("error", options, data);

@@ -289,10 +289,6 @@ function drawLegend() {
     node.lastChild.textContent = mark;
     return make("li", {}, draw("svg", { width: 26, height: 26, "aria-hidden": "true" }, node), text);
   };
-  const line = (kind, text) => {
-    const edge = draw("line", { class: kind, x1: 0, x2: 26, y1: 13, y2: 13 });
-    return make("li", {}, draw("svg", { width: 26, height: 26, "aria-hidden": "true" }, edge), text);
-  };
   const errors = scene.has_errors
     ? [sample("good", 0, "no error known yet"), ...STEPS.map(([, text], k) => sample("good", k + 1, `error ${text}`))]
     : [sample("good", 0, "no result yet"), sample("good", 4, "has the result", "✓")];
@@ -301,9 +297,9 @@ function drawLegend() {
     sample("waiting", 0, "waiting"),
     sample("trouble", 0, "trouble"),
     sample("away", 0, "does not run, or is elsewhere"),
-    line("busy", "exchanges"),
-    line("via", "connected by a forwarder"),
-    line("apart", "not connected"),
+    legendLine("exchanges", { class: "busy" }),
+    legendLine("connected by a forwarder", { class: "via" }),
+    legendLine("not connected", { class: "apart" }),
   );
 }
 

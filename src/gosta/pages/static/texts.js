@@ -29,6 +29,12 @@ function definitions(list, pairs) {
   );
 }
 
+// An entry of a legend: a line, and what it means.
+function legendLine(text, attributes) {
+  const line = draw("line", { x1: 0, x2: 24, y1: 6, y2: 6, ...attributes });
+  return make("li", {}, draw("svg", { width: 24, height: 12, "aria-hidden": "true" }, line), text);
+}
+
 // Numbers as text.
 
 function number(value, digits = 6) {
