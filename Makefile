@@ -38,11 +38,11 @@ chaos: .venv/installed  ## more faults than the tests have time for: half an hou
 	GOSTA_SCHEDULES=30000 $(BIN)/python -m pytest tests/test_faults.py tests/test_private_sums.py
 	$(BIN)/python tests/chaos.py --nodes 16 --seconds 90
 
-gallery: .venv/installed  ## the paper in full, into docs/gallery.md
+gallery: .venv/installed  ## the paper in full, into docs/reference/gallery.md
 	rm -rf docs/gallery
 	$(BIN)/gosta reproduce --out docs/gallery
-	sed 's#](figure#](gallery/figure#' docs/gallery/results.md > docs/gallery.md
-	cp docs/gallery/figure2.png docs/figure2.png
+	sed 's#](figure#](gallery/figure#' docs/gallery/results.md > docs/reference/gallery.md
+	cp docs/gallery/figure2.png docs/images/figure2.png
 
 screenshots: .venv/test-tools  ## the pictures of the live page, into docs: half a minute
 	PYTHONPATH=tests $(BIN)/python tests/screenshots.py

@@ -199,7 +199,7 @@ def print_speed(title: str, statistic: str, protocol: str, n: int, runs: int, it
 
 
 def check_speed(smoke: bool) -> None:
-    """The table of docs/simulation.md."""
+    """The table of docs/explanation/simulation.md."""
     print(f"{'10^9 exchanges a second':<60} {'GPU':>8} {'CPU':>8}")
     one = [("gini-mean-difference", "gosta-async", n) for n in (100_000, 1_000_000, 10_000_000)]
     one += [("within-cluster-scatter", "tracking", n) for n in (100_000, 1_000_000, 10_000_000)]

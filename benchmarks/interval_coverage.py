@@ -1,4 +1,4 @@
-"""Coverage of the 95 % intervals of `gosta.exact`: the table of docs/intervals.md.
+"""Coverage of the 95 % intervals of `gosta.exact`: the table of docs/explanation/intervals.md.
 
 Populations whose value is known; of each, 1000 samples. "plain" is the interval value ± 1.96 standard errors, clipped,
 for comparison. The standard error of a coverage of 95 % is 0.7 %.
@@ -24,7 +24,7 @@ from gosta.statistics import find
 
 LEVEL = 0.95
 SAMPLES, SMOKE_SAMPLES = 1000, 2
-LEAST = 0.92  # which intervals from 50 rows on must cover, or docs/intervals.md says why they do not
+LEAST = 0.92  # which intervals from 50 rows on must cover, or docs/explanation/intervals.md says why they do not
 NORMAL = NormalDist()
 Columns = dict[str, Floats]
 
@@ -37,7 +37,7 @@ class Case(NamedTuple):
     rows: str
     value: float
     sample: Callable[[np.random.Generator], Columns]
-    is_hard: bool = False  # docs/intervals.md says why coverage is below 92 % although there are 50 rows
+    is_hard: bool = False  # docs/explanation/intervals.md says why coverage is below 92 % although there are 50 rows
     options: dict[str, float] = {}  # noqa: RUF012
 
 

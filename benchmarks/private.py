@@ -4,7 +4,7 @@ Errors are root mean squares over draws of the noise, bins included, with 20 sit
 way the best of 4 to 64 bins. Scores lie in [0, 1]: ranks of the breast cancer data's (569 rows), or two normal classes
 with an AUC of 0.9. "Before" are numbers of a prototype with a trusted curator's noise, which ours must not exceed.
 
-Run with: python benchmarks/private.py [--plot docs/privacy.png | --smoke]
+Run with: python benchmarks/private.py [--plot docs/images/privacy.png | --smoke]
 """
 
 from __future__ import annotations

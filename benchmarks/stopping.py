@@ -44,7 +44,7 @@ SAMPLES, RUNS = 10, 10  # samples of rows for each case, and runs on each
 ROWS_PER_NODE, MAX_NODES_WITH_TABLES = 20, 20  # of cases with several rows per node
 TUNING_ITERATIONS_PER_NODE = 3000
 SEED = 3
-LEAST_KEPT = 0.9  # of all runs; see docs/protocols.md for the share when last measured
+LEAST_KEPT = 0.9  # of all runs; see docs/explanation/protocols.md for the share when last measured
 
 
 class Stopped(NamedTuple):

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/watch.md: real networks in a real browser. Run with: make screenshots"""
+"""Make the pictures of docs/how-to/watch.md: real networks in a real browser. Run with: make screenshots"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from browser import Browser, browse
 from PIL import Image
 from processes import GOSTA, Processes, gosta
 
-DOCS = Path(__file__).parent.parent / "docs"
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
 COLOURS = 160  # of a picture, which makes it small
 
 
@@ -27,7 +27,7 @@ def main() -> None:
         browser.resize(1280, 900)
         _eight_nodes(browser, Path(folder) / "hospitals")
         _private_sums(browser, Path(folder) / "registry")
-    for path in sorted(DOCS.glob("watch*.png")):
+    for path in sorted(IMAGES.glob("watch*.png")):
         print(f"{path.name}: {path.stat().st_size // 1000} kB")
 
 
@@ -79,10 +79,10 @@ def _within(value: float) -> float:
 
 
 def _save(browser: Browser, name: str, height: int | None = None) -> None:
-    browser.screenshot(DOCS / name, height)
-    with Image.open(DOCS / name) as image:
+    browser.screenshot(IMAGES / name, height)
+    with Image.open(IMAGES / name) as image:
         image.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE).save(
-            DOCS / name, optimize=True
+            IMAGES / name, optimize=True
         )
 
 

@@ -71,7 +71,7 @@ def test_audit_says_what_left_the_site(net: Path, gosta_: Any) -> None:
 
 def test_anybody_can_check_the_chain(net: Path, gosta_: Any, tmp_path: Path) -> None:
     """The few lines of Python in the document find what was changed or removed in an export."""
-    text = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "privacy.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     export = tmp_path / "audit.jsonl"
 

@@ -586,5 +586,5 @@ def test_import_needs_numpy_alone() -> None:
 def test_every_family_is_documented() -> None:
     for name in graphs.__all__:
         assert getattr(graphs, name) is not None
-    text = (Path(__file__).parent.parent / "docs" / "graphs.md").read_text()
+    text = (Path(__file__).parent.parent / "docs" / "reference" / "graphs.md").read_text()
     assert [name for name in graphs.GRAPHS if f"| `{name}` |" not in text] == []

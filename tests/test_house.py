@@ -111,9 +111,11 @@ def test_version_and_changelog_agree() -> None:
 
 
 def test_every_statistic_and_data_set_is_documented() -> None:
-    statistics, datasets = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("statistics", "datasets"))
+    statistics, datasets = (
+        (ROOT / "docs" / "reference" / f"{name}.md").read_text() for name in ("statistics", "datasets")
+    )
     built_in = [s.name for s in STATISTICS.values() if s.kernel.__module__.startswith("gosta.")]
     assert [name for name in built_in if f"`{name}`" not in statistics] == []
     assert [name for name in SKETCHES if f"`{name}`" not in statistics] == []
-    assert [name for name in TESTS if f"`{name}`" not in (ROOT / "docs" / "tests.md").read_text()] == []
+    assert [name for name in TESTS if f"`{name}`" not in (ROOT / "docs" / "reference" / "tests.md").read_text()] == []
     assert [name for name in gosta.datasets.DATASETS if f"`{name}`" not in datasets] == []

@@ -146,7 +146,7 @@ def known_labels(rows: Processes, sums: Processes) -> dict[str | None, set[str]]
 
 
 def test_every_metric_is_documented(rows: Processes) -> None:
-    text = (OPERATIONS.parent / "docs" / "operations.md").read_text()
+    text = (OPERATIONS.parent / "docs" / "how-to" / "operations.md").read_text()
     found = [name for name in scrape(rows) if name.startswith("gosta_")]
     assert [name for name in found if f"`{name}" not in text] == []
 

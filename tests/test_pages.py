@@ -221,7 +221,7 @@ def test_states_of_neighbours() -> None:
 
 
 def test_documentation_explains_states_and_rejections() -> None:
-    text = (Path(__file__).parents[1] / "docs" / "network.md").read_text()
+    text = (Path(__file__).parents[1] / "docs" / "how-to" / "network.md").read_text()
     assert [state for state, meaning in STATES.items() if f"\n| {state} | {meaning} |\n" not in text] == []
     explained = [line.split("|")[1] for line in text.splitlines() if line.startswith("| ")]
     reasons = {reason.strip() for cell in explained for reason in cell.split(",")}

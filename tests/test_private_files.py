@@ -183,9 +183,9 @@ def test_a_request_with_missing_values_names_no_file_that_is_not_there(tmp_path:
 
 def test_documents_name_keys_and_tests_that_exist() -> None:
     root = Path(__file__).parent.parent
-    text = (root / "docs" / "network.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "how-to" / "network.md").read_text(encoding="utf-8")
     assert [name for name in Rules.__struct_fields__ if f"`{name}`" not in text] == []
-    for document in (root / "docs" / "privacy.md", root / "SECURITY.md"):
+    for document in (root / "docs" / "explanation" / "privacy.md", root / "SECURITY.md"):
         named = set(re.findall(r"`(?:tests/)?(test_\w+\.py)`", document.read_text(encoding="utf-8")))
         assert len(named) > 5
         assert [name for name in named if not (root / "tests" / name).exists()] == []

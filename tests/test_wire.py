@@ -26,7 +26,7 @@ from gosta.net.protocol.peer import EMPTY, Peer
 from gosta.net.protocol.records import EpochStarted
 from gosta.net.transport.base import Greeting
 
-PAGE = (Path(__file__).parents[1] / "docs" / "wire.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "wire.md").read_text(encoding="utf-8")
 VECTORS = re.findall(r"```\n(\[.+)\n([0-9a-f]+)\n```", PAGE)
 NETWORK, NOW = "0123456789abcdef", 1.8e9
 replace = msgspec.structs.replace

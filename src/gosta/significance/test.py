@@ -36,7 +36,7 @@ def test(
 
     ``auc`` compares the AUCs of two score columns, or of one score in two groups of rows (DeLong). ``mann-whitney``,
     ``kendall-tau`` and ``log-rank`` test that statistic; ``energy-distance``, ``mmd`` and ``distance-correlation`` do
-    by permutations. See docs/tests.md.
+    by permutations. See docs/reference/tests.md.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ def simulate(
     clocks
         Whether edges fire by Poisson clocks of rate 1, and the time of each checkpoint is recorded as ``time``.
     engine
-        "compiled"; "gpu", for an NVIDIA GPU (docs/simulation.md says what it supports); or "reference", which is plain
+        "compiled"; "gpu", for an NVIDIA GPU (docs/explanation/simulation.md says what it supports); or "reference", which is plain
         Python. All give the same numbers.
     nodes, deal, by
         Number of nodes, if not one for each row; rows are placed at random, many at a few nodes ("zipf", the default)

@@ -8,7 +8,7 @@ from which the same numbers follow.
 The ends are value ± t · error on a scale on which the statistic is about symmetric (the field `scale`), transformed
 back; t is Student's quantile, with Satterthwaite's degrees of freedom. Where the skewness of ψ is known, both reaches
 are Hall's instead, and where the standard error grows with the value, the upper one takes that into account.
-docs/intervals.md says why, and what it covers.
+docs/explanation/intervals.md says why, and what it covers.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ own rate. The variances add up, together with the squared bias from early exchan
 own row. Unless the expectation of each node is given, rows are assumed to be placed at nodes at random.
 
 Approximations: numbers of exchanges are replaced by their means, edges are independent of the rows they join, errors
-are normal, and ratios are replaced by their tangents. `docs/theory.md` reports the accuracy that results.
+are normal, and ratios are replaced by their tangents. `docs/explanation/theory.md` reports the accuracy that results.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def predict(
 ) -> Prediction:
     """Predict how many exchanges a network needs to reach a mean relative error over its nodes.
 
-    There is none for ``carried-means``, which usually needs fewer exchanges than ``gosta-async`` (docs/protocols.md).
+    There is none for ``carried-means``, which usually needs fewer exchanges than ``gosta-async`` (docs/explanation/protocols.md).
 
     Parameters
     ----------

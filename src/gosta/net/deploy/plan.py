@@ -157,7 +157,9 @@ def for_private(
     """Plan a network of private sums: of sites' own data, or of the rows of a data set."""
     if ".py:" in goal.statistic:
         why = "no sums are known for kernels of your own; leave out --private if rows may leave the sites, or"
-        raise InputError(f"statistic = {goal.statistic!r}: {why} use a statistic with a sketch (docs/statistics.md)")
+        raise InputError(
+            f"statistic = {goal.statistic!r}: {why} use a statistic with a sketch (docs/reference/statistics.md)"
+        )
     if data is None:
         for column in (name for name, levels in settings.strata.items() if not levels):
             raise InputError(f"strata = {column!r} needs the values of all sites: --strata {column}=a,b")

@@ -78,7 +78,7 @@ def estimand_of(task: Task, x: Floats, folder: Path, widths: tuple[int, ...] = (
 
 
 def fingerprint(task: Task, folder: Path) -> str:
-    """Return a digest of the task that all nodes must agree on: see docs/wire.md."""
+    """Return a digest of the task that all nodes must agree on: see docs/reference/wire.md."""
     references = own_references(task.statistic)
     digests = [hashlib.sha256((folder / file).read_bytes()).hexdigest() for file, _ in references]
     is_one_own = bool(references) and "," not in task.statistic

@@ -95,7 +95,7 @@ class Status(msgspec.Struct, frozen=True):
     network: str
     statistic: str
     protocol: str
-    state: str  # "running", "converged", "stalled", "alone", "disconnected", ...: see docs/network.md
+    state: str  # "running", "converged", "stalled", "alone", "disconnected", ...: see docs/how-to/network.md
     epoch: int
     epoch_origin: str  # the node that started it
     epoch_reason: str

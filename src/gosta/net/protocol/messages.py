@@ -1,4 +1,4 @@
-"""Messages between neighbours: MessagePack arrays, specified with examples in docs/wire.md."""
+"""Messages between neighbours: MessagePack arrays, specified with examples in docs/reference/wire.md."""
 
 from __future__ import annotations
 
