@@ -1,4 +1,4 @@
-"""Error of statistics from sums, beside the exact values: the table of docs/reference/statistics.md; and what sums cost.
+"""Error of statistics from sums, beside the exact values (the table of docs/reference/statistics.md), and their cost.
 
 Every exact value must lie in its bracket; random sketches are only printed.
 

@@ -520,7 +520,7 @@ def test_a_network_of_an_earlier_version_gets_keys_and_a_list(enrol: Enrolment) 
 
 
 def test_three_sites_exchange_and_replace_everything_while_they_run(enrol: Enrolment) -> None:
-    """The commands of docs/how-to/enrolment.md: three processes with TLS; new certificates, a new authority, a new key."""
+    """The commands of docs/how-to/enrolment.md: three processes; new certificates, authority and key."""
     enrol.whole()
     with Processes(*(enrol.root / name for name in SITES)) as running:
 

@@ -113,8 +113,8 @@ def simulate(
     clocks
         Whether edges fire by Poisson clocks of rate 1, and the time of each checkpoint is recorded as ``time``.
     engine
-        "compiled"; "gpu", for an NVIDIA GPU (docs/explanation/simulation.md says what it supports); or "reference", which is plain
-        Python. All give the same numbers.
+        "compiled"; "gpu", for an NVIDIA GPU (docs/explanation/simulation.md says what it supports); or "reference",
+        which is plain Python. All give the same numbers.
     nodes, deal, by
         Number of nodes, if not one for each row; rows are placed at random, many at a few nodes ("zipf", the default)
         or equally many at each ("even"). `by` is a column (or its values) that says which node a row is at, or,

@@ -84,7 +84,7 @@ def predict(
 ) -> Prediction:
     """Predict how many exchanges a network needs to reach a mean relative error over its nodes.
 
-    There is none for ``carried-means``, which usually needs fewer exchanges than ``gosta-async`` (docs/explanation/protocols.md).
+    There is none for ``carried-means``, which usually needs fewer exchanges than ``gosta-async``.
 
     Parameters
     ----------
