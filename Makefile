@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check format benchmark benchmark-smoke gpu chaos gallery screenshots clean
+.PHONY: run test check format docs benchmark benchmark-smoke gpu chaos gallery screenshots clean
 
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
@@ -17,6 +17,10 @@ check: .venv/installed  ## format, lint, types; changes nothing
 format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: .venv/docs-tools  ## the documentation site, into docs/_build/html: every page's code is run, every link checked
+	$(BIN)/sphinx-build -q -b html -j 2 -n -W --keep-going docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/exact.py
@@ -41,8 +45,7 @@ chaos: .venv/installed  ## more faults than the tests have time for: half an hou
 gallery: .venv/installed  ## the paper in full, into docs/reference/gallery.md
 	rm -rf docs/gallery
 	$(BIN)/gosta reproduce --out docs/gallery
-	sed 's#](figure#](gallery/figure#' docs/gallery/results.md > docs/reference/gallery.md
-	cp docs/gallery/figure2.png docs/images/figure2.png
+	$(BIN)/python docs/_tools/gallery_page.py docs/gallery
 
 screenshots: .venv/test-tools  ## the pictures of the live page, into docs: half a minute
 	PYTHONPATH=tests $(BIN)/python tests/screenshots.py
@@ -54,6 +57,10 @@ screenshots: .venv/test-tools  ## the pictures of the live page, into docs: half
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
 	@touch $@
 
+.venv/docs-tools: .venv/installed
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
 # What some tests need, which are skipped without it: a browser, network namespaces, a checker of systemd's units.
 .venv/test-tools: .venv/installed
 	@{ command -v chromium && command -v ip && command -v systemd-analyze; } > /dev/null || [ "$$(id -u)" != 0 ] || \
@@ -62,4 +69,4 @@ screenshots: .venv/test-tools  ## the pictures of the live page, into docs: half
 	@touch $@
 
 clean:
-	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/examples docs/reference/api/names

@@ -1,0 +1,73 @@
+"""Check the built pages: every link, anchor and image inside the site exists, and no page loads anything from the web.
+
+Sphinx warns of references that it cannot resolve; this also sees what is written in HTML, templates and notebooks.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.typing import ExtensionMetadata
+
+logger = logging.getLogger(__name__)
+# The attributes by which a tag loads something as soon as the page is shown.
+LOADED = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src", "video": "src"}
+
+
+class Page(HTMLParser):
+    """The anchors of a page, what it links to, and what it loads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.anchors, self.links, self.loaded = {""}, set[str](), set[str]()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.add(given["href"])
+        if given.get(LOADED.get(tag, "")) and given.get("rel") not in ("canonical", "index", "search", "next", "prev"):
+            self.loaded.add(given[LOADED[tag]])
+
+
+def problems(folder: Path) -> list[str]:
+    """Return one line for each link that leads nowhere and each resource of the web."""
+
+    @cache
+    def page(path: Path) -> Page:
+        return Page(path.read_text(encoding="utf-8"))
+
+    found = []
+    for path in sorted(folder.rglob("*.html")):
+        if path.is_relative_to(folder / "_static"):
+            continue
+        for address in sorted(page(path).links | page(path).loaded):
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                if address in page(path).loaded and parts.scheme != "data":
+                    found.append(f"{path.relative_to(folder)} loads {address}")
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = target / "index.html" if target.is_dir() else target
+            if not target.is_file():
+                found.append(f"{path.relative_to(folder)} refers to {address}, which is not there")
+            elif target.suffix == ".html" and unquote(parts.fragment) not in page(target).anchors:
+                found.append(f"{path.relative_to(folder)} refers to {address}, which has no such anchor")
+    return found
+
+
+def _check(app: Sphinx, exception: Exception | None) -> None:
+    if exception is None and app.builder.name == "html":
+        for line in problems(Path(app.outdir)):
+            logger.warning(line)
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    app.connect("build-finished", _check)
+    return {"parallel_read_safe": True}
