@@ -20,11 +20,23 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "gosta"
 
 # From the bottom up: a room imports only rooms named before it.
-GROUND = ["errors", "runtime", "views"]
+GROUND = ["errors", "runtime", "views", "pages"]
 FIRST = [*GROUND, "datasets", "graphs", "statistics", "sketches", "significance", "protocols"]
-ROOMS = [*FIRST, "estimation", "theory", "schedule", "private", "net", "simulation", "experiments", "pages", "cli"]
+ROOMS = [*FIRST, "estimation", "theory", "schedule", "private", "net", "simulation", "experiments", "cli"]
 # Inside net, from the bottom up.
-NET = ["addresses", "limits", "config", "members", "transport", "protocol", "storage", "node", "deploy", "audit"]
+NET = [
+    "addresses",
+    "limits",
+    "config",
+    "members",
+    "transport",
+    "protocol",
+    "storage",
+    "node",
+    "deploy",
+    "audit",
+    "watch",
+]
 APART = {"net", "simulation"}  # neither imports the other
 
 

@@ -25,9 +25,9 @@ from gosta.net.deploy import folders, plan
 from gosta.net.deploy.query import Poller, View
 from gosta.net.node.rejections import Rejection
 from gosta.net.node.status import Neighbour
-from gosta.pages import logs, server
+from gosta.net.watch import logs, serve
+from gosta.net.watch.source import NetworkSource
 from gosta.pages.feed import MAX_POINTS, Feed, Moment, NodeState, Scene, Value
-from gosta.pages.network import NetworkSource
 
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: apt-get install chromium")
 TASK = Task("0123456789abcdef", "auc", confidence_level=0.95)
@@ -204,11 +204,11 @@ def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: 
 @contextlib.contextmanager
 def served(views: Sequence[View]) -> Iterator[str]:
     """Serve a page of given views."""
-    listener, ready, loop = server.listen("127.0.0.1:0", "address"), threading.Event(), asyncio.new_event_loop()
-    live: list[server.LivePage] = []
+    listener, ready, loop = serve.listen("127.0.0.1:0", "address"), threading.Event(), asyncio.new_event_loop()
+    live: list[serve.LivePage] = []
 
     async def start() -> None:
-        live.append(server.LivePage(NetworkSource(Path("net"), TASK), "127.0.0.1"))
+        live.append(serve.LivePage(NetworkSource(Path("net"), TASK), "127.0.0.1"))
         await live[0].server.start(listener)
         live[0].update(views, None)
         ready.set()
@@ -218,7 +218,7 @@ def served(views: Sequence[View]) -> Iterator[str]:
     thread.start()
     try:
         assert ready.wait(10)
-        yield server.url(listener)
+        yield serve.url(listener)
     finally:
         asyncio.run_coroutine_threadsafe(live[0].server.stop(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)

@@ -112,27 +112,27 @@ def watch(
     import asyncio
 
     from gosta.net.deploy.query import Poller
-    from gosta.pages import server
+    from gosta.net.watch import serve
 
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder}")
     poller = Poller(folder.resolve())
     listener, host = _listen(address, "address")
-    print(f"{folder}: live page at {server.url(listener)} (Ctrl-C ends it; the nodes go on)", flush=True)
+    print(f"{folder}: live page at {serve.url(listener)} (Ctrl-C ends it; the nodes go on)", flush=True)
     if open_:
         import webbrowser
 
-        webbrowser.open(server.url(listener))
-    asyncio.run(server.watch(poller, listener, host))
+        webbrowser.open(serve.url(listener))
+    asyncio.run(serve.watch(poller, listener, host))
 
 
 def _listen(address: str | None, option: str) -> tuple[socket.socket, str]:
     """Return a socket for a page, and the host in its address."""
     from gosta.net.addresses import is_loopback, parse
-    from gosta.pages import server
+    from gosta.net.watch import serve
 
     place = address or PAGE_ADDRESS
-    listener, host = server.listen(place, option, or_any_port=address is None), parse(place).host
+    listener, host = serve.listen(place, option, or_any_port=address is None), parse(place).host
     if not is_loopback(host):
         print("gosta: the page has no password: whoever can connect to it can read it", file=sys.stderr)
     return listener, host
@@ -144,11 +144,11 @@ def _no_page(_: Sequence[View]) -> None:
 
 @contextlib.contextmanager
 def _page_beside(folder: Path, address: str | None) -> Iterator[tuple[Callable[[Sequence[View]], None], str]]:
-    from gosta.pages import server
+    from gosta.net.watch import serve
 
     listener, host = _listen(address, "page-address")
-    with server.serve_beside(folder.resolve(), listener, host) as show:
-        yield show, server.url(listener)
+    with serve.serve_beside(folder.resolve(), listener, host) as show:
+        yield show, serve.url(listener)
 
 
 def _live() -> Any:

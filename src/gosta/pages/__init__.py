@@ -1,1 +1,4 @@
-"""Live pages for browsers: one front end (``static/``), fed with moments of whatever has nodes, edges and estimates."""
+"""Live pages for browsers: one front end (``static/``) for two sources, a network of nodes and a simulation.
+
+The sources are in the rooms that know them: `gosta.net.watch` and `gosta.simulation.live`.
+"""

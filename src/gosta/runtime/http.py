@@ -1,5 +1,8 @@
 """A minimal HTTP server for status pages: GET and HEAD of a table of routes, bounded, with server-sent events.
 
+Actions, which change something, are requested with POST, without a body, by pages of this server only: a browser says
+which page a request comes from.
+
 A page on this machine can be read by any website that a browser on this machine opens, if the website's name is made to
 resolve to 127.0.0.1 (DNS rebinding). Requests whose Host header has a name that is not known to be the server's are
 therefore rejected; IP addresses and localhost are safe.
@@ -11,7 +14,7 @@ import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -82,14 +85,19 @@ def make_event(name: str, data: bytes) -> bytes:
 
 
 Routes = Mapping[str, Callable[[str], Response | Events]]  # called with what follows "?"
+NO_ROUTES: Routes = {}
 
 
 class Server:
     """Serves routes by path, on a listening socket."""
 
-    def __init__(self, routes: Routes, policy: str, names: Collection[str] = ()) -> None:
+    def __init__(self, routes: Routes, policy: str, names: Collection[str] = (), actions: Routes = NO_ROUTES) -> None:
         """`policy` is the Content-Security-Policy; `names` are hosts under which the server is known."""
-        self._routes, self._headers = routes, HEADERS.format(policy=f"{policy}; frame-ancestors 'none'")
+        self._routes, self._actions, self._headers = (
+            routes,
+            actions,
+            HEADERS.format(policy=f"{policy}; frame-ancestors 'none'"),
+        )
         self._names = {name.lower() for name in (*names, socket.gethostname(), "localhost")}
         self._requests: set[asyncio.Task[None]] = set()
 
@@ -152,12 +160,15 @@ class Server:
         request, *lines = head.decode("latin-1").split("\r\n")
         match request.split(" "):
             case [method, target, "HTTP/1.1" | "HTTP/1.0" as version]:
-                hosts = [line.partition(":")[2].strip() for line in lines if line.lower().startswith("host:")]
+                hosts, origins = _values(lines, "host"), _values(lines, "origin")
                 if len(hosts) != 1 and not (version == "HTTP/1.0" and not hosts):  # HTTP/1.0 need not have one
                     return _plain(400)
                 if hosts and not self._is_known(hosts[0]):
                     return _plain(421, f"{hosts[0][:100]!a} is not a name of this server: use its IP address")
                 path, _, query = target.partition("?")
+                if method == "POST" and path in self._actions:
+                    is_own = bool(hosts) and [one.partition("//")[2] for one in origins] == hosts
+                    return self._actions[path](query) if is_own else _plain(403)
                 if method not in ("GET", "HEAD"):
                     return _plain(405)
                 found = self._route(path, query)
@@ -185,6 +196,11 @@ class Server:
         return (
             f"HTTP/1.1 {code} {HTTPStatus(code).phrase}\r\n{self._headers}{more}Content-Type: {kind}\r\n\r\n".encode()
         )
+
+
+def _values(lines: Sequence[str], name: str) -> list[str]:
+    """Return the values of a header."""
+    return [line.partition(":")[2].strip() for line in lines if line.lower().startswith(f"{name}:")]
 
 
 def _plain(code: int, reason: str = "") -> Response:

@@ -1,20 +1,15 @@
-// The live page. What it shows comes as server-sent events: "start" with everything, then "change" with differences
-// (gosta/pages/feed.py has the fields). All text of nodes is set as text, never as HTML.
+// What all pages have in common: the connection, the details of the chosen node, themes.
+//
+// The scripts of a source (network.js, simulation.js) define start, change, showAll, drawCharts, placeMap, nodeName,
+// eventsPath, findDetails, onQuantity and HINT, and keep what is shown in scene.
 "use strict";
 
-const MAX_POINTS = 720; // of the history
-const MAX_LOG_LINES = 200;
 const RETRY_MS = 3000; // before connecting again
 const DETAILS_MS = 1000; // between two requests for details
-// Places in a value; in a point of the history, the nodes' own values follow.
-const [VALUE, LOW, HIGH, CERTAIN_LOW, CERTAIN_HIGH, ERROR, NODES] = [0, 1, 2, 3, 4, 5, 6];
 
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 const darkness = matchMedia("(prefers-color-scheme: dark)");
-let scene = null; // what stays the same for long: names, edges, quantities
-let moment = null; // what changes: values, states
-let past = []; // points: [time, values of each quantity]
-let log = [];
+const recording = byId("recording"); // the data of a page that is a file of its own
 let chosen = null; // place of a node
 let quantity = 0; // place of the quantity that is shown
 let detailsAt = -Infinity; // when details were requested
@@ -25,7 +20,7 @@ let source = null;
 
 function connect() {
   source?.close();
-  source = new EventSource("events");
+  source = new EventSource(eventsPath());
   source.addEventListener("wait", () => showLink("waiting", "Waiting for the first answers"));
   source.addEventListener("start", (event) => {
     showLink("", "Live");
@@ -40,6 +35,7 @@ function connect() {
 
 // A page that nobody sees asks for nothing: browsers allow few connections to a server, for all their tabs together.
 function onVisibility() {
+  if (recording !== null) return;
   if (!document.hidden) {
     connect();
   } else {
@@ -53,115 +49,19 @@ function showLink(kind, text) {
   setText(byId("link-text"), text);
 }
 
-function start(event) {
-  const before = scene;
-  const name = chosen === null || before === null ? null : before.nodes[chosen];
-  ({ scene, moment, history: past } = event);
-  log = moment.log;
-  chosen = scene.nodes.includes(name) ? scene.nodes.indexOf(name) : null;
-  const wanted = before === null ? null : before.quantities[quantity];
-  quantity = Math.max(0, scene.quantities.indexOf(wanted));
-  document.title = `${scene.title} · gosta`;
-  setText(byId("title"), scene.title);
-  setText(byId("subtitle"), scene.subtitle);
-  byId("quantity").replaceChildren(...scene.quantities.map((one, k) => make("option", { value: k, textContent: one })));
+function showTitle(title, subtitle, quantities) {
+  document.title = `${title} · gosta`;
+  setText(byId("title"), title);
+  setText(byId("subtitle"), subtitle);
+  byId("quantity").replaceChildren(...quantities.map((one, k) => make("option", { value: k, textContent: one })));
   byId("quantity").value = quantity;
-  byId("choice").hidden = scene.quantities.length < 2;
-  byId("error-panel").hidden = !scene.has_errors;
-  document.body.classList.toggle("no-errors", !scene.has_errors);
-  spots = layout();
-  drawLegend();
-  drawMap();
-  drawTable();
-  drawCharts();
-  showAll();
-  showLog();
-}
-
-function change(event) {
-  if (scene === null) return;
-  const before = moment.nodes.map((node) => node[0]);
-  moment.time = event.time;
-  for (const name of ["facts", "totals", "missing", "partly_missing", "rejections"])
-    if (event[name] !== undefined) moment[name] = event[name];
-  for (const [k, node] of Object.entries(event.nodes ?? {})) moment.nodes[k] = node;
-  for (const [k, state] of Object.entries(event.edges ?? {})) moment.edges[k] = state;
-  const hasNodes = past.length > 0 && past.at(-1)[1][0]?.length > NODES;
-  past.push([event.time, moment.totals.map((total, k) => [...total, ...(hasNodes ? liveValues(k) : [])])]);
-  if (past.length > MAX_POINTS)
-    past = [...past.slice(0, MAX_POINTS / 2).filter((_, k) => k % 2), ...past.slice(MAX_POINTS / 2)];
-  announce(moment.nodes.flatMap((node, k) => (node[0] === before[k] ? [] : [`${scene.nodes[k]}: ${node[0]}`])));
-  showAll();
-  for (const [k, count] of Object.entries(event.activity ?? {})) pulse(Number(k), count);
-  if (event.log) {
-    log = [...log, ...event.log].slice(-MAX_LOG_LINES);
-    showLog();
-  }
-}
-
-// A quantity at each node; null where it is old.
-function liveValues(k) {
-  return moment.nodes.map(([, , , values, isLive]) => (isLive ? (values[k]?.[VALUE] ?? null) : null));
-}
-
-function showAll() {
-  showHeadline();
-  showMap();
-  showTable();
-  showRejections();
-  showDetails();
-  showCharts();
+  byId("choice").hidden = quantities.length < 2;
 }
 
 function announce(changes) {
   if (changes.length === 0) return;
   const more = changes.length > 5 ? `, and ${changes.length - 5} more` : "";
   byId("announcement").textContent = changes.slice(0, 5).join(", ") + more;
-}
-
-// The headline.
-
-const levelName = () => (scene.level === null ? "interval" : `${number(100 * scene.level, 4)} % interval`);
-
-function showHeadline() {
-  const total = moment.totals[quantity] ?? [null, null, null, null, null, null];
-  setText(byId("headline-title"), scene.quantities[quantity] ?? "Estimate");
-  byId("headline-title").className = scene.quantities.length > 1 ? "unseen" : "";
-  setText(byId("value"), total[VALUE] === null ? "none yet" : number(total[VALUE]));
-  const accuracy = [];
-  if (total[LOW] !== null) accuracy.push([levelName(), interval(total[LOW], total[HIGH])]);
-  if (total[CERTAIN_LOW] !== null)
-    accuracy.push(["certainly within", interval(total[CERTAIN_LOW], total[CERTAIN_HIGH])]);
-  if (scene.has_errors && total[VALUE] !== null) {
-    accuracy.push(["expected error", total[ERROR] === null ? "not known yet" : `at most ${percent(total[ERROR])}`]);
-    accuracy.push(["nodes differ by", percent(difference(total[VALUE], liveValues(quantity)))]);
-  }
-  definitions(byId("accuracy"), accuracy);
-  definitions(byId("facts"), moment.facts);
-  const isMissing = moment.missing.length > 0,
-    count = moment.partly_missing;
-  byId("missing").hidden = !isMissing && count === 0;
-  byId("missing").className = isMissing ? "trouble" : "";
-  byId("missing").replaceChildren(
-    ...[
-      isMissing ? make("strong", { textContent: "Missing: " }) : null,
-      isMissing ? `${shorten(moment.missing, 12)}. ` : null,
-      count > 0
-        ? `Not in every node's estimate${isMissing ? "" : " yet"}: the rows of ${count} ${count === 1 ? "site" : "sites"}.`
-        : null,
-    ].filter((one) => one !== null),
-  );
-}
-
-function shorten(names, count) {
-  const more = names.length > count ? `, … (${names.length} in all)` : "";
-  return names.slice(0, count).join(", ") + more;
-}
-
-function difference(mean, values) {
-  const known = values.filter((value) => value !== null && value !== undefined);
-  if (mean === null || known.length === 0) return null;
-  return Math.max(...known.map((value) => Math.abs(value - mean))) / (Math.abs(mean) || 1);
 }
 
 // Details of the chosen node.
@@ -171,30 +71,26 @@ async function showDetails() {
     box = byId("details");
   if (chosen === null) {
     setText(title, "No node chosen");
-    box.replaceChildren(
-      make("p", {
-        className: "muted",
-        textContent: "Choose a node to see its neighbours, round trips and what it rejected.",
-      }),
-    );
+    box.replaceChildren(make("p", { className: "muted", textContent: HINT }));
     return;
   }
-  const name = scene.nodes[chosen];
-  setText(title, name);
+  const place = chosen;
+  setText(title, nodeName(place));
   if (performance.now() - detailsAt < DETAILS_MS) return;
   detailsAt = performance.now();
-  let found;
   try {
-    const answer = await fetch(`node?${encodeURIComponent(name)}`);
-    found = answer.ok ? await answer.json() : { facts: [["state", moment.nodes[chosen]?.[0] ?? ""]], tables: [] };
+    const found = await findDetails(place);
+    if (chosen === place) box.replaceChildren(...found);
   } catch {
-    return; // the connection is lost, and the header says so
+    // the connection is lost, and the header says so
   }
-  if (scene.nodes[chosen] !== name) return;
-  const facts = make("dl");
-  for (const [term, text] of found.facts)
-    facts.append(make("dt", { textContent: term }), make("dd", { textContent: text }));
-  box.replaceChildren(facts, ...found.tables.map((rows) => make("div", { className: "scroll" }, table(rows))));
+}
+
+function definitionList(pairs) {
+  const list = make("dl");
+  for (const [term, text] of pairs)
+    list.append(make("dt", { textContent: term }), make("dd", { textContent: text }));
+  return list;
 }
 
 function table([heading, ...rows]) {
@@ -206,89 +102,6 @@ function table([heading, ...rows]) {
     make("thead", {}, cells("th", heading)),
     make("tbody", {}, ...rows.map((row) => cells("td", row))),
   );
-}
-
-// The table of all nodes.
-
-function drawTable() {
-  const head = [
-    "node",
-    "state",
-    "estimate",
-    scene.has_errors ? levelName() : "certainly within",
-    ...(scene.has_errors ? ["expected error"] : [levelName()]),
-  ];
-  const rows = scene.nodes.map((name, k) => {
-    const button = make("button", { type: "button", textContent: name });
-    button.addEventListener("click", () => choose(k));
-    return make("tr", {}, make("td", {}, button), ...head.slice(1).map(() => make("td")));
-  });
-  byId("table").replaceChildren(
-    make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col", textContent: text })))),
-    make("tbody", {}, ...rows),
-  );
-}
-
-function showTable() {
-  const rows = byId("table").tBodies[0].rows;
-  moment.nodes.forEach(([state, kind, note, values], k) => {
-    const value = values[quantity] ?? [null, null, null, null, null, null],
-      cells = rows[k].cells;
-    rows[k].className = k === chosen ? "chosen" : "";
-    cells[1].className = `badge ${kind}`;
-    cells[1].title = scene.states[state] ?? "";
-    setText(cells[1], note.startsWith("restarted") ? `${state}, ${note}` : state);
-    setText(cells[2], number(value[VALUE]));
-    const confidence = interval(value[LOW], value[HIGH], 4),
-      bracket = interval(value[CERTAIN_LOW], value[CERTAIN_HIGH], 5);
-    setText(cells[3], scene.has_errors ? confidence : bracket);
-    setText(cells[4], scene.has_errors ? percent(value[ERROR]) : confidence);
-  });
-}
-
-// Rejections and log.
-
-function showRejections() {
-  const box = byId("rejections"),
-    key = JSON.stringify(moment.rejections);
-  if (box.dataset.key === key) return;
-  box.dataset.key = key;
-  const items = moment.rejections.map(([node, sender, reason, count, time, detail, isHarmless]) =>
-    make(
-      "li",
-      { className: isHarmless ? "harmless" : "" },
-      make("strong", { textContent: isHarmless ? `${reason}, which is harmless` : reason }),
-      `: ${sender}, rejected by ${node}, `,
-      `${count.toLocaleString("en")} ${count === 1 ? "time" : "times"}, last at ${clock(time)}`,
-      make("p", { className: "muted", textContent: detail }),
-    ),
-  );
-  box.replaceChildren(
-    items.length
-      ? make("ul", {}, ...items)
-      : make("p", { className: "muted", textContent: "No node has rejected a message or a connection." }),
-  );
-}
-
-function showLog() {
-  const box = byId("log"),
-    atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
-  if (log.length === 0) {
-    box.replaceChildren(
-      make("p", {
-        className: "muted",
-        textContent: "No log of a node on this machine: those that gosta network up starts write one.",
-      }),
-    );
-    return;
-  }
-  box.replaceChildren(
-    ...log.map(([time, node, event, text]) => {
-      const when = time ? new Date(time).toLocaleTimeString("en-GB") : "";
-      return make("p", {}, make("time", { textContent: when }), make("b", { textContent: node }), ` ${event}  ${text}`);
-    }),
-  );
-  if (atEnd) box.scrollTop = box.scrollHeight;
 }
 
 // Themes.
@@ -312,13 +125,15 @@ function setTheme(theme) {
 byId("theme").addEventListener("click", () => {
   const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
   setTheme(theme);
-  localStorage.setItem("theme", theme);
+  try {
+    localStorage.setItem("theme", theme);
+  } catch {
+    // this browser stores nothing
+  }
 });
 byId("quantity").addEventListener("change", (event) => {
   quantity = Number(event.target.value);
-  drawn.kinds = [];
-  drawCharts();
-  showAll();
+  onQuantity();
 });
 darkness.addEventListener("change", applyTheme);
 document.addEventListener("visibilitychange", onVisibility);
@@ -327,4 +142,5 @@ new ResizeObserver(() => {
   showCharts();
 }).observe(byId("map"));
 applyTheme();
-connect();
+if (recording === null) connect();
+else start(JSON.parse(recording.textContent));

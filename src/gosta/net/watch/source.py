@@ -16,8 +16,8 @@ from gosta.net.config import NetworkConfig, Task
 from gosta.net.deploy.query import View
 from gosta.net.node import page, sum_page
 from gosta.net.node.status import STATES, Neighbour, Status, SumStatus
+from gosta.net.watch.logs import LogTail
 from gosta.pages.feed import Moment, NodeState, Rejection, Scene, Value
-from gosta.pages.logs import LogTail
 from gosta.sketches.layout import StratumResult
 
 # States that are seen from outside: the status is an earlier one, or there is none.
