@@ -10,7 +10,17 @@ from collections.abc import Iterable, Sequence
 
 
 class GostaError(Exception):
-    """Base class of all errors that gosta raises on purpose."""
+    """Base class of all errors that gosta raises on purpose.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> try:
+    ...     gosta.exact([1.0, 2.0], "giny-index")
+    ... except gosta.GostaError as error:
+    ...     print(type(error).__name__, "-", error)
+    InputError - unknown statistic 'giny-index'; did you mean 'gini-index'?
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.splitlines()))

@@ -90,6 +90,11 @@ def load(
     sheet
         The sheet of an Excel file; by default the first.
 
+    Returns
+    -------
+    Data
+        Its columns, and which of them hold labels and scores where that is known.
+
     Examples
     --------
     >>> load("lognormal", n=10, seed=1)

@@ -32,7 +32,17 @@ DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 @dataclass(frozen=True)
 class Data:
-    """Named columns of equal length, and the roles of some of them."""
+    """Named columns of equal length, and the roles of some of them.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> data = gosta.datasets.load({"risk": [0.2, 0.9, 0.4], "died": ["no", "yes", "no"]})
+    >>> data
+    Data('the data', 3 rows, columns: risk, died)
+    >>> data.select(label="died").features
+    ('risk',)
+    """
 
     name: str  # of the data, in messages
     columns: Columns  # one array per column, numbers or text

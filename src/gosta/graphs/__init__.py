@@ -61,7 +61,15 @@ __all__ = [
 
 
 class Family(NamedTuple):
-    """A family of graphs: one line that describes it, and its generator from a number of nodes."""
+    """A family of graphs: one line that describes it, and its generator from a number of nodes.
+
+    Examples
+    --------
+    >>> GRAPHS["torus"].is_random
+    False
+    >>> GRAPHS["torus"].make(16)
+    Graph('torus 4 x 4', 16 nodes, 32 edges)
+    """
 
     summary: str
     make: Callable[..., Graph]
@@ -93,6 +101,22 @@ LEAST_WATTS_STROGATZ = 6  # nodes; a ring of fewer with four neighbours each is 
 def make(name: str, n: int, seed: int = 0) -> Graph:
     """Generate a graph of a family with n nodes.
 
+    Parameters
+    ----------
+    name
+        A name from `gosta.graphs.GRAPHS`.
+    n
+        Number of nodes.
+    seed
+        Seed of the random families; others do not depend on it.
+
+    Returns
+    -------
+    Graph
+        The graph, with the family's default parameters.
+
+    Examples
+    --------
     >>> make("torus", 1260)
     Graph('torus 35 x 36', 1260 nodes, 2520 edges)
     """
@@ -115,6 +139,10 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
         Number of nodes: required for a family; any other graph must have that many.
     seed
         For the random families.
+
+    Returns
+    -------
+    Graph
 
     Examples
     --------

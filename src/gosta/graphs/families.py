@@ -23,6 +23,17 @@ BYTES_PER_EDGE = 100  # at the peak, the test for connectedness included
 def complete(n: int) -> Graph:
     """Generate the complete graph, in which all nodes are neighbours; no edge is stored.
 
+    Parameters
+    ----------
+    n
+        Number of nodes.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
     >>> complete(1_000_000)
     Graph('complete', 1000000 nodes, 499999500000 edges)
     """
@@ -33,6 +44,17 @@ def complete(n: int) -> Graph:
 def torus(rows: int, columns: int) -> Graph:
     """Generate a grid with periodic borders: every node has four neighbours.
 
+    Parameters
+    ----------
+    rows, columns
+        Sides of the rectangle, 3 or more each.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
     >>> torus(39, 41)
     Graph('torus 39 x 41', 1599 nodes, 3198 edges)
     """
@@ -44,6 +66,17 @@ def torus(rows: int, columns: int) -> Graph:
 def grid(rows: int, columns: int) -> Graph:
     """Generate a grid with open borders: nodes have two to four neighbours.
 
+    Parameters
+    ----------
+    rows, columns
+        Sides of the rectangle, 1 or more each.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
     >>> grid(3, 4)
     Graph('grid 3 x 4', 12 nodes, 17 edges)
     """
@@ -53,19 +86,64 @@ def grid(rows: int, columns: int) -> Graph:
 
 
 def cycle(n: int) -> Graph:
-    """Generate a ring."""
+    """Generate a ring.
+
+    Parameters
+    ----------
+    n
+        Number of nodes, 3 or more.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
+    >>> cycle(5).edges.tolist()
+    [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]
+    """
     node = _nodes("cycle", n, 3)
     return _stored("cycle", len(node), [edges_between(node, np.roll(node, -1))], lambda: _ring_spectrum(n))
 
 
 def path(n: int) -> Graph:
-    """Generate a line."""
+    """Generate a line.
+
+    Parameters
+    ----------
+    n
+        Number of nodes.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
+    >>> path(4).edges.tolist()
+    [[0, 1], [1, 2], [2, 3]]
+    """
     node = _nodes("path", n, 2)
     return _stored("path", len(node), [edges_between(node[:-1], node[1:])], lambda: _line_spectrum(n))
 
 
 def star(n: int) -> Graph:
-    """Generate a star: node 0 is the only neighbour of the n − 1 others."""
+    """Generate a star: node 0 is the only neighbour of the n − 1 others.
+
+    Parameters
+    ----------
+    n
+        Number of nodes.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
+    >>> star(4).edges.tolist()
+    [[0, 1], [0, 2], [0, 3]]
+    """
     node = _nodes("star", n, 2)
     edges = [edges_between(np.zeros_like(node[1:]), node[1:])]
     return _stored("star", len(node), edges, lambda: np.concatenate([[0.0], np.ones(n - 2), [float(n)]]))
@@ -74,6 +152,17 @@ def star(n: int) -> Graph:
 def hypercube(dimension: int) -> Graph:
     """Generate a hypercube of 2 to the power of the dimension nodes; neighbours differ in one binary digit.
 
+    Parameters
+    ----------
+    dimension
+        Number of binary digits, and of neighbours of a node.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
     >>> hypercube(4)
     Graph('hypercube', 16 nodes, 32 edges)
     """
@@ -85,7 +174,22 @@ def hypercube(dimension: int) -> Graph:
 
 
 def two_cliques(n: int) -> Graph:
-    """Generate two complete halves joined by one edge: a bottleneck."""
+    """Generate two complete halves joined by one edge: a bottleneck.
+
+    Parameters
+    ----------
+    n
+        Number of nodes, even.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
+    >>> two_cliques(100)
+    Graph('two-cliques', 100 nodes, 2451 edges)
+    """
     n = _size("two-cliques", n, 2)
     if n % 2:
         raise size_error("two-cliques", n, "cannot form two equal halves", lambda size: size % 2 == 0)
@@ -102,6 +206,23 @@ def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
     Each node is joined to k // 2 nodes on each side, so k = 5 means four neighbours, as in networkx and in the paper.
     Then each edge keeps one end and, with probability p, gets a new other end among the nodes not yet joined to it.
 
+    Parameters
+    ----------
+    n
+        Number of nodes.
+    k
+        Nodes that each one is joined to before edges are rewired; an odd number counts as the even one below.
+    p
+        Probability that an edge is rewired.
+    seed
+        Seed of the random graph.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
     >>> watts_strogatz(1599, 5, 0.3, seed=1)
     Graph('watts-strogatz', 1599 nodes, 3198 edges)
     """
@@ -121,6 +242,21 @@ def erdos_renyi(n: int, p: float | None = None, seed: int = 0) -> Graph:
 
     That is twice the threshold above which large graphs are connected.
 
+    Parameters
+    ----------
+    n
+        Number of nodes.
+    p
+        Probability that two nodes are joined.
+    seed
+        Seed of the random graph.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
     >>> erdos_renyi(1000, seed=1).n
     1000
     """
@@ -140,6 +276,21 @@ def random_regular(n: int, degree: int = 4, seed: int = 0) -> Graph:
 
     Half-edges are paired at random, and pairs that clash swap ends with others until none does.
 
+    Parameters
+    ----------
+    n
+        Number of nodes.
+    degree
+        Number of neighbours of every node.
+    seed
+        Seed of the random graph.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
     >>> set(random_regular(1000, 4, seed=1).degrees.tolist())
     {4}
     """
@@ -163,6 +314,21 @@ def barabasi_albert(n: int, m: int = 2, seed: int = 0) -> Graph:
     It begins with a star of m + 1 nodes, as in networkx; a new node picks different nodes, each with probability
     proportional to its degree.
 
+    Parameters
+    ----------
+    n
+        Number of nodes.
+    m
+        Nodes that a new node joins.
+    seed
+        Seed of the random graph.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
     >>> barabasi_albert(1000, 2, seed=1)
     Graph('barabasi-albert', 1000 nodes, 1996 edges)
     """
@@ -179,6 +345,21 @@ def geometric(n: int, radius: float | None = None, seed: int = 0) -> Graph:
 
     By default the radius is √(2 ln(n)/(πn)), a little above the threshold for large graphs to be connected.
 
+    Parameters
+    ----------
+    n
+        Number of nodes.
+    radius
+        Distance below which two points are joined.
+    seed
+        Seed of the random graph.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
     >>> geometric(1000, seed=1).n
     1000
     """

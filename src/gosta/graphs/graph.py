@@ -26,6 +26,8 @@ MAX_NODES = 2**31 - 1  # node numbers are int32
 class Graph:
     """A network: n nodes numbered from 0, and the pairs of them that exchange.
 
+    Examples
+    --------
     >>> graph = Graph("triangle", 3, np.array([[0, 1], [1, 2], [2, 0]], dtype=np.int32))
     >>> graph.m, graph.degrees.tolist()
     (3, [2, 2, 2])

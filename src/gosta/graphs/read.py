@@ -26,6 +26,24 @@ def read(path: str | Path) -> Graph:
     A line has two nodes, separated by comma, semicolon, tab or blanks; a third number is the weight, the rate at
     which the edge fires. '#' begins a comment, and the first line can hold headings. Nodes are the numbers 0 to n − 1,
     or names, which are numbered in the order they first occur.
+
+    Parameters
+    ----------
+    path
+        The file: .csv, .tsv, .txt or .edges.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "friends.csv"
+    ...     _ = file.write_text("ann,bob")
+    ...     read(file).edges.tolist()
+    [[0, 1]]
     """
     path = Path(path)
     if not path.is_file():
@@ -49,9 +67,23 @@ def from_edges(
 ) -> Graph:
     """Return a graph from an array of edges: m × 2 node numbers, each edge once.
 
-    The number of nodes n is by default one more than the largest number. Weights are the rates at which the edges fire,
-    positive. The name is for messages.
+    Parameters
+    ----------
+    edges
+        Node numbers, m × 2.
+    n
+        Number of nodes; by default one more than the largest number in `edges`.
+    weights
+        Rates at which the edges fire, positive, one for each edge; by default all are equal.
+    name
+        Name of the graph, for messages.
 
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
     >>> from_edges([[0, 1], [1, 2], [2, 3]], weights=[1, 1, 5])
     Graph('edges', 4 nodes, 3 edges, weighted)
     """
@@ -72,6 +104,21 @@ def from_networkx(graph: Any) -> Graph:
     """Return a graph from a networkx graph: nodes are numbered in its own order.
 
     Where edges carry a ``weight``, it is the rate at which they fire.
+
+    Parameters
+    ----------
+    graph
+        An undirected `networkx.Graph`.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
+    >>> import networkx
+    >>> from_networkx(networkx.petersen_graph())
+    Graph('Petersen Graph', 10 nodes, 15 edges)
     """
     if graph.is_directed() or graph.is_multigraph():
         kind = "directed" if graph.is_directed() else "a multigraph"
@@ -92,6 +139,21 @@ def from_scipy(matrix: Any) -> Graph:
     """Return a graph from a symmetric sparse matrix, with an edge for each value that is not zero.
 
     The values are the rates at which the edges fire, unless they are all equal.
+
+    Parameters
+    ----------
+    matrix
+        A symmetric sparse matrix, n × n, with zeros on its diagonal.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from_scipy(scipy.sparse.csr_array([[0, 1, 0], [1, 0, 2], [0, 2, 0]]))
+    Graph('matrix', 3 nodes, 2 edges, weighted)
     """
     sparse = require("scipy.sparse", "sim", "a graph from a sparse matrix")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

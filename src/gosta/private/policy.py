@@ -51,7 +51,17 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Policy(Rules, frozen=True):
-    """The policy of a site."""
+    """The policy of a site.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> policy = gosta.private.Policy(min_sites=4, min_rows=3)
+    >>> sites = [{"age": [31, 42, 50]}, {"age": [65, 33, 40]}, {"age": [20, 71, 58]}]
+    >>> gosta.private.release(sites, "variance", columns="age", ranges={"age": (0, 128)}, policy=policy)
+    Traceback (most recent call last):
+    gosta.errors.InputError: suppressed by policy: 3 sites, 4 needed
+    """
 
     has_file: bool = False  # whether the site has a policy.toml
 

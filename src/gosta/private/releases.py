@@ -33,7 +33,16 @@ ANYTHING = Policy(
 
 @dataclass(frozen=True)
 class Release:
-    """What everybody knows after a release of private sums."""
+    """What everybody knows after a release of private sums.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> sites = [{"age": [31, 42]}, {"age": [65]}]
+    >>> found = gosta.private.release(sites, "variance", columns="age", ranges={"age": (0, 128)})
+    >>> found.participants, found.epsilon
+    (('site-0', 'site-1'), None)
+    """
 
     results: tuple[StratumResult, ...]  # of each statistic: over all rows, then in each stratum
     epsilon: float | None  # of the differential privacy of the release; None: no noise

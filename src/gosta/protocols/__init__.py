@@ -29,7 +29,23 @@ DEFAULT = carried_means.protocol.name
 
 
 def find(protocol: str | AnyProtocol) -> AnyProtocol:
-    """Return a protocol by its name; a protocol is returned as it is."""
+    """Return a protocol by its name; a protocol is returned as it is.
+
+    Parameters
+    ----------
+    protocol
+        A name from ``gosta protocols``, or a protocol.
+
+    Returns
+    -------
+    Protocol or CollectingProtocol
+        The protocol.
+
+    Examples
+    --------
+    >>> find("gosta-async").keeps
+    'an estimate, a count of exchanges, a visitor'
+    """
     if isinstance(protocol, str):
         if protocol not in PROTOCOLS:
             raise unknown("protocol", protocol, PROTOCOLS)

@@ -67,7 +67,14 @@ class _Shown:
 
 @dataclass(frozen=True, repr=False)
 class Protocol(_Shown):
-    """A protocol in which nodes keep a few numbers and at most two visitors."""
+    """A protocol in which nodes keep a few numbers and at most two visitors.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> gosta.protocols.find("gosta-async").inputs
+    ('held', 'weight', 'row_share')
+    """
 
     name: str
     summary: str
@@ -203,6 +210,12 @@ class CollectingProtocol(_Shown):
 
     Its loop, ``advance(x, options, edges, uniforms, order, start, *arrays)``, is compiled or run as it is; `uniforms`
     are two uniform numbers per iteration, `order` is a random order of the observations.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> gosta.protocols.find("flooding").sends
+    '2 d + 2 numbers'
     """
 
     name: str

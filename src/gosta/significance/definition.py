@@ -15,7 +15,15 @@ from gosta.views import html, numbers
 
 
 class HypothesisTest(NamedTuple):
-    """The result of a hypothesis test."""
+    """The result of a hypothesis test.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> result = gosta.test("breast-cancer", "kendall-tau", columns=["mean radius", "mean texture"])
+    >>> result.n, result.p_value < 0.001
+    (569, True)
+    """
 
     test: str  # its name: that of the statistic
     statistic: float  # what the p-value is computed from, as `method` says

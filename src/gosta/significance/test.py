@@ -59,6 +59,11 @@ def test(
     options, **statistic_options
         The statistic's options, such as ``positive="ill"``.
 
+    Returns
+    -------
+    HypothesisTest
+        With ``p_value``, ``statistic``, the ``values`` that were compared and, where there is one, the ``effect``.
+
     Examples
     --------
     >>> import gosta

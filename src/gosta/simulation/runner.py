@@ -58,7 +58,18 @@ DIMENSIONS = {
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a simulation; `trace` holds the checkpoints that were reached."""
+    """Ctrl-C during a simulation; `trace` holds the checkpoints that were reached.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> try:
+    ...     trace = gosta.simulate("iris", "gini-mean-difference", columns=0, iterations=1000, runs=1)
+    ... except gosta.Interrupted as interrupted:
+    ...     trace = interrupted.trace
+    >>> trace.is_complete
+    True
+    """
 
     def __init__(self, trace: Trace) -> None:
         super().__init__("the simulation was interrupted")

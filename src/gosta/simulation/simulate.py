@@ -214,6 +214,13 @@ def resume(
     -------
     Trace
         The same numbers as those of a simulation that was never interrupted.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> trace = gosta.simulate("iris", "gini-mean-difference", columns=0, iterations=1000, runs=1)
+    >>> gosta.resume(trace, iterations=2000).iterations[-1]
+    np.int64(2000)
     """
     trace = source if isinstance(source, Trace) else Trace.load(source)
     if not trace.can_resume:

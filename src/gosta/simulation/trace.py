@@ -84,6 +84,15 @@ class Trace:
         What was simulated.
     resume_data
         Arrays from which `gosta.resume` continues; empty where they would be too large.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> trace = gosta.simulate("iris", "gini-mean-difference", columns=0, iterations=1000, runs=1)
+    >>> trace
+    Trace(carried-means on watts-strogatz, gini-mean-difference, 1 runs, 100 checkpoints up to 1000)
+    >>> sorted(trace.error().data_vars)
+    ['mean', 'spread']
     """
 
     def __init__(self, data: xr.Dataset, info: TraceInfo, resume_data: Mapping[str, NDArray[Any]]) -> None:

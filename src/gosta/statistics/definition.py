@@ -116,6 +116,15 @@ class Statistic:
     both_first
         Which kernel value is 1 for two rows of the first sample and 0 for others. Where a statistic of two samples has
         none, nodes add it to compute intervals.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> gini = gosta.statistics.find("gini-mean-difference")
+    >>> gini
+    Statistic('gini-mean-difference')
+    >>> gini([1.0], [4.0])
+    3.0
     """
 
     name: str
@@ -292,6 +301,11 @@ def statistic(
     scale, centre, comparable, both_first, median, is_per_row
         See `Statistic`. By default every column of the data is part of the observation.
 
+    Returns
+    -------
+    Statistic
+        Or, if only options are given, a decorator that makes one of a function.
+
     Examples
     --------
     >>> import gosta
@@ -347,7 +361,23 @@ STATISTICS: dict[str, Statistic] = {}
 
 
 def find(statistic: str | Statistic) -> Statistic:
-    """Return the statistic of a name, or with row weights of NAME@COLUMN; a statistic itself is returned as it is."""
+    """Return the statistic of a name, or with row weights of NAME@COLUMN; a statistic itself is returned as it is.
+
+    Parameters
+    ----------
+    statistic
+        A name from ``gosta statistics``, with ``@COLUMN`` for rows with weights; or a `Statistic`.
+
+    Returns
+    -------
+    Statistic
+        The statistic, which is a function of two observations.
+
+    Examples
+    --------
+    >>> find("auc").name, find("auc@weight").weights
+    ('auc', 'weight')
+    """
     if isinstance(statistic, Statistic):
         return statistic
     if not isinstance(statistic, str):

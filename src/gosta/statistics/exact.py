@@ -33,7 +33,15 @@ SAMPLE_LEVEL = 0.95  # of the interval for the value over all triples, where non
 
 
 class Estimate(NamedTuple):
-    """A value with its confidence interval for the population the rows were drawn from."""
+    """A value with its confidence interval for the population the rows were drawn from.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> found = gosta.exact("breast-cancer", "auc", interval=0.95)
+    >>> f"{found.value:.3f}, {found.low:.3f} to {found.high:.3f}"
+    '0.963, 0.945 to 0.975'
+    """
 
     value: float
     low: float

@@ -17,7 +17,15 @@ NARROW = 0.25  # random graphs of four neighbours each have cuts down to 0.3 of 
 
 
 class Bottleneck(NamedTuple):
-    """Two sides of a network and the edges between them."""
+    """Two sides of a network and the edges between them.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> found = gosta.theory.bottleneck("two-cliques", n=10)
+    >>> found.side.tolist(), found.edges, f"{found.share:.3f}"
+    ([0, 1, 2, 3, 4], 1, '0.086')
+    """
 
     side: Integers  # nodes of the smaller side, in order
     edges: int  # number of edges between the sides
@@ -30,6 +38,16 @@ def bottleneck(graph: Any, n: int | None = None, seed: int = 0) -> Bottleneck:
 
     Of all ways to split the nodes by their order along that vector, it is the one with the least edge weight between
     the sides relative to their sizes.
+
+    Parameters
+    ----------
+    graph, n, seed
+        As for `gosta.graphs.load`.
+
+    Returns
+    -------
+    Bottleneck
+        The nodes of the smaller side, the edges between the sides, and a sentence about them.
 
     Examples
     --------

@@ -57,6 +57,11 @@ def spectral_gap(graph: Any, n: int | None = None, seed: int = 0) -> float:
     graph, n, seed
         As for `gosta.graphs.load`. Edge weights are taken into account.
 
+    Returns
+    -------
+    float
+        The gap, per exchange.
+
     Examples
     --------
     >>> import gosta
@@ -73,6 +78,16 @@ def mixing_time(graph: Any, n: int | None = None, seed: int = 0) -> float:
 
     The distribution of its place is then within 1/4 of uniform in total variation, as √n·λ₂(1)^t/2 bounds that
     distance.
+
+    Parameters
+    ----------
+    graph, n, seed
+        As for `gosta.graphs.load`.
+
+    Returns
+    -------
+    float
+        A number of exchanges of all nodes together; infinite for two nodes.
 
     Examples
     --------

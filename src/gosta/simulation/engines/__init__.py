@@ -12,7 +12,23 @@ ENGINES: dict[str, EngineFactory] = {"compiled": compiled.make, "gpu": gpu.make,
 
 
 def find(name: str) -> EngineFactory:
-    """Return the function that makes an engine from a setting and a seed, by the engine's name."""
+    """Return the function that makes an engine from a setting and a seed, by the engine's name.
+
+    Parameters
+    ----------
+    name
+        "compiled", "gpu" or "reference".
+
+    Returns
+    -------
+    EngineFactory
+        A function of a setting and a seed.
+
+    Examples
+    --------
+    >>> find("compiled") is ENGINES["compiled"]
+    True
+    """
     if name not in ENGINES:
         raise unknown("engine", str(name), ENGINES)
     return ENGINES[name]

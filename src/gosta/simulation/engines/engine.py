@@ -33,7 +33,19 @@ NO_STOPS: Integers = np.zeros(0, dtype=np.int64)
 
 @dataclass
 class Batch(Generic[State]):
-    """Runs that are advanced side by side."""
+    """Runs that are advanced side by side.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> from gosta.estimation.setting import make_setting
+    >>> rule = gosta.protocols.find("gosta-async")
+    >>> setting = make_setting(rule, [1.0, 2.0, 4.0], "gini-mean-difference", "complete", 0, {})
+    >>> engine = gosta.engines.find("reference")(setting, 0)
+    >>> batch = engine.start([0, 1])
+    >>> batch.runs, batch.iteration
+    ((0, 1), 0)
+    """
 
     runs: tuple[int, ...]  # numbers of the runs; each has a schedule of its own
     iteration: int  # that all active runs have reached
@@ -44,7 +56,20 @@ class Batch(Generic[State]):
 
 
 class Engine(typing.Protocol[State]):
-    """Carries out the exchanges of one setting, for batches of runs."""
+    """Carries out the exchanges of one setting, for batches of runs.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> from gosta.estimation.setting import make_setting
+    >>> rule = gosta.protocols.find("gosta-async")
+    >>> setting = make_setting(rule, [1.0, 2.0, 4.0], "gini-mean-difference", "complete", 0, {})
+    >>> engine = gosta.engines.find("reference")(setting, 0)
+    >>> batch = engine.start([0, 1])
+    >>> readings = engine.advance(batch, 100)
+    >>> batch.iteration
+    100
+    """
 
     def bytes_per_run(self) -> int:
         """Return the memory that a run takes."""
@@ -66,7 +91,31 @@ class Engine(typing.Protocol[State]):
 
 
 def read(engine: Engine[State], batch: Batch[State]) -> Floats:
-    """Return what nodes read from their states now: active runs × nodes × states."""
+    """Return what nodes read from their states now: active runs × nodes × states.
+
+    Parameters
+    ----------
+    engine
+        The engine that made the batch.
+    batch
+        Runs of a simulation.
+
+    Returns
+    -------
+    Floats
+        Active runs × nodes × states.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> from gosta.estimation.setting import make_setting
+    >>> rule = gosta.protocols.find("gosta-async")
+    >>> setting = make_setting(rule, [1.0, 2.0, 4.0], "gini-mean-difference", "complete", 0, {})
+    >>> engine = gosta.engines.find("reference")(setting, 0)
+    >>> batch = engine.start([0, 1])
+    >>> read(engine, batch).shape
+    (2, 3, 1)
+    """
     return engine.advance(batch, batch.iteration, np.array([batch.iteration]))()[:, 0]
 
 
