@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check format docs benchmark benchmark-smoke gpu chaos gallery screenshots clean
+.PHONY: run test check format docs benchmark benchmark-smoke gpu chaos gallery pictures screenshots clean
 
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
@@ -46,6 +46,10 @@ gallery: .venv/installed  ## the paper in full, into docs/reference/gallery.md
 	rm -rf docs/gallery
 	$(BIN)/gosta reproduce --out docs/gallery
 	$(BIN)/python docs/_tools/gallery_page.py docs/gallery
+
+pictures: .venv/installed  ## the pictures of networks and runs, into docs
+	$(BIN)/gosta run --plot docs/images/run.png
+	$(BIN)/gosta graph geometric --n 300 --seed 3 --plot docs/images/bottleneck.png
 
 screenshots: .venv/test-tools  ## the pictures of the live page, into docs: half a minute
 	PYTHONPATH=tests $(BIN)/python tests/screenshots.py

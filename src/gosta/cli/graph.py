@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gosta.cli.options import THEORY_PROTOCOL
+from gosta.cli.options import THEORY_PROTOCOL, check_picture
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
@@ -31,15 +32,32 @@ def graph(
     ] = "watts-strogatz",
     n: Annotated[int | None, f"Number of nodes of a family (default {DEFAULT_SIZE})."] = None,
     seed: Annotated[int, "Seed of a random family."] = 0,
+    plot: Annotated[Path | None, "Draw the network with its bottleneck: a .png, .svg or .pdf file."] = None,
     as_json: Annotated[bool, "Print one JSON object.", "--json"] = False,
 ) -> None:
     """Show the properties of a graph, how fast gossip is on it, and its bottleneck."""
     from gosta.graphs import GRAPHS, load
+    from gosta.graphs.plotting import check_drawable
 
     size = DEFAULT_SIZE if n is None and source in GRAPHS else n
+    if plot is not None:
+        check_picture("plot", plot)
     network = load(source, size, seed)
+    if plot is not None:
+        check_drawable(network)
     record = _record(network, seed if source in GRAPHS else None) | _theory(network)
     print(json.dumps(record) if as_json else _text(record))
+    if plot is not None:
+        _draw(network, plot)
+        if not as_json:
+            print(f"plot: {plot}")
+
+
+def _draw(graph: Graph, file: Path) -> None:
+    from gosta.theory import bottleneck
+    from gosta.views import plots
+
+    plots.save(bottleneck(graph).plot().figure, file)
 
 
 def _record(graph: Graph, seed: int | None) -> dict[str, Any]:

@@ -161,6 +161,21 @@ class Graph:
         sizes = np.bincount(root)
         return np.sort(sizes[sizes > 0])[::-1]
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the network into an axes, by default of a new figure; return the axes.
+
+        `gosta.theory.bottleneck(graph).plot()` draws it with its bottleneck.
+        """
+        from gosta.graphs import plotting
+        from gosta.graphs.layout import positions
+
+        plotting.check_drawable(self)
+        places = positions(self)
+        ax = ax or plotting.new_axes(places, 6.0)
+        plotting.draw_network(ax, self, places, color="#0072B2")
+        ax.set_title(f"{self.name}: {self.n:,} nodes, {self.m:,} edges", fontsize=10)
+        return ax
+
     def check(self, where: Callable[[int], str] | None = None) -> Graph:
         """Return the graph itself if gossip can run on it; otherwise raise an error with the reason.
 

@@ -31,6 +31,16 @@ class Bottleneck(NamedTuple):
     edges: int  # number of edges between the sides
     share: float  # edge weight between the sides, relative to that between two random sides of these sizes
     description: str  # one sentence that names both sides and the number of edges
+    graph: Graph
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the network into an axes, by default of a new figure: its sides in two colours, and the edges between.
+
+        Returns the axes.
+        """
+        from gosta.theory.plotting import plot_bottleneck
+
+        return plot_bottleneck(self, ax)
 
 
 def bottleneck(graph: Any, n: int | None = None, seed: int = 0) -> Bottleneck:
@@ -60,7 +70,7 @@ def bottleneck(graph: Any, n: int | None = None, seed: int = 0) -> Bottleneck:
         half = graph.n // 2
         edges = half * (graph.n - half)
         description = f"none: {half:,} nodes and the other {graph.n - half:,} are joined by {edges:,} edges"
-        return Bottleneck(np.arange(half), edges, 1.0, description)
+        return Bottleneck(np.arange(half), edges, 1.0, description, graph)
     return _best_cut(graph, np.argsort(slowest_mode(graph)[1], kind="stable"))
 
 
@@ -80,7 +90,7 @@ def _best_cut(graph: Graph, order: Integers) -> Bottleneck:
     side = np.sort(order[: at + 1] if 2 * (at + 1) <= n else order[at + 1 :])
     edges = int(((ends[:, 0] <= at) & (ends[:, 1] > at)).sum())
     share = float(crossing[at] / expected[at])
-    return Bottleneck(side, edges, share, _description(graph, side, edges, share))
+    return Bottleneck(side, edges, share, _description(graph, side, edges, share), graph)
 
 
 def _description(graph: Graph, side: Integers, edges: int, share: float) -> str:
