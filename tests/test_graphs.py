@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from scipy import sparse, stats
 
 from gosta import graphs
 from gosta.cli.graph import graph as show
-from gosta.errors import InputError
+from gosta.errors import InputError, MissingExtraError
 from gosta.graphs import drawing, families
 from gosta.graphs.graph import Graph, pair_numbers, pairs_from_numbers
 
@@ -427,6 +428,28 @@ def test_networkx_graphs() -> None:
     assert weights is not None
     assert weights.tolist() == [2, 2, 2]
     assert graphs.load(nx.petersen_graph()).name == "Petersen Graph"
+
+
+@pytest.mark.parametrize("family", ["complete", "torus", "watts-strogatz"])
+def test_graphs_go_to_networkx_and_back(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graphs.make(family, 12)
+    theirs = graph.to_networkx()
+    assert (theirs.name, theirs.number_of_nodes(), theirs.number_of_edges()) == (graph.name, graph.n, graph.m)
+    back = graphs.load(theirs)
+    assert (back.name, back.weights) == (graph.name, None)
+    assert np.array_equal(back.degrees, graph.degrees)
+    weighted = replace(back, weights=np.arange(1.0, graph.m + 1))
+    again = graphs.load(weighted.to_networkx())
+    assert back.edges is not None
+    assert again.edges is not None
+    assert again.weights is not None
+    rates = {frozenset(edge): rate for edge, rate in zip(back.edges.tolist(), range(1, graph.m + 1), strict=True)}
+    assert {frozenset(e): w for e, w in zip(again.edges.tolist(), again.weights, strict=True)} == rates
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(
+        MissingExtraError, match=r"Graph.to_networkx needs .*; install it with: pip install 'gosta\[netw"
+    ):
+        graph.to_networkx()
 
 
 def test_invalid_networkx_graphs() -> None:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -192,6 +192,20 @@ def test_job_that_kills_every_worker_fails_alone(cluster: Any) -> None:
     found = dict(results)
     assert isinstance(found.pop(0), Failure)
     assert found == {k: k for k in range(1, 6)}
+
+
+def test_clusters_take_statistics_graphs_and_protocols_themselves(cluster: Any) -> None:
+    from distributed import Client
+
+    def gap(x: Sequence[float], y: Sequence[float]) -> float:
+        return abs(x[0] - y[0])
+
+    own = gosta.statistic(gap)
+    gosta.statistics.STATISTICS.pop("gap")
+    settings = {"graph": gosta.graphs.torus(10, 15), "protocol": gosta.protocols.find("u2"), "runs": 1}
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        trace = client.submit(gosta.simulate, gosta.datasets.load("iris"), own, **settings, pure=False).result()
+    assert trace.data.equals(gosta.simulate("iris", own, **settings).data)
 
 
 def test_cluster_without_workers_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:

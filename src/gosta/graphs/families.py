@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def complete(n: int) -> Graph:
     Graph('complete', 1000000 nodes, 499999500000 edges)
     """
     n = _size("complete", n, 2)
-    return Graph("complete", n, None, spectrum=lambda: np.append(0.0, np.full(n - 1, float(n))))
+    return Graph("complete", n, None, spectrum=partial(_complete_spectrum, n))
 
 
 def torus(rows: int, columns: int) -> Graph:
@@ -103,7 +104,7 @@ def cycle(n: int) -> Graph:
     [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]
     """
     node = _nodes("cycle", n, 3)
-    return _stored("cycle", len(node), [edges_between(node, np.roll(node, -1))], lambda: _ring_spectrum(n))
+    return _stored("cycle", len(node), [edges_between(node, np.roll(node, -1))], partial(_ring_spectrum, n))
 
 
 def path(n: int) -> Graph:
@@ -124,7 +125,7 @@ def path(n: int) -> Graph:
     [[0, 1], [1, 2], [2, 3]]
     """
     node = _nodes("path", n, 2)
-    return _stored("path", len(node), [edges_between(node[:-1], node[1:])], lambda: _line_spectrum(n))
+    return _stored("path", len(node), [edges_between(node[:-1], node[1:])], partial(_line_spectrum, n))
 
 
 def star(n: int) -> Graph:
@@ -146,7 +147,7 @@ def star(n: int) -> Graph:
     """
     node = _nodes("star", n, 2)
     edges = [edges_between(np.zeros_like(node[1:]), node[1:])]
-    return _stored("star", len(node), edges, lambda: np.concatenate([[0.0], np.ones(n - 2), [float(n)]]))
+    return _stored("star", len(node), edges, partial(_star_spectrum, n))
 
 
 def hypercube(dimension: int) -> Graph:
@@ -169,8 +170,7 @@ def hypercube(dimension: int) -> Graph:
     dimension = check_integer("hypercube", "dimension", dimension, 1)
     node = _nodes("hypercube", 1 << min(dimension, 40), 2, degree=dimension)
     edges = [edges_between(low := node[node & bit == 0], low | bit) for bit in (1 << k for k in range(dimension))]
-    multiplicity = [math.comb(dimension, k) for k in range(dimension + 1)]
-    return _stored("hypercube", len(node), edges, lambda: np.repeat(2.0 * np.arange(dimension + 1), multiplicity))
+    return _stored("hypercube", len(node), edges, partial(_cube_spectrum, dimension))
 
 
 def two_cliques(n: int) -> Graph:
@@ -429,6 +429,26 @@ def _generator(name: str, seed: int) -> np.random.Generator:
     return np.random.default_rng(check_integer(name, "seed", seed, 0))
 
 
+# Spectra are functions of the module with their sizes filled in, not closures, so that graphs can be pickled.
+
+
+def _complete_spectrum(n: int) -> Floats:
+    return np.append(0.0, np.full(n - 1, float(n)))
+
+
+def _star_spectrum(n: int) -> Floats:
+    return np.concatenate([[0.0], np.ones(n - 2), [float(n)]])
+
+
+def _cube_spectrum(dimension: int) -> Floats:
+    multiplicity = [math.comb(dimension, k) for k in range(dimension + 1)]
+    return np.repeat(2.0 * np.arange(dimension + 1), multiplicity)
+
+
+def _product_spectrum(spectrum: Callable[[int], Floats], rows: int, columns: int) -> Floats:
+    return np.asarray(np.add.outer(spectrum(rows), spectrum(columns)).ravel())
+
+
 def _ring_spectrum(n: int) -> Floats:
     """Return the Laplacian eigenvalues of a cycle, 2 − 2 cos(2πk/n), in a form accurate for the small ones."""
     return 4 * np.sin(np.pi * np.arange(n) / n) ** 2
@@ -446,7 +466,7 @@ def _stored(name: str, n: int, parts: list[NDArray[Any]], spectrum: Callable[[],
 def _rectangle(family: str, place: Edges, edges: list[Edges], spectrum: Callable[[int], Floats]) -> Graph:
     rows, columns = place.shape
     name = f"{family} {rows} x {columns}"
-    return _stored(name, place.size, edges, lambda: np.add.outer(spectrum(rows), spectrum(columns)).ravel())
+    return _stored(name, place.size, edges, partial(_product_spectrum, spectrum, rows, columns))
 
 
 def _nodes(name: str, n: int, least: int, degree: int = 2) -> Edges:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -15,11 +15,13 @@ from gosta.errors import InputError
 from gosta.graphs.tree import TREE_SHARE, tree_rates
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats, Integers
+from gosta.runtime.extras import require
 from gosta.views import html
 
 Edges = NDArray[np.int32]
 
 MAX_NODES = 2**31 - 1  # node numbers are int32
+NETWORKX_BYTES_PER_EDGE = 520  # at the peak, with weights; measured
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,6 +61,26 @@ class Graph:
         rows = {"nodes": f"{self.n:,}", "edges": f"{self.m:,}", "weights": weights}
         rows["neighbours of a node"] = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         return html.table(rows.items(), caption=f"Graph: {self.name}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, to be pickled without what was computed from them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def to_networkx(self) -> Any:
+        """Return a networkx graph with the same nodes and edges; weights are their attribute ``weight``.
+
+        >>> Graph("pair", 2, np.array([[0, 1]], dtype=np.int32), weights=np.array([0.5])).to_networkx().edges[0, 1]
+        {'weight': 0.5}
+        """
+        networkx = require("networkx", "networkx", "Graph.to_networkx")
+        machine.require_memory(NETWORKX_BYTES_PER_EDGE * self.m, f"{self.name} as a networkx graph")
+        graph = networkx.complete_graph(self.n) if self.edges is None else networkx.empty_graph(self.n)
+        graph.name = self.name
+        if self.weights is not None and self.edges is not None:
+            graph.add_weighted_edges_from(zip(*self.edges.T.tolist(), self.weights.tolist(), strict=True))
+        elif self.edges is not None:
+            graph.add_edges_from(self.edges.tolist())
+        return graph
 
     @property
     def m(self) -> int:

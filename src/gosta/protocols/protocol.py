@@ -15,6 +15,7 @@ from math import inf
 from typing import Any
 
 from gosta.errors import InputError
+from gosta.runtime.pickling import by_value, is_importable
 from gosta.views import html
 
 Function = Callable[..., Any]
@@ -113,6 +114,11 @@ class Protocol(_Shown):
         if len(starts) != 1 or starts[0] not in list(Start):
             text = f"init has the parameters {starts}; it takes one of: {', '.join(Start)}"
             raise InputError(f"protocol {self.name}: {text}")
+
+    def __reduce_ex__(self, version: Any) -> Any:
+        """Pickle functions by their names where another process finds them so, else by value."""
+        functions = self.state, self.init, self.tell, self.meet, self.read
+        return super().__reduce_ex__(version) if all(map(is_importable, functions)) else by_value(self)
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ over i of ``local(h_i)``, the statistic is ``final(g)``. Everything else in gost
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError, unknown
+from gosta.runtime import pickling
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.statistics import encode as encoders
 from gosta.views import html, numbers
@@ -171,6 +173,18 @@ class Statistic:
             "bounds": numbers.interval(*self.bounds),
         }
         return html.table(rows.items(), caption=f"Statistic: {self.name}")
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle a built-in statistic by its name, one of an importable module by that, others by value."""
+        registered = STATISTICS.get(self.unweighted_name)
+        if self.is_built_in and registered is not None:
+            same = replace(with_weights(registered, self.weights), is_row=self.is_row) if self.weights else registered
+            if same == self:
+                return find, (self.name,)
+        module, name = self.kernel.__module__, self.kernel.__qualname__
+        if module != "__main__" and pickling.find_attribute(module, name) is self:
+            return _import, (module, name)
+        return pickling.by_value(self)
 
     @property
     def tuples(self) -> str:
@@ -386,6 +400,11 @@ def find(statistic: str | Statistic) -> Statistic:
     if name not in STATISTICS:
         raise unknown("statistic", name, STATISTICS)
     return with_weights(STATISTICS[name], weights) if at else STATISTICS[name]
+
+
+def _import(module: str, name: str) -> object:
+    importlib.import_module(module)
+    return pickling.find_attribute(module, name)
 
 
 def with_weights(statistic: Statistic, column: str) -> Statistic:
