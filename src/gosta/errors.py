@@ -6,7 +6,11 @@ The message names the argument (or file), its value, and what to do. The command
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
 
 
 class GostaError(Exception):
@@ -24,6 +28,14 @@ class GostaError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.splitlines()))
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython and notebooks show in place of a traceback: the message, and the user's line of code."""
+        frames = traceback.extract_tb(self.__traceback__)
+        inside = [PACKAGE in Path(frame.filename).parents for frame in frames]
+        caller = frames[inside.index(True) - 1] if True in inside[1:] else None
+        place = [f"    line {caller.lineno}: {caller.line}"] if caller is not None and caller.line else []
+        return [f"{type(self).__name__}: {self}", *place]
 
 
 class InputError(GostaError, ValueError):

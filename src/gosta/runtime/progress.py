@@ -1,4 +1,4 @@
-"""A progress bar that appears only for work that takes long."""
+"""A progress bar, on a terminal or in a notebook, that appears only for work that takes long."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from html import escape
+from typing import Any
+
+from gosta.runtime.notebook import in_notebook
 
 DELAY_SECONDS = 2.0  # before a bar appears
+NOTEBOOK_SECONDS = 0.25  # between two updates in a notebook, which stores and sends each
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 
@@ -26,7 +31,7 @@ def silent() -> Iterator[None]:
 def bar(
     title: str, total: float | None, delay_seconds: float = DELAY_SECONDS, unit: str = ""
 ) -> Iterator[Callable[[float], None]]:
-    """Yield a function to call with each amount of work done; a bar appears on a terminal after a delay.
+    """Yield a function to call with each amount of work done; a bar appears after a delay, and goes when all is done.
 
     Without a total the bar only moves. With a unit, it shows how many units are done in a second. The function is
     thread-safe.
@@ -49,6 +54,9 @@ def bar(
 
 
 def _open(stack: contextlib.ExitStack, title: str, total: float | None, unit: str) -> Callable[[float], None]:
+    """Show a bar until the stack is closed; return a function to call with the amount of work done so far."""
+    if in_notebook():
+        return stack.enter_context(_notebook_bar(title, total, unit))
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -59,7 +67,43 @@ def _open(stack: contextlib.ExitStack, title: str, total: float | None, unit: st
     task = shown.add_task(title, total=total, rate="")
 
     def show(done: float) -> None:
-        speed = done / max(time.monotonic() - start, 1e-9) / 1e6
-        shown.update(task, completed=done, rate=f"{speed:.1f} M {unit}/s" if unit else "")
+        shown.update(task, completed=done, rate=_rate(done, start, unit))
 
     return show
+
+
+def _rate(done: float, start: float, unit: str) -> str:
+    return f"{done / max(time.monotonic() - start, 1e-9) / 1e6:.1f} M {unit}/s" if unit else ""
+
+
+@contextlib.contextmanager
+def _notebook_bar(title: str, total: float | None, unit: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar in the output of a notebook's cell; it needs no widgets, and its place is empty in the end."""
+    from IPython.display import display  # a notebook has it
+
+    start = last = time.monotonic()
+    handle: Any = display(_bundle(title, "", total, 0.0), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+    def show(done: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= NOTEBOOK_SECONDS:
+            last = now
+            left = f"{(total - done) * (now - start) / done:.0f} s left" if total and done else ""
+            text = ", ".join(filter(None, (_rate(done, start, unit), left)))
+            handle.update(_bundle(title, text, total, done), raw=True)
+
+    try:
+        yield show
+    finally:
+        handle.update({"text/plain": "", "text/html": ""}, raw=True)
+
+
+def _bundle(title: str, text: str, total: float | None, done: float) -> dict[str, str]:
+    """Return a bar as HTML, and as plain text for places that do not show it."""
+    share = f"{min(1.0, done / total):.0%}" if total else ""
+    value = f' max="{total}" value="{done}"' if total else ""  # without a value, browsers let the bar move
+    return {
+        "text/plain": " ".join(filter(None, (title, share, text))),
+        "text/html": f"{escape(title)} <progress{value}></progress> {share} {escape(text)}",
+    }

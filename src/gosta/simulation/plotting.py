@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
 
 Axis = Literal["iterations", "units"]
+SIZE = (6.4, 4.0)  # of a figure, in inches
 
 
 def error_curve(trace: Trace, against: Axis = "iterations") -> ErrorCurve:
@@ -25,7 +26,7 @@ def error_curve(trace: Trace, against: Axis = "iterations") -> ErrorCurve:
 def plot(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "iterations", ax: Any = None) -> Any:
     """Draw the error curves of traces of one problem into an axes, by default of a new figure; return the axes."""
     info, curves = traces[0].info, [error_curve(trace, against) for trace in traces]
-    ax = ax or new_figure(6.4, 4.0).add_subplot()
+    ax = new_figure(*SIZE).add_subplot() if ax is None else ax
     for curve, label in zip(curves, labels, strict=True):
         draw_curve(ax, curve, label)
     if info.until is not None:

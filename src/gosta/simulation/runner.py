@@ -75,6 +75,10 @@ class Interrupted(KeyboardInterrupt):
         super().__init__("the simulation was interrupted")
         self.trace = trace
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython and notebooks show in place of a traceback."""
+        return [f"{type(self).__name__}: {self}; sys.last_value.trace holds the checkpoints that were reached"]
+
 
 class Runner:
     """All runs of one simulation, read at checkpoints; `previous` is a trace to continue."""

@@ -157,10 +157,15 @@ class Trace:
         return self.error().to_dataframe().assign(units=self.units)
 
     def plot(self, ax: Any = None, label: str | None = None) -> Any:
-        """Draw the error against iterations, with its spread over nodes as a band; return the axes."""
-        from gosta.simulation.plotting import plot
+        """Draw the error against iterations, with its spread over nodes as a band; return the axes.
 
-        return plot([self], [label or self.info.protocol], ax=ax)
+        Without `ax` they belong to a new figure, which a notebook shows at the end of the cell.
+        """
+        from gosta.simulation.plotting import SIZE, plot
+        from gosta.views.plots import shown_figure
+
+        axes = shown_figure(*SIZE).add_subplot() if ax is None else ax
+        return plot([self], [label or self.info.protocol], ax=axes)
 
     def save(self, path: str | Path) -> None:
         """Write the trace to a NetCDF file, atomically."""
@@ -210,4 +215,4 @@ class Trace:
         rows = {"protocol": info.protocol, "statistic": info.statistic, "graph": info.graph, "runs": f"{info.runs:,}"}
         rows["iterations"] = f"{self.iterations[-1]:,}{'' if self.is_complete else ', interrupted'}"
         rows[f"mean {error.attrs['error']} error at the last checkpoint reached"] = last
-        return html.table(rows.items(), caption="Trace")
+        return html.table(rows.items(), caption="Trace") + html.sparkline(self.iterations, error["mean"].values)

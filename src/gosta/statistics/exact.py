@@ -51,6 +51,12 @@ class Estimate(NamedTuple):
     bracket: tuple[float, float] | None = None  # from sums in bins: between these is the value over the rows
     labels: tuple[str, ...] = ()  # of a curve from sums in bins: what each of its values is for, such as "before 30"
 
+    def __float__(self) -> float:
+        """Return the value, if it is one number."""
+        if np.size(self.value) != 1:
+            raise TypeError(f"this estimate has {np.size(self.value)} values; take one of estimate.value")
+        return float(self.value)
+
     def _repr_html_(self) -> str:
         rows = {
             "value": numbers.number(self.value),

@@ -10,7 +10,8 @@ from gosta import graphs
 from gosta.graphs.graph import Graph
 from gosta.runtime.arrays import Integers
 from gosta.theory.spectrum import slowest_mode
-from gosta.views.numbers import percent
+from gosta.views import html
+from gosta.views.numbers import count, percent
 
 MAX_RANGES = 3  # ranges of node numbers in a description
 NARROW = 0.25  # random graphs of four neighbours each have cuts down to 0.3 of the weight between random sides
@@ -41,6 +42,11 @@ class Bottleneck(NamedTuple):
         from gosta.theory.plotting import plot_bottleneck
 
         return plot_bottleneck(self, ax)
+
+    def _repr_html_(self) -> str:
+        rows = {"smaller side": count(len(self.side), "node"), "edges between the sides": count(self.edges)}
+        rows |= {"share of their weight": percent(self.share), "description": self.description}
+        return html.table(rows.items(), caption="Bottleneck")
 
 
 def bottleneck(graph: Any, n: int | None = None, seed: int = 0) -> Bottleneck:

@@ -30,6 +30,8 @@ from gosta.statistics.definition import Options, Statistic
 from gosta.theory.arguments import formula_for
 from gosta.theory.powers import Rates
 from gosta.theory.spectrum import MAX_DENSE_NODES, density, scipy_module, slowest_mode
+from gosta.views import html
+from gosta.views.numbers import count
 
 START_WEIGHT = math.exp(-np.euler_gamma)  # of the estimate of 0 at the start of GoSta-async, in exchanges of a node
 LATEST = 2.0**53
@@ -63,6 +65,10 @@ class Prediction(NamedTuple):
     exchanges: float  # exchanges of all nodes together; infinite beyond 2**53
     per_node: float  # exchanges that one node takes part in, on average
     numbers: float  # numbers sent by all nodes together
+
+    def _repr_html_(self) -> str:
+        rows = {"exchanges": self.exchanges, "exchanges a node": self.per_node, "numbers sent": self.numbers}
+        return html.table([(name, count(value)) for name, value in rows.items()], caption="Prediction")
 
 
 class NetworkSummary(NamedTuple):

@@ -60,6 +60,14 @@ def new_figure(width: float, height: float, dpi: int = 150) -> Any:
     return matplotlib("figure").Figure(figsize=(width, height), layout="constrained", dpi=dpi)
 
 
+def shown_figure(width: float, height: float) -> Any:
+    """Return an empty figure that a notebook shows at the end of its cell, and a script with ``pyplot.show()``.
+
+    pyplot knows of it, so that users see and close it like figures of other packages.
+    """
+    return matplotlib("pyplot").figure(figsize=(width, height), layout="constrained")
+
+
 def save(figure: Any, path: Path) -> None:
     """Write a figure as PNG, SVG or PDF, according to the file's ending."""
     content, kind = io.BytesIO(), path.suffix[1:].lower()
