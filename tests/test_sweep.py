@@ -202,7 +202,7 @@ def test_clusters_take_statistics_graphs_and_protocols_themselves(cluster: Any) 
 
     own = gosta.statistic(gap)
     gosta.statistics.STATISTICS.pop("gap")
-    settings = {"graph": gosta.graphs.torus(10, 15), "protocol": gosta.protocols.find("u2"), "runs": 1}
+    settings: dict[str, Any] = {"graph": gosta.graphs.torus(10, 15), "protocol": gosta.protocols.find("u2"), "runs": 1}
     with Client(cluster.scheduler_address, set_as_default=False) as client:
         trace = client.submit(gosta.simulate, gosta.datasets.load("iris"), own, **settings, pure=False).result()
     assert trace.data.equals(gosta.simulate("iris", own, **settings).data)
