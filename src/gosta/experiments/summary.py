@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gosta.experiments.study import AXES, Job
 from gosta.runtime.extras import require
 from gosta.views import numbers, terminal
-from gosta.views.plots import COLOURS, ErrorCurve, draw_curve, matplotlib, new_figure, set_scales
+from gosta.views.plots import COLOURS, ErrorCurve, draw_curve, marker, matplotlib, new_figure, set_scales
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +96,7 @@ def _value(value: Any) -> str:
 
 
 def draw(frame: pd.DataFrame, title: str) -> Any:
-    """Draw error curves by statistic and graph: protocols by colour, sizes by shade, means over seeds."""
+    """Draw error curves by statistic and graph: protocols by colour and marker, sizes by shade, means over seeds."""
     line_2d = matplotlib("lines").Line2D
     frame = frame[frame["component"] == 0]
     sizes = sorted(frame["n"].unique()) if frame.groupby("data")["n"].nunique().max() > 1 else []
@@ -114,7 +114,7 @@ def draw(frame: pd.DataFrame, title: str) -> Any:
             here = subject[subject["graph"] == graph]
             for (protocol, n), curves in here.groupby(["protocol", "n"], sort=True):
                 shade = _shade(colours[protocol], sizes.index(n), len(sizes)) if sizes else colours[protocol]
-                _draw_mean(ax, curves, n if sizes else 1, shade, band=not sizes)
+                _draw_mean(ax, protocol, curves, n if sizes else 1, shade, band=not sizes)
             _set_scales(ax, here)
         kind = "relative" if subject["relative"].all() else "absolute"
         line[0].set_ylabel(f"{statistic}\n{data}\n{kind} error", fontsize=8)
@@ -122,7 +122,7 @@ def draw(frame: pd.DataFrame, title: str) -> Any:
     for graph, top, bottom in zip(columns, panels[0], panels[-1], strict=True):
         top.set_title(graph, fontsize=9)
         bottom.set_xlabel("iterations a node" if sizes else "iterations (edges drawn)", fontsize=8)
-    keys = [line_2d([], [], color=colour, label=name) for name, colour in colours.items()]
+    keys = [line_2d([], [], color=colour, marker=marker(name), label=name) for name, colour in colours.items()]
     keys += [
         line_2d([], [], color=_shade("#333333", k, len(sizes)), linewidth=3, label=f"n = {n:,}")
         for k, n in enumerate(sizes)
@@ -149,9 +149,9 @@ def _caption(frame: pd.DataFrame, bands: bool, omitted: int) -> str:
     return "; ".join(parts)
 
 
-def _draw_mean(ax: Any, curves: pd.DataFrame, scale: int, colour: Any, band: bool) -> None:
+def _draw_mean(ax: Any, protocol: str, curves: pd.DataFrame, scale: int, colour: Any, band: bool) -> None:
     mean = curves.groupby("iteration")[["error", "spread"]].mean()
-    curve = ErrorCurve("", mean.index.to_numpy() / scale, mean["error"].to_numpy(), mean["spread"].to_numpy())
+    curve = ErrorCurve(protocol, mean.index.to_numpy() / scale, mean["error"].to_numpy(), mean["spread"].to_numpy())
     draw_curve(ax, curve, colour=colour, linewidth=1.4, band_opacity=0.13 * band)
 
 

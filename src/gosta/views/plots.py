@@ -1,4 +1,4 @@
-"""Plots of errors: a colour for each protocol, a band for the spread over nodes, dashes for each kind of theory.
+"""Plots of errors: a colour and a marker for each protocol, a band for the spread over nodes, dashes for theory.
 
 The functions take arrays and labels, so that simulations, sweeps and the paper's experiments share them.
 """
@@ -28,7 +28,23 @@ COLOURS = {
     "averaging": "#56B4E9",
     "flooding": "#CC79A7",
     "master-node": "#000000",
+    "relay": "#332288",
 }
+# So that protocols can be told apart in grey print, too.
+MARKERS = {
+    "carried-means": "o",
+    "tracking": "s",
+    "gosta-async": "^",
+    "gosta-sync": "v",
+    "u2": "D",
+    "u1": "P",
+    "averaging": "X",
+    "flooding": "<",
+    "master-node": ">",
+    "relay": "*",
+}
+OTHER_MARKERS = "phd8"  # of users' own protocols
+MARKED = 7  # points of a curve, about, that have its marker
 # Ways to keep rows private; lines without a mark do not depend on epsilon.
 PRIVACY_COLOURS = {
     "rows one by one": "#D55E00",
@@ -44,7 +60,7 @@ DASHES = {"predicted": (0, (5, 2)), "expectation": (0, (1, 1)), "bound": (0, (6,
 class ErrorCurve(NamedTuple):
     """Mean error over nodes at each checkpoint, and its standard deviation over nodes."""
 
-    protocol: str  # selects the colour
+    protocol: str  # selects colour and marker
     x: Floats  # iterations, or numbers sent
     mean: Floats
     spread: Floats
@@ -76,6 +92,15 @@ def save(figure: Any, path: Path) -> None:
     write_atomically(path, content.getvalue())
 
 
+def marker(protocol: str) -> str:
+    """Return the marker of a protocol; the same each time for one of a user's own.
+
+    >>> marker("u2"), marker("mine") in OTHER_MARKERS
+    ('D', True)
+    """
+    return MARKERS.get(protocol) or OTHER_MARKERS[sum(map(ord, protocol)) % len(OTHER_MARKERS)]
+
+
 def draw_curve(
     ax: Any,
     curve: ErrorCurve,
@@ -88,12 +113,16 @@ def draw_curve(
 
     The band extends as far below the mean as above it on a logarithmic axis, where mean - spread may not exist.
     """
-    colour = colour or COLOURS.get(curve.protocol)
     mean = np.where(curve.mean > 0, curve.mean, np.nan)  # 0 has no place on a logarithmic axis
-    ax.plot(curve.x, mean, label=label, color=colour, linewidth=linewidth)
+    every, place = max(1, len(mean) // MARKED), [*MARKERS, curve.protocol].index(curve.protocol)
+    first = 3 * every * place // len(MARKERS) % every  # so that curves that lie on each other show all their markers
+    (line,) = ax.plot(
+        curve.x, mean, label=label, color=colour or COLOURS.get(curve.protocol), linewidth=linewidth,
+        marker=marker(curve.protocol), markersize=3.5 * linewidth, markevery=(first, every),
+    )  # fmt: skip
     if band_opacity:
         factor = 1 + curve.spread / mean
-        ax.fill_between(curve.x, mean / factor, mean * factor, color=colour, alpha=band_opacity, linewidth=0)
+        ax.fill_between(curve.x, mean / factor, mean * factor, color=line.get_color(), alpha=band_opacity, linewidth=0)
 
 
 def set_scales(ax: Any, relative: bool = True, log_x: bool = False) -> None:

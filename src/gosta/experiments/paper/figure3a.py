@@ -15,7 +15,7 @@ from gosta.runtime.extras import require
 from gosta.theory import predict
 from gosta.theory.curves import PREDICTED
 from gosta.views.numbers import percent
-from gosta.views.plots import COLOURS, DASHES, matplotlib, new_figure
+from gosta.views.plots import COLOURS, DASHES, marker, matplotlib, new_figure
 
 PROTOCOLS = ("gosta-sync", "u2")
 ERROR = 0.2
@@ -86,7 +86,8 @@ def draw(plan: Plan, _history_of: HistoryOf, findings: Findings) -> Any:
     for name in PROTOCOLS:
         colour = COLOURS[name]
         times = findings.numbers[name]
-        ax.plot(nodes, times, "o-", markersize=3, color=colour, label=drawing.NAMES[name], linewidth=1.2)
+        style = {"marker": marker(name), "markersize": 3.5, "color": colour, "linewidth": 1.2}
+        ax.plot(nodes, times, label=drawing.NAMES[name], **style)
         exchanges = [
             predict("complete", name, ERROR, subject.rows.head(n), subject.statistic, options=subject.options).exchanges
             for n in nodes
