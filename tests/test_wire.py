@@ -27,7 +27,7 @@ from gosta.net.protocol.records import EpochStarted
 from gosta.net.transport.base import Greeting
 
 PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "wire.md").read_text(encoding="utf-8")
-VECTORS = re.findall(r"```\n(\[.+)\n([0-9a-f]+)\n```", PAGE)
+VECTORS = re.findall(r"```text\n(\[.+)\n([0-9a-f]+)\n```", PAGE)
 NETWORK, NOW = "0123456789abcdef", 1.8e9
 replace = msgspec.structs.replace
 
