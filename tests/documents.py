@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import functools
 import io
 import os
 import re
@@ -88,12 +89,18 @@ def agrees(shown: str, output: str) -> bool:
     return not shown or CHECKER.check_output(comparable(shown), comparable(output), FLAGS)
 
 
+@functools.cache
+def first_port() -> int:
+    """Return the first of the ports that stand for 7400 and the following."""
+    return ports.free(120)
+
+
 class Reader:
     """One who reads a document and does what it shows, in the current folder."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {"__name__": "document"}
-        self.port = ports.free()
+        self.port = first_port()
         self.endless: list[Endless] = []
 
     def __enter__(self) -> Reader:
@@ -109,7 +116,7 @@ class Reader:
 
     def type(self, command: Command) -> None:
         """Run a command and compare its output; one that runs until Ctrl-C goes on while further commands are run."""
-        text = self.with_free_ports(command.text)
+        text = self.adapted(command.text)
         if ENDLESS.match(text + " "):
             self.endless.append(start(text))
             await_output(command, *self.endless[-1])
@@ -121,13 +128,13 @@ class Reader:
         assert code == expected, f"$ {command.text}\n{output}exit code {code}"
         assert agrees(command.output, output), f"$ {command.text}\n{output}\nis shown as\n{command.output}"
 
-    def with_free_ports(self, text: str) -> str:
-        """Return a command with the ports of this test, since another network may use those that documents name."""
+    def adapted(self, text: str) -> str:
+        """Return a command with ports of this test, as others may be in use, and with the answer to its question."""
         text = re.sub(r":74(\d\d)\b", lambda match: f":{self.port + int(match[1])}", text)
-        if text.startswith("gosta network init") and "--enrol" not in text and "--port" not in text:
+        if text.startswith("gosta network init") and "--enrol" not in text:
             text += f" --port {self.port}"
             self.port += 20
-        return text
+        return f"{text} --yes" if text.startswith(("gosta network sign", "gosta node join")) else text
 
 
 def run(text: str) -> tuple[int, str]:
@@ -163,11 +170,11 @@ def start(text: str) -> Endless:
 
 
 def await_output(command: Command, process: subprocess.Popen[bytes], log: IO[str]) -> None:
-    """Wait until the output begins as the document shows; without anything shown, until there is some."""
+    """Wait until the output contains what the document shows; without anything shown, until there is some."""
     output, end = "", time.monotonic() + WAIT_SECONDS
-    while not output or not agrees(command.output and f"{command.output}...", output):
+    while not output or not agrees(command.output and f"...{command.output}...", output):
         assert process.poll() is None, f"$ {command.text}\n{output}ended"
-        assert time.monotonic() < end, f"$ {command.text}\n{output}\nis shown as\n{command.output}"
+        assert time.monotonic() < end, f"$ {command.text}\n{output[-2000:]}\nis shown as\n{command.output}"
         time.sleep(0.05)
         log.seek(0)
         output = log.read()
