@@ -21,7 +21,7 @@ SOURCE = ROOT / "src" / "gosta"
 
 # From the bottom up: a room imports only rooms named before it.
 GROUND = ["errors", "runtime", "views", "pages"]
-FIRST = [*GROUND, "datasets", "graphs", "statistics", "sketches", "significance", "protocols"]
+FIRST = [*GROUND, "faults", "datasets", "graphs", "statistics", "sketches", "significance", "protocols"]
 ROOMS = [*FIRST, "estimation", "theory", "schedule", "private", "net", "simulation", "experiments", "cli"]
 # Inside net, from the bottom up.
 NET = [

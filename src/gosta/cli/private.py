@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 # Options of `gosta run` for exchanges of rows only.
 FOR_ROWS = (
-    "protocol", "iterations", "checkpoints", "log", "until", "interval", "engine", "out", "resume", "against", "bound"
+    "protocol", "iterations", "checkpoints", "log", "until", "interval", "engine", "out", "resume", "against", "bound",
+    "homophily", "loss", "away", "away_for", "partition",
 )  # fmt: skip
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of the plot
 DRAWS = 200  # of noise, for each of them
@@ -60,7 +61,8 @@ def run_private(
         settings = msgspec.structs.replace(settings, bins=suggested_bins(len(table), settings.epsilon))
     found = simulate_sums(
         table, simulation.statistic, settings, graph=simulation.graph, runs=simulation.runs, seed=simulation.seed,
-        options=rows.statistic_options(simulation.option), **vars(placement),
+        options=rows.statistic_options(simulation.option),
+        nodes=placement.nodes, deal=placement.deal, by=placement.by,
     )  # fmt: skip
     print(
         json.dumps(_record(found, settings, table.name))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from gosta.cli import options, run_summary
+from gosta.cli.faults import Faults, Placement
 from gosta.cli.private import run_private
 from gosta.errors import InputError
 from gosta.runtime.extras import require_extra
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 class Simulation(options.Simulation):
     """Options of a simulation that `gosta theory` does not have."""
 
+    graph: Annotated[
+        str | None,
+        "A family of graphs ('gosta graph --help'), or an edge-list file; by default watts-strogatz, complete for "
+        "fewer than 6 nodes. It may change: cycle,torus@20000 draws edges from the torus from iteration 20,000 on.",
+        "-g",
+    ] = None
     checkpoints: Annotated[int, "How often estimates are recorded."] = 100
     log: Annotated[bool, "Space checkpoints logarithmically, and draw a logarithmic axis."] = False
     until: Annotated[str | None, "Stop when most nodes, judging by their own estimates, are within this error: 1%."] = (
@@ -55,7 +62,8 @@ WITH_RESUME = {"resume", "engine", "iterations", "out", "plot", "against", "boun
 def run(
     context: typer.Context,
     simulation: Simulation,
-    placement: options.Placement,
+    placement: Placement,
+    faults: Faults,
     rows: options.Rows,
     private: options.Private,
     output: Output,
@@ -75,7 +83,7 @@ def run(
         assert output.resume is not None
         traces = _resume(context, simulation, output.resume)
     else:
-        traces = _simulate(chosen, simulation, placement, rows)
+        traces = _simulate(chosen, simulation, placement, faults, rows)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
     records = [run_summary.record(trace) for trace in traces]
     assumed: list[str] = []
@@ -138,7 +146,9 @@ def _resume(context: typer.Context, simulation: Simulation, file: Path) -> list[
         return [interrupted.trace]
 
 
-def _simulate(chosen: Data, simulation: Simulation, placement: options.Placement, rows: options.Rows) -> list[Trace]:
+def _simulate(
+    chosen: Data, simulation: Simulation, placement: Placement, faults: Faults, rows: options.Rows
+) -> list[Trace]:
     """Simulate one protocol after the other, up to one that is interrupted."""
     import gosta
     from gosta.protocols import find
@@ -150,6 +160,7 @@ def _simulate(chosen: Data, simulation: Simulation, placement: options.Placement
     settings = {
         **simulation.settings(rows),
         **vars(placement),
+        **faults.settings(),
         "checkpoints": simulation.checkpoints,
         "spacing": "log" if simulation.log else "linear",
         "engine": simulation.engine,
@@ -191,5 +202,7 @@ def _draw(traces: list[Trace], output: Output) -> None:
             plots.draw_theory(ax, plotting.error_curve(trace, against), curves)
         else:
             case = "nodes with several rows" if several_rows else trace.info.protocol
+            case = "networks with faults" if trace.info.faults else case
+            case = "graphs that change" if trace.info.graph_changes else case
             print(f"gosta: there is no theory for {case} to draw", file=sys.stderr)
     plots.save(ax.figure, output.plot)

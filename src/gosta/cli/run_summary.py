@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gosta.views import numbers, terminal
@@ -49,6 +50,15 @@ def record(trace: Trace) -> Record:
         "complete": trace.is_complete,
         "uses_means": info.averages_moments,  # the statistic is a function of means, and the protocol averaged those
     }
+    if info.homophily is not None:
+        found["homophily"] = {"share": info.homophily, "assortativity": info.assortativity}
+    if info.faults and len(runs):
+        failed = dict(zip(data["fault"].values.tolist(), mean("failed"), strict=True))
+        found["faults"] = {
+            **asdict(info.faults),
+            "drawn": round(float(trace.iterations[at].mean())) * info.draws,
+            "failed": {name: round(count) for name, count in failed.items()},  # exchanges that did not take place
+        }
     if info.has_tables:
         found["rows_per_node"] = info.min_rows, info.max_rows
     parts = _parts(trace, runs, at) if len(runs) else []
@@ -185,6 +195,10 @@ def _rows_of_several(record: Record) -> Iterator[tuple[str, ...]]:
 
 def _notes(records: Sequence[Record]) -> Iterator[str]:
     first = records[0]
+    if "homophily" in first:
+        share, found = numbers.percent(first["homophily"]["share"], "g"), first["homophily"]["assortativity"]
+        yield f"homophily: {share} of the nodes are in order; correlation between neighbours {found:.2f}"
+    yield from dict.fromkeys(_faults(record["faults"]) for record in records if "faults" in record)
     for record in records:
         if "errors" in record:
             yield f"{record['protocol']}: error of each value, by itself: {_errors(record)}"
@@ -205,6 +219,15 @@ def _notes(records: Sequence[Record]) -> Iterator[str]:
         yield f"with --interval, {first['statistic']} is computed from pairs of rows; without, from means, far faster"
     if any(record["uses_means"] for record in records):
         yield f"{first['statistic']} is a function of plain means: nodes average those, and no rows travel"
+
+
+def _faults(faults: Record) -> str:
+    """Return how many exchanges did not take place, and why."""
+    drawn, failed = faults["drawn"], faults["failed"]
+    reasons = {"loss": "were lost", "away": "had a node that was away", "partition": "had separated nodes"}
+    shares = {name: f"{failed[name]:,} ({numbers.percent(failed[name] / drawn, '.1f')})" for name in failed}
+    counts = ", ".join(f"{shares[name]} {words}" for name, words in reasons.items() if faults[name])
+    return f"faults: of {drawn:,} exchanges drawn, {counts}; {drawn - sum(failed.values()):,} took place"
 
 
 def _interval(interval: Record, statistic: str) -> str:

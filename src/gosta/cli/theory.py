@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gosta.cli import options
+from gosta.errors import InputError
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def theory(
     """Compare simulated errors with the predicted error of a run, the expectation, and the paper's bound."""
     options.check_picture("out", out)
     import gosta
+    from gosta.graphs.changing import is_changing
     from gosta.protocols import find
     from gosta.simulation import plotting
     from gosta.simulation.simulate import setting_of
@@ -48,6 +50,8 @@ def theory(
 
     rule, statistic = find(simulation.protocol.strip()), options.find_statistic(simulation.statistic)
     formula_for(rule, EXPECTATIONS, "theory")
+    if is_changing(simulation.graph):
+        raise InputError(f"graph = {simulation.graph!r}: there is theory for one graph, not for one that changes")
     chosen = rows.select(rows.load(data))
     settings = {"spacing": "log", "checkpoints": 60, **simulation.settings(rows)}
     trace = gosta.simulate(chosen, statistic, protocol=rule, **settings)

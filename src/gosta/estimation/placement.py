@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
+from gosta.graphs.graph import Graph
+from gosta.graphs.ordering import assortativity, neighbouring_order
 from gosta.runtime.arrays import Booleans, Floats, Integers
 
 
@@ -64,6 +67,13 @@ def zipf(rows: int, nodes: int) -> Integers:
     return 1 + np.diff(np.round(cumulated), prepend=0).astype(np.int64)
 
 
+class Homophily(NamedTuple):
+    """How alike neighbours are in a column."""
+
+    share: float  # of the nodes that are where the column's order puts them; the others are at random places
+    assortativity: float  # correlation of the column between neighbours; means over nodes' rows
+
+
 DEALS: dict[str, Callable[[int, int], Integers]] = {"zipf": zipf, "even": even}
 
 
@@ -96,6 +106,42 @@ def assign_by_column(data: Data, kept: Booleans, nodes: int | None, seed: int) -
     shuffled = np.random.default_rng(seed).permutation(len(codes))
     counts = np.unique(codes, return_counts=True)[1]
     return shuffled[np.argsort(codes[shuffled], kind="stable")], Placement.of(counts)
+
+
+def assign_alike(
+    data: Data, kept: Booleans, order: Integers, placement: Placement, graph: Graph, share: float, seed: int
+) -> tuple[Integers, Placement, Homophily]:
+    """Assign rows, or groups of rows that are at one node already, so that neighbours are alike in a column.
+
+    A share of the nodes, drawn at random, holds what it would if all were sorted by the column along the network; what
+    is left is placed at random. With a share of 0 all is at random.
+
+    Parameters
+    ----------
+    order, placement
+        The rows, group after group, and the size of each group.
+    """
+    values, rng = _column(data)[kept][order], np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+    means, nodes = placement.node_means(values[:, None])[:, 0], placement.nodes
+    ranks = np.arange(nodes)
+    moved = np.flatnonzero(rng.random(nodes) >= share)
+    ranks[moved] = rng.permutation(ranks[moved])
+    groups = np.empty(nodes, dtype=np.int64)
+    groups[neighbouring_order(graph)] = np.argsort(means, kind="stable")[ranks]
+    found = Homophily(share, assortativity(graph, means[groups]))
+    if not placement.has_tables:
+        return order[groups], placement, found
+    parts = np.split(order, placement.offsets[1:-1])
+    return np.concatenate([parts[group] for group in groups]), Placement.of(placement.rows[groups]), found
+
+
+def _column(data: Data) -> Floats:
+    """Return the numbers of the column `by`; the positions of its values in their order where it holds text."""
+    assert data.by is not None
+    try:
+        return data.to_floats([data.by])[:, 0]
+    except InputError:
+        return data.site_codes()[0]
 
 
 def _numeric_column(data: Data) -> Floats:

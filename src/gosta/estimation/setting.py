@@ -13,10 +13,12 @@ from gosta import datasets, graphs
 from gosta.errors import InputError
 from gosta.estimation.carried import means_of
 from gosta.estimation.estimand import Estimand, join_estimands
-from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
+from gosta.estimation.placement import Homophily, Placement, assign_alike, assign_at_random, assign_by_column
+from gosta.faults import NO_FAULTS, Faults
+from gosta.graphs.changing import ChangingGraph, is_changing, load_changing
 from gosta.graphs.graph import Graph
 from gosta.graphs.tree import spanning_tree, with_tree
-from gosta.protocols import AnyProtocol, Protocol
+from gosta.protocols import AnyProtocol, CollectingProtocol, Protocol
 from gosta.protocols import find as find_protocol
 from gosta.protocols.protocol import Start
 from gosta.runtime.arrays import Floats, Integers
@@ -31,7 +33,20 @@ class Setting:
     protocol: AnyProtocol  # for a statistic of plain means, the protocol's variant that averages moments
     estimand: Estimand  # with rows ordered by node
     placement: Placement
-    graph: Graph
+    graph: Graph  # the first one, where it changes
+    faults: Faults = NO_FAULTS
+    changing: ChangingGraph | None = None  # the graphs in force, by iteration, where there are several
+    homophily: Homophily | None = None  # how alike neighbours are, where that was requested
+
+    @property
+    def drawn(self) -> Graph | ChangingGraph:
+        """What edges are drawn from; graphs change at numbers of draws."""
+        return self.graph if self.changing is None else self.changing.times(self.protocol.draws)
+
+    @property
+    def later_graphs(self) -> tuple[Graph, ...]:
+        """The graphs that replace the first one."""
+        return () if self.changing is None else self.changing.graphs[1:]
 
     @property
     def rule(self) -> Protocol:
@@ -167,27 +182,52 @@ def make_setting(
     protocol: str | AnyProtocol, data: Any, statistic: Chosen, graph: Any, seed: int,
     options: Mapping[str, Any], columns: Any = None, label: Any = None, score: Any = None, drop_missing: bool = False,
     nodes: int | None = None, deal: str | None = None, by: Any = None, interval: float | None = None,
+    homophily: float | None = None, faults: Faults = NO_FAULTS, may_change: bool = False,
 ) -> Setting:  # fmt: skip
-    """Make a setting from the arguments of `gosta.simulate`."""
+    """Make a setting from the arguments of `gosta.simulate`; only simulations have graphs that change."""
     members = choose(statistic)
     table = datasets.load(data).select(columns, label, score, drop_missing)
+    _check_homophily(homophily, by)
     if by is not None:
-        table = table.with_sites(by, exclude=nodes is None)
+        table = table.with_sites(by, exclude=nodes is None and homophily is None)
     if deal is not None and (by is not None or nodes is None):
         raise InputError(f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random")
     x, kept, widths = encode(members, table, options)
-    placement = Placement(len(x))
-    if by is not None:
+    order, placement = np.arange(len(x)), Placement(len(x))
+    if by is not None and (homophily is None or nodes is not None):
         order, placement = assign_by_column(table, kept, nodes, seed)
-        x = x[order]
-    elif nodes is not None:
+    elif by is None and nodes is not None:
         order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
-        x = x[order]
-    estimand = join_estimands(members, widths, x, options, table.name).with_interval(interval)
-    checked = protocol_for(protocol, estimand.statistic, interval is not None, placement.has_tables)
-    network = graphs.load(graph, n=placement.nodes, seed=seed)
+    changing = None
+    if is_changing(graph):
+        if not may_change:
+            raise InputError(f"graph = {graph!r} changes, which only simulations do; give one graph")
+        changing = load_changing(graph, placement.nodes, seed)
+    network = graphs.load(graph, n=placement.nodes, seed=seed) if changing is None else changing.graphs[0]
     if isinstance(graph, Graph):
         network.check()
+    alike = None
+    if homophily is not None:
+        order, placement, alike = assign_alike(table, kept, order, placement, network, float(homophily), seed)
+    estimand = join_estimands(
+        members, widths, x if by is None and nodes is None else x[order], options, table.name
+    ).with_interval(interval)
+    checked = protocol_for(protocol, estimand.statistic, interval is not None, placement.has_tables)
+    if changing is not None and checked.uses_tree:
+        raise InputError(
+            f"protocol {checked.name} passes on sums along a tree of one graph, and {changing.name} changes"
+        )
+    if faults and isinstance(checked, CollectingProtocol) and checked.has_server:
+        raise InputError(f"protocol {checked.name} has a server that reaches every node; faults are for exchanges")
     if isinstance(checked, Protocol) and checked.uses_tree:
         network = with_tree(network)
-    return Setting(checked, estimand, placement, network)
+    return Setting(checked, estimand, placement, network, faults, changing, alike)
+
+
+def _check_homophily(homophily: Any, by: Any) -> None:
+    if homophily is None:
+        return
+    if isinstance(homophily, bool) or not isinstance(homophily, int | float | np.floating) or not 0 <= homophily <= 1:
+        raise InputError(f"homophily = {homophily!r} must be a share of the nodes, from 0 to 1")
+    if by is None:
+        raise InputError(f"homophily = {homophily!r} requires by (--by), the column in which neighbours are alike")

@@ -51,5 +51,13 @@ def sent(iterations: int, n: int, numbers: int) -> int:
 SUMMARY = "A server collects all observations, then sends one to every node in each iteration."
 KEEPS = "all observations received"
 protocol = CollectingProtocol(
-    "master-node", SUMMARY, KEEPS, __file__, arrays, means, sent, "n d numbers, and n d before the first"
+    "master-node",
+    SUMMARY,
+    KEEPS,
+    __file__,
+    arrays,
+    means,
+    sent,
+    "n d numbers, and n d before the first",
+    has_server=True,
 )

@@ -234,5 +234,6 @@ class CollectingProtocol(_Shown):
     sends: str  # in one iteration, in words
     draws: int = 1
     estimates_row_means: bool = False
+    has_server: bool = False  # whether a server reaches all nodes, and no edges are used
 
     averages_moments = needs_known = supports_tables = uses_tree = counts_rows = False

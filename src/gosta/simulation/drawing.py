@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.graphs.changing import ChangingGraph
 from gosta.graphs.graph import Edges, Graph
 from gosta.graphs.tree import TREE_SHARE
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers
-from gosta.schedule import BLOCK, EDGES
+from gosta.schedule import BLOCK, EDGES, Failures
 
-STREAM_SIZE = 8  # see draw_loop.py
+STREAM_SIZE, DRAWN = 8, 6  # see draw_loop.py
 POOL_SIZE = 4  # words of a seed, at least
 PIECE = 1 << 12  # draws at a time; they stay in the nearest cache
 
@@ -79,20 +80,49 @@ def loop_text() -> str:
 class Drawer:
     """Draws the edges of runs."""
 
-    def __init__(self, graph: Graph, seed: int, has_shares: bool) -> None:
-        self.network, self.entropy = network_of(graph, has_shares), entropy_of(seed)
+    def __init__(
+        self, graph: Graph | ChangingGraph, seed: int, has_shares: bool, failures: Failures | None = None
+    ) -> None:
+        self.graph = graph if isinstance(graph, ChangingGraph) else ChangingGraph((0,), (graph,))
+        self.networks = [network_of(one, has_shares) for one in self.graph.graphs]
+        self.entropy, self.failures = entropy_of(seed), failures
         compiler.specialise(loop_text(), {}, self._trial)
 
     def _trial(self, module: ModuleType) -> None:
         self.module = module
-        self.draw(np.zeros((0, STREAM_SIZE), dtype=np.uint64), np.zeros(0, dtype=np.int64), 0, 0)
+        self._draw(self.networks[0], np.zeros((0, STREAM_SIZE), dtype=np.uint64), np.zeros(0, dtype=np.int64), 0, 0)
 
     def draw(self, streams: NDArray[np.uint64], runs: Integers, first: int, last: int) -> tuple[Edges, Floats]:
         """Return the edges of runs from draw `first` to `last`, runs × draws × 2, and their shares, runs × draws.
 
-        `streams` is where each run is in its stream, all zeros at first; where all shares are equal, there is one.
+        `streams` is where each run is in its stream, all zeros at first; where all shares are equal, there is one. Both
+        ends of an edge whose exchange does not take place are negative.
         """
+        if len(self.networks) == 1:
+            edges, shares = self._draw(self.networks[0], streams, runs, first, last)
+        else:
+            edges, shares = self._draw_pieces(streams, runs, first, last)
+        if self.failures is not None:
+            for k, run in enumerate(runs.tolist()):
+                self.failures.mark(run, first, edges[k])
+        return edges, shares
+
+    def _draw_pieces(self, streams: NDArray[np.uint64], runs: Integers, first: int, last: int) -> tuple[Edges, Floats]:
+        """Draw from several graphs in turn."""
+        block = first // BLOCK * BLOCK
+        if block < first and (streams[:, DRAWN] != first).any():  # a run that is continued
+            self._draw_pieces(streams, runs, block, first)
+        edges, shares = [np.empty((len(runs), 0, 2), dtype=np.int32)], [np.empty((len(runs), 0))]
+        for k, begin, end in self.graph.pieces(first, last):
+            ends, own = self._draw(self.networks[k], streams, runs, begin, end)
+            edges.append(ends)
+            shares.append(np.broadcast_to(own, (len(runs), end - begin)))
+        return np.concatenate(edges, axis=1), np.concatenate(shares, axis=1)
+
+    def _draw(
+        self, network: Network, streams: NDArray[np.uint64], runs: Integers, first: int, last: int
+    ) -> tuple[Edges, Floats]:
         edges = np.empty((len(runs), last - first, 2), dtype=np.int32)
-        shares = np.empty((len(runs), last - first if len(self.network.shares) > 1 else 0))
-        self.module.draw_runs(streams, self.entropy, runs, self.network, first, edges, shares)
-        return edges, shares if shares.size else np.full((len(runs), 1), self.network.shares[0])
+        shares = np.empty((len(runs), last - first if len(network.shares) > 1 else 0))
+        self.module.draw_runs(streams, self.entropy, runs, network, first, edges, shares)
+        return edges, shares if shares.size else np.full((len(runs), 1), network.shares[0])

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta import faults
 from gosta.errors import InputError
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import Setting
@@ -53,6 +54,7 @@ DIMENSIONS = {
     **dict.fromkeys(("mean", "spread", "median", "time", "counted"), BY_RUN),
     "estimate": (*BY_RUN, "value"),
     "estimates": (*BY_RUN, "node", "value"),
+    "failed": (*BY_RUN, "fault"),
     **dict.fromkeys(INTERVAL, (*BY_RUN, "node", "value")),
 }
 
@@ -95,9 +97,9 @@ class Runner:
             raise InputError(f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; {advice}")
         machine.require_memory(8 * runs * count * (n * p if keep else 3), purpose, advice)
         optional = {"estimates": keep, "time": info.clocks, "counted": setting.protocol.uses_tree}
-        optional |= dict.fromkeys(INTERVAL, info.level is not None)
+        optional |= dict.fromkeys(INTERVAL, info.level is not None) | {"failed": bool(setting.faults)}
         names = [name for name in DIMENSIONS if optional.get(name, True)]
-        sizes = {"run": runs, "iteration": count, "node": n, "value": p}
+        sizes = {"run": runs, "iteration": count, "node": n, "value": p, "fault": len(faults.NAMES)}
         shapes = {name: [sizes[dimension] for dimension in DIMENSIONS[name]] for name in names}
         self._tree_share = 1.0 if setting.graph.parents is None else tree_share(setting.graph)
         self._places = setting.estimand.value_places
@@ -109,7 +111,8 @@ class Runner:
             for name, array in self.results.items():
                 array[:, :done] = previous.data[name].values.reshape(array[:, :done].shape)
             self.reached[:], self.stopped[:] = previous.resume_data["reached"], previous.data["stopped"]
-        self._schedules = [Schedule(setting.graph, info.seed, run) for run in range(runs)] if info.clocks else []
+        failures = engines.failures_of(setting, info.seed)  # the engine has one of its own, for other threads
+        self._schedules = [Schedule(setting.drawn, info.seed, run, failures) for run in range(runs)]
         # Where nodes stop by themselves, checkpoints are the readings; for intervals alone they are taken in between.
         has_own_readings = info.level is not None and info.until is None
         self._reading_times = reading_grid(n, int(checkpoints[-1])) if has_own_readings else checkpoints[:0]
@@ -224,10 +227,15 @@ class Runner:
         if not self._readings[run]:
             return np.full((nodes, len(places)), np.inf)
         times, readings = zip(*self._readings[run], strict=True)
-        exchanges = 2 * protocol.draws * iteration / nodes  # of a node, on average
+        exchanges = 2 * (protocol.draws * iteration - self._failed(run, iteration).sum()) / nodes  # of a node
         sampled = None if protocol.averages_moments else nodes
         own = ([reading[:, place] for reading in readings] for place in places)
         return np.column_stack([expected_errors(one, times, sampled, exchanges, rule) for one in own])
+
+    def _failed(self, run: int, iteration: int) -> Integers:
+        """Return how many exchanges of a run did not take place, for each fault."""
+        draws = iteration * self.setting.protocol.draws
+        return self._schedules[run].failed(draws) if self.setting.faults else np.zeros(1, dtype=np.int64)
 
     def _evaluate_runs(self, runs: Integers, stops: Integers, readings: Floats) -> None:
         """Evaluate what was read in some runs at some iterations: runs × iterations × nodes × states."""
@@ -253,6 +261,9 @@ class Runner:
         if "time" in results:
             draws = (self.checkpoints[places] * setting.protocol.draws).tolist()
             results["time"][chosen] = [[self._schedules[run].time(one) for one in draws] for run in runs]
+        if "failed" in results:
+            at = self.checkpoints[places].tolist()
+            results["failed"][chosen] = [[self._failed(run, one) for one in at] for run in runs.tolist()]
         if "counted" in results:
             results["counted"][chosen] = readings[..., -1].min(axis=2)
         found = self._summary.of(values)
@@ -286,14 +297,27 @@ class Runner:
         xr = require("xarray", "sim", "simulations")
         target, by_node = self.setting.target, self.setting.protocol.estimates_row_means
         variables: dict[str, Any] = {
-            "units": ("iteration", [self._units_sent(int(t)) for t in self.checkpoints]),
+            "units": ("iteration", self._units()),
             "stopped": ("run", self.stopped),
             **{name: (DIMENSIONS[name], array) for name, array in self.results.items()},
             "target": (("node", "value"), target) if by_node else ("value", target[0]),
         }
         names = self.setting.estimand.value_names
-        data = xr.Dataset(variables, coords={"iteration": self.checkpoints} | ({"value": names} if names else {}))
+        coordinates = {"iteration": self.checkpoints} | ({"value": names} if names else {})
+        if "failed" in variables:
+            coordinates["fault"] = list(faults.NAMES)
+        data = xr.Dataset(variables, coords=coordinates)
         return Trace(data if target.shape[1] > 1 else data.isel(value=0), self.info, self._resume_data())
+
+    def _units(self) -> list[int]:
+        """Return the numbers sent up to each checkpoint: none with a node that is away or separated."""
+        sent = [self._units_sent(int(t)) for t in self.checkpoints]
+        if "failed" not in self.results:
+            return sent
+        reached = np.isfinite(self.results["mean"])
+        unsent = np.where(reached, self.results["failed"][..., 1:].sum(axis=2), 0).sum(axis=0)
+        shares = unsent / np.maximum(1, reached.sum(axis=0)) / (self.checkpoints * self.setting.protocol.draws)
+        return [round(units * (1 - share)) for units, share in zip(sent, shares.tolist(), strict=True)]
 
     def _units_sent(self, iterations: int) -> int:
         protocol, estimand, placement = self.setting.protocol, self.setting.estimand, self.setting.placement
@@ -313,6 +337,8 @@ class Runner:
             return {}
         x, graph, placement = self.setting.estimand.x, self.setting.graph, self.setting.placement
         arrays = {"x": x, "edges": graph.edges, "weights": graph.weights, "parents": graph.parents}
+        for k, later in enumerate(self.setting.later_graphs, 1):
+            arrays |= {f"edges_{k}": later.edges, f"weights_{k}": later.weights}
         arrays["reached"] = self.reached
         if placement.has_tables:
             arrays["counts"] = placement.rows

@@ -15,6 +15,8 @@ from gosta.estimation.estimand import fingerprint_or_empty, join_estimands
 from gosta.estimation.placement import Placement
 from gosta.estimation.setting import Setting, make_setting, protocol_for
 from gosta.estimation.stopping import reading_times
+from gosta.faults import check_faults
+from gosta.graphs.changing import ChangingGraph
 from gosta.graphs.graph import Graph
 from gosta.protocols import AnyProtocol, CollectingProtocol
 from gosta.runtime import compiler, progress
@@ -84,6 +86,11 @@ def simulate(
     nodes: int | None = None,
     deal: str | None = None,
     by: Any = None,
+    homophily: float | None = None,
+    loss: float = 0.0,
+    away: float = 0.0,
+    away_for: float | None = None,
+    partition: tuple[int, int] | None = None,
     interval: float | None = None,
     until: float | None = None,
     options: Mapping[str, Any] | None = None,
@@ -101,7 +108,9 @@ def simulate(
         separated by commas, which nodes estimate together.
     graph
         Name of a family of graphs (``gosta graph --help``), made for as many nodes as are needed; or a graph, an edge
-        file, a networkx graph. By default "watts-strogatz", "complete" for fewer than 6 nodes.
+        file, a networkx graph. By default "watts-strogatz", "complete" for fewer than 6 nodes. Graphs that change:
+        "cycle,torus@20000" (or ``[("cycle", 0), ("torus", 20_000)]``) draws edges from the torus from iteration 20,000
+        on; "day.csv,night.csv@5000,repeat@10000" begins again after 10,000.
     protocol
         A name from ``gosta protocols``, or a `gosta.Protocol`.
     iterations
@@ -119,6 +128,17 @@ def simulate(
         Number of nodes, if not one for each row; rows are placed at random, many at a few nodes ("zipf", the default)
         or equally many at each ("even"). `by` is a column (or its values) that says which node a row is at, or,
         together with `nodes`, whose neighbouring values are at the same node.
+    homophily
+        From 0 to 1, how alike neighbours are in the column `by`: the share of nodes that hold what they would if
+        all were sorted by it along the network; the others hold rows at random. Without `nodes`, each holds one row.
+    loss
+        Probability that a message is lost. An exchange takes one in each direction, and place on both sides or on
+        neither.
+    away, away_for
+        Share of the nodes that are away at any time, and for how long on average: as many exchanges as a node has
+        meanwhile (by default 10). They come back as they were.
+    partition
+        Iterations from and up to which the first half of the nodes is separated from the others.
     interval
         Confidence level, such as 0.95: every node reports an interval for the population value, see
         `Trace.intervals`.
@@ -147,11 +167,13 @@ def simulate(
     """
     check_run(iterations, runs, seed, checkpoints, spacing, engine, until)
     arguments = locals()
+    faults = check_faults(loss, away, away_for, partition)
     for member in choose(statistic):
         given = collect_options(member.statistic, options, statistic_options, simulate, arguments)
     setting = make_setting(
-        protocol, data, statistic, graph, seed, given, columns, label, score, drop_missing, nodes, deal, by, interval
-    )
+        protocol, data, statistic, graph, seed, given, columns, label, score, drop_missing, nodes, deal, by, interval,
+        homophily, faults, may_change=True,
+    )  # fmt: skip
     if setting.estimand.statistic.is_per_row and not setting.protocol.estimates_row_means:
         reason = f"a simulation of {setting.protocol.name} reads one value for all"
         raise InputError(f"{setting.estimand.statistic.name} has a value for each row, {reason}; use --protocol u1")
@@ -167,12 +189,17 @@ def _info(setting: Setting, **run: Any) -> TraceInfo:
     """Return the description of a simulation, given the options of its runs."""
     protocol, estimand, placement, graph = setting.protocol, setting.estimand, setting.placement, setting.graph
     local = setting.local_values().T.tolist() if placement.has_tables else []
+    changing, alike = setting.changing, setting.homophily
     return TraceInfo(
         protocol=protocol.name, protocol_fingerprint=protocol_fingerprint(protocol), **run,
-        averages_moments=protocol.averages_moments, is_relative=bool((setting.target != 0).any()),
+        draws=protocol.draws, averages_moments=protocol.averages_moments, is_relative=bool((setting.target != 0).any()),
         statistic=estimand.statistic.name, statistic_fingerprint=estimand.fingerprint,
         options=estimand.json_options, data=estimand.data, rows=estimand.n,
-        graph=graph.name, nodes=placement.nodes, edges=graph.m,
+        graph=graph.name if changing is None else changing.name,
+        graph_changes=() if changing is None else changing.changes,
+        graph_period=None if changing is None else changing.period, faults=setting.faults,
+        homophily=None if alike is None else alike.share, assortativity=None if alike is None else alike.assortativity,
+        nodes=placement.nodes, edges=graph.m,
         min_rows=int(placement.rows.min()), max_rows=int(placement.rows.max()),
         local_values=tuple(tuple(None if np.isnan(value) else value for value in values) for values in local),
         level=estimand.level, pooled_intervals=() if estimand.level is None else tuple(estimand.pooled_intervals()),
@@ -276,5 +303,10 @@ def setting_of(trace: Trace, protocol: AnyProtocol | None = None) -> Setting:
             f"the protocol {chosen.name!r} is not the one of this trace; pass that one: resume(..., protocol=...)"
         )
     edges, weights, parents = (arrays.get(name) for name in ("edges", "weights", "parents"))
-    network = Graph(info.graph, info.nodes, edges, weights, parents=parents)
-    return Setting(chosen, estimand, placement, network)
+    network, changing = Graph(info.graph, info.nodes, edges, weights, parents=parents), None
+    if info.graph_changes:
+        later = [Graph(name, info.nodes, arrays.get(f"edges_{k}"), arrays.get(f"weights_{k}"))
+                 for k, (_, name) in enumerate(info.graph_changes, 1)]  # fmt: skip
+        starts = (0, *(start for start, _ in info.graph_changes))
+        changing = ChangingGraph(starts, (network, *later), info.graph_period)
+    return Setting(chosen, estimand, placement, network, info.faults, changing)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
+from gosta.faults import Faults, check_faults
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-FORMAT = "gosta trace 5"
+FORMAT = "gosta trace 6"
 SNAPSHOT = "snapshot_"  # prefix of the engine's arrays in `resume_data`
 Spacing = Literal["linear", "log"]
 
@@ -33,12 +34,18 @@ class TraceInfo:
 
     protocol: str
     protocol_fingerprint: str  # digest of its functions; empty where they depend on something that cannot be hashed
+    draws: int  # edges in an iteration
     averages_moments: bool  # whether nodes averaged moments of their rows instead of kernel values
     statistic: str  # the name of one, or the titles of several, separated by commas
     statistic_fingerprint: str
     options: dict[str, Any]  # of the statistic
     data: str
-    graph: str
+    graph: str  # its name; where it changes, those of all graphs and when
+    graph_changes: tuple[tuple[int, str], ...]  # iteration and name of each graph after the first one
+    graph_period: int | None  # iterations after which the graphs begin again
+    homophily: float | None  # requested share of nodes in the order of a column
+    assortativity: float | None  # correlation of that column between neighbours
+    faults: Faults
     nodes: int
     edges: int
     rows: int
@@ -76,7 +83,8 @@ class Trace:
         iteration; ``estimate``: mean over nodes; ``estimates`` by run, iteration and node (absent where they would not
         fit); ``units``: numbers sent; ``target``: exact value; ``stopped``: iteration at which the nodes of a run
         stopped, or 0; ``counted``: where nodes count the rows in their estimates, the least count of a node, by run and
-        iteration; where requested, ``low``, ``high`` and ``standard_error`` by run, iteration and node, and
+        iteration; with faults, ``failed``: exchanges that did not take place, by run, iteration and fault (loss, away,
+        partition); where requested, ``low``, ``high`` and ``standard_error`` by run, iteration and node, and
         ``time``. Checkpoints that were not reached are NaN. Where there are several values, they are the last
         dimension, ``value``, with the names of several statistics as its coordinate; the error of a node is then that
         of the statistic with the largest one.
@@ -185,7 +193,7 @@ class Trace:
         if not Path(path).is_file():
             raise InputError(f"no such file: {path}")
         always = {"mean", "spread", "median", "estimate", "stopped", "units", "target"}
-        known = always | {"estimates", "low", "high", "standard_error", "time", "counted"}
+        known = always | {"estimates", "low", "high", "standard_error", "time", "counted", "failed"}
         try:
             data = xr.load_dataset(io.BytesIO(Path(path).read_bytes()), engine="h5netcdf")
             fields = json.loads(data.attrs.pop("gosta"))
@@ -193,8 +201,9 @@ class Trace:
                 raise InputError(f"{path} has the format {form!r}, this version reads {FORMAT!r}; simulate it again")
             for name in ("row_widths", "no_intervals"):
                 fields[name] = tuple(fields[name])
-            for name in ("local_values", "pooled_intervals"):
+            for name in ("local_values", "pooled_intervals", "graph_changes"):
                 fields[name] = tuple(map(tuple, fields[name]))
+            fields["faults"] = check_faults(**fields["faults"])
             info = TraceInfo(**fields)
         except InputError:
             raise

@@ -22,8 +22,10 @@ def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> d
     ``predicted`` is the error of a single run, from where most nodes have had an exchange; ``expectation`` the mean
     over nodes of the error of expected estimates, approximate for some protocols; ``bound`` the theorem's bound on the
     root mean square over nodes of that error. A kind that has no formula for the protocol, or would take minutes, is
-    left out.
+    left out. There are none for networks with faults and for graphs that change.
     """
+    if setting.faults or setting.changing is not None:
+        return {}
     name, estimand, target = setting.protocol.name, setting.estimand, setting.target
     size = scale_of(target) or 1.0
     curves, expected = {}, None

@@ -43,6 +43,9 @@ class CollectingEngine(ArrayEngine, ScheduledEngine[Snapshot]):
     def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
         x, edges, uniforms = self.setting.estimand.x, schedule.edges(first, last), schedule.uniforms(first, last)
         arrays = [array[position] for array in batch.state.values()]
+        if self.setting.faults:
+            takes_place = edges[:, 0] >= 0
+            edges, uniforms = edges[takes_place], uniforms[takes_place]
         self.loop(x, self.options, edges, uniforms, schedule.order, first, *arrays)
 
     def read_run(self, batch: Batch[Snapshot], position: int, iteration: int) -> Floats:  # noqa: ARG002

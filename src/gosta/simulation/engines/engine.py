@@ -20,7 +20,7 @@ from gosta.errors import GostaError, InputError
 from gosta.estimation.setting import Setting
 from gosta.runtime import machine
 from gosta.runtime.arrays import Booleans, Floats, Integers
-from gosta.schedule import BLOCK, Schedule
+from gosta.schedule import BLOCK, Failures, Schedule
 
 PARTS_PER_CORE = 4  # of a batch, so that no core waits long for another
 
@@ -162,6 +162,7 @@ class ScheduledEngine(ThreadedEngine[State]):
     def __init__(self, setting: Setting, seed: int) -> None:
         super().__init__(setting, seed)
         self._schedules: dict[int, Schedule] = {}
+        self._failures = failures_of(setting, seed)
 
     @abstractmethod
     def advance_run(self, batch: Batch[State], position: int, schedule: Schedule, first: int, last: int) -> None:
@@ -177,7 +178,7 @@ class ScheduledEngine(ThreadedEngine[State]):
         draws = self.setting.protocol.draws
         for k, position in enumerate(positions.tolist()):
             run, first = batch.runs[position], batch.iteration
-            schedule = self._schedules.setdefault(run, Schedule(self.setting.graph, self.seed, run))
+            schedule = self._schedules.setdefault(run, Schedule(self.setting.drawn, self.seed, run, self._failures))
             for s, stop in enumerate([*stops.tolist(), iteration]):
                 while first < stop:
                     last = min(stop, (first * draws // BLOCK + 1) * BLOCK // draws)
@@ -207,6 +208,13 @@ class ArrayEngine(ThreadedEngine[Snapshot]):
     def restore(self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]) -> Batch[Snapshot]:
         arrays = {name: _aligned_copy(array) for name, array in snapshot.items()}
         return Batch(tuple(runs), iteration, np.ones(len(runs), dtype=np.bool_), arrays)
+
+
+def failures_of(setting: Setting, seed: int) -> Failures | None:
+    """Return which exchanges of a setting do not take place; None where all do."""
+    if not setting.faults:
+        return None
+    return Failures(setting.faults, setting.placement.nodes, seed, setting.protocol.draws)
 
 
 def _aligned_copy(array: NDArray[Any]) -> NDArray[Any]:

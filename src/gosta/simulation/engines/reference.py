@@ -45,6 +45,8 @@ class ReferenceEngine(ScheduledEngine[Runs]):
         nodes, draws = batch.state[position], self.setting.protocol.draws
         edges, shares = schedule.edges(first * draws, last * draws), schedule.edge_shares(first * draws, last * draws)
         for t, (i, j) in enumerate(edges.tolist()):
+            if i < 0:  # an exchange that does not take place
+                continue
             share = float(shares[min(t, len(shares) - 1)])
             exchange(nodes[i], nodes[j], share, tick=float(first + t // draws + 1), slot=t % draws)
 

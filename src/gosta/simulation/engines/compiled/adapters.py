@@ -19,7 +19,7 @@ from gosta.protocols.protocol import MEET_INPUTS
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers
 from gosta.simulation.drawing import STREAM_SIZE, Drawer
-from gosta.simulation.engines.engine import ArrayEngine, Batch, Snapshot
+from gosta.simulation.engines.engine import ArrayEngine, Batch, Snapshot, failures_of
 from gosta.statistics import pairs
 
 DRAWS_AT_ONCE = 1 << 17  # by a thread; their edges, a MiB, stay in its cache
@@ -80,7 +80,8 @@ class LoopEngine(ArrayEngine):
 
     def compile(self, text: str, functions: Mapping[str, Any], example: Snapshot) -> None:
         """Compile the text of a loop, and what draws the edges."""
-        self.drawer = Drawer(self.setting.graph, self.seed, has_shares="edge_share" in self.protocol.inputs)
+        has_shares = "edge_share" in self.protocol.inputs
+        self.drawer = Drawer(self.setting.drawn, self.seed, has_shares, failures_of(self.setting, self.seed))
 
         def trial(module: ModuleType) -> None:
             self.module = module

@@ -58,6 +58,8 @@ def advance(state: Arrays, fixed: Arrays, edges: Any, shares: Floats, start: int
             for c in range(0, NODE_SIZE, CACHE_LINE):
                 prefetch(state[0], edges[soon, 0], c)
                 prefetch(state[0], edges[soon, 1], c)
+        if edges[t, 0] < 0:  # an exchange that does not take place
+            continue
         tick, share = start + t // DRAWS + 1.0, shares[min(t, len(shares) - 1)]
         # Unsigned, because numba checks at every use whether a signed index counts from the end.
         i, j = np.uint32(edges[t, 0]), np.uint32(edges[t, 1])

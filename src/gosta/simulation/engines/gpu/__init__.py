@@ -33,6 +33,8 @@ def make(setting: Setting, seed: int) -> Engine[Any]:
         (isinstance(protocol, CollectingProtocol), f"protocol {protocol.name}"),
         (placement.has_tables, "nodes with several rows"),
         (estimand.level is not None, "intervals"),
+        (bool(setting.faults), "faults"),
+        (setting.changing is not None, "graphs that change"),
         (estimand.tracked.local is not None, f"{estimand.statistic.name}, which needs the mean of each row"),
     ):
         if is_asked:

@@ -1,0 +1,97 @@
+"""Graphs that change: which graph edges are drawn from, and from when on.
+
+>>> changing = load_changing("cycle,torus@500,repeat@800", n=9)
+>>> [(start, graph.name) for start, graph in zip(changing.starts, changing.graphs, strict=True)], changing.period
+([(0, 'cycle'), (500, 'torus 3 x 3')], 800)
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gosta.errors import InputError
+from gosta.graphs.graph import Graph
+
+REPEAT = "repeat"
+FORM = "such as cycle,torus@20000 or day.csv,night.csv@5000,repeat@10000"
+CHANGE = re.compile(r"(.+)@(\d+)")
+BETWEEN = re.compile(r",(?![^,:=@]*=)")  # a comma, but none between parameters of a family: k=8,p=0.1
+
+
+@dataclass(frozen=True)
+class ChangingGraph:
+    """Graphs on the same nodes, each in force from a time on: in iterations, or in draws where a schedule has it."""
+
+    starts: tuple[int, ...]  # of each graph; the first is 0
+    graphs: tuple[Graph, ...]
+    period: int | None = None  # after which all starts again
+
+    def times(self, factor: int) -> ChangingGraph:
+        """Return the same with all times multiplied."""
+        period = None if self.period is None else self.period * factor
+        return ChangingGraph(tuple(start * factor for start in self.starts), self.graphs, period)
+
+    def pieces(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the number of each graph that is in force between two times, with the times from and up to which."""
+        while first < last:
+            began = 0 if self.period is None else first // self.period * self.period
+            number = bisect_right(self.starts, first - began) - 1
+            ends = [*self.starts[1:], last if self.period is None else self.period]
+            until = min(last, began + ends[number])
+            yield number, first, until
+            first = until
+
+    @property
+    def name(self) -> str:
+        """The names of the graphs, and when they change."""
+        later = [f"{name} from {start:,}" for start, name in self.changes]
+        again = [] if self.period is None else [f"again from {self.period:,}"]
+        return ", ".join([self.graphs[0].name, *later, *again])
+
+    @property
+    def changes(self) -> tuple[tuple[int, str], ...]:
+        """Time and name of each graph after the first one."""
+        return tuple((start, graph.name) for start, graph in zip(self.starts, self.graphs, strict=True))[1:]
+
+
+def is_changing(source: object) -> bool:
+    """Return whether a graph is given as several with the iterations from which on they are in force.
+
+    >>> is_changing("cycle,torus@500"), is_changing([("cycle", 0), ("torus", 500)]), is_changing([(0, 1), (1, 2)])
+    (True, True, False)
+    """
+    if isinstance(source, str):
+        return any(CHANGE.fullmatch(part) for part in BETWEEN.split(source)[1:])
+    pairs = isinstance(source, list | tuple) and all(isinstance(one, tuple) and len(one) == 2 for one in source)
+    return pairs and bool(source) and not any(isinstance(graph, int | float) for graph, _ in source)  # type: ignore[attr-defined]
+
+
+def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
+    """Return the graphs of a text such as "cycle,torus@20000", or of pairs of a graph and an iteration."""
+    from gosta.graphs import load
+
+    pairs = _parse(source) if isinstance(source, str) else list(source)
+    period = None
+    if isinstance(pairs[-1][0], str) and pairs[-1][0] == REPEAT:
+        period = pairs.pop()[1]
+    starts = [start for _, start in pairs]
+    ends = starts if period is None else [*starts, period]
+    if any(not isinstance(one, int) for one in ends) or starts[:1] != [0] or ends != sorted(set(ends)):
+        shown = ", ".join(map(str, ends))
+        raise InputError(f"graph: graphs change at {shown}; give iterations that begin with 0 and increase, {FORM}")
+    return ChangingGraph(tuple(starts), tuple(load(graph, n, seed).check() for graph, _ in pairs), period)
+
+
+def _parse(text: str) -> list[tuple[str, int]]:
+    """Return the graphs of a text with their starts; the first may be without."""
+    pairs = []
+    for k, part in enumerate(BETWEEN.split(text)):
+        found = CHANGE.fullmatch(part)
+        if found is None and k > 0:
+            raise InputError(f"graph = {text!r}: from which iteration on is {part!r} in force? Give it, {FORM}")
+        pairs.append((part, 0) if found is None else (found[1], int(found[2])))
+    return pairs
