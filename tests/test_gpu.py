@@ -57,6 +57,8 @@ def test_missing_gpu_is_one_line(gosta_: Callable[..., tuple[int, str, str]]) ->
         ({"nodes": 10}, "nodes with several rows"),
         ({"interval": 0.95}, "intervals"),
         ({"protocol": "flooding"}, "protocol flooding"),
+        ({"loss": 0.1}, "faults"),
+        ({"graph": "cycle,star@5"}, "graphs that change"),
         ({"statistic": "spearman-rho"}, "spearman-rho, which needs the mean of each row"),
     ],
 )

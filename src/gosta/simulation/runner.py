@@ -263,7 +263,8 @@ class Runner:
             results["time"][chosen] = [[self._schedules[run].time(one) for one in draws] for run in runs]
         if "failed" in results:
             at = self.checkpoints[places].tolist()
-            results["failed"][chosen] = [[self._failed(run, one) for one in at] for run in runs.tolist()]
+            failed = np.array([[self._failed(run, one) for one in at] for run in runs.tolist()])
+            results["failed"][chosen] = failed.reshape(len(runs), len(at), len(faults.NAMES))
         if "counted" in results:
             results["counted"][chosen] = readings[..., -1].min(axis=2)
         found = self._summary.of(values)
