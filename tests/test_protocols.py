@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import signal
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,9 +68,103 @@ def test_wrong_uses_of_a_tree_are_an_error() -> None:
 
 
 def test_a_rule_that_cannot_be_compiled_is_an_error() -> None:
-    broken = replace(own_protocol("broken"), meet=lambda me, you, fresh: me.misspelt + fresh)
-    with pytest.raises(gosta.InputError, match="protocol broken cannot be compiled for gini-mean-difference"):
+    broken = replace(own_protocol("broken"), meet=lambda me, you, fresh: State({"fresh": fresh}["fresh"]))
+    with pytest.raises(
+        gosta.InputError, match=r"broken cannot be compiled for gini.*: its function meet: .*arithmetic"
+    ):
         gosta.simulate("iris", "gini-mean-difference", protocol=broken, graph="complete", iterations=10, runs=1)
+
+
+class TwoNumbers(NamedTuple):
+    z: float
+    w: float
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tell": lambda me, tick: me.z}, r"tell returns 0.5 \(float\); it must return a tuple.*such as \(me.z,\)"),
+        ({"tell": lambda me, tick: [me.z]}, r"tell returns \[0.5\] \(list\)"),
+        ({"tell": lambda me, tick: ("z",)}, r"tell returns \('z',\)"),
+        ({"tell": lambda me, tick: None}, "tell returns nothing; end it with return"),
+        ({"tell": lambda me, tick: ()}, "meet fails with IndexError"),
+        ({"tell": "z"}, "tell = 'z' must be a function"),
+        ({"meet": lambda me, you, fresh: None}, "meet returns nothing"),
+        ({"meet": lambda me, you, fresh: fresh}, r"meet returns 0.5 \(float\); it must return a State of numbers: z"),
+        ({"meet": lambda me, you, fresh: TwoNumbers(fresh, 1.0)}, r"meet returns TwoNumbers\("),
+        ({"meet": lambda me, you, fresh: State((fresh - 9.0) ** 0.5)}, r"meet returns State\(z=.*j\)\)"),
+        ({"meet": lambda me, you, fresh: State(me.misspelt)}, "meet fails with AttributeError.*'misspelt'"),
+        ({"meet": lambda me, you, fresh: State(time.perf_counter())}, "meet returns different states for the"),
+        ({"meet": lambda me: me}, r"meet has the parameters \['me'\]; it takes a state, the tuple"),
+        ({"meet": lambda me, *rest: me}, r"meet has the parameters \['me', 'rest'\]"),
+        ({"read": lambda me, tick: None}, "read returns nothing"),
+        ({"read": lambda me, tick: me}, r"read returns State\(.*; it must return the estimate, one number"),
+        ({"read": lambda me: me.z}, r"read has the parameters \['me'\]; it takes a state and a tick"),
+        ({"init": lambda zero: zero}, r"init returns 0.5 \(float\); it must return a State"),
+        ({"state": tuple}, "state = <class 'tuple'> must be a NamedTuple"),
+        ({"init": lambda moments: State(moments)}, "init starts from moments, and meet names fresh"),
+        ({"init": lambda held: State(held), "meet": lambda me, you, change: me}, "meet names change, and init starts"),
+    ],
+)
+def test_a_mistake_in_a_function_is_reported_when_the_protocol_is_made(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(gosta.InputError, match=f"^protocol own: {message}"):
+        replace(own_protocol("own"), **change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"meet": lambda me, you, fresh, exchanges: State(fresh if exchanges < 4 else math.nan)}, "node .* reads nan"),
+        ({"meet": lambda me, you, fresh: State(1e300 * fresh * 1e300)}, "node .* of run 0 reads inf at iteration"),
+        ({"read": lambda me, tick: math.sqrt(me.z - 9.0)}, "fails with ValueError.*read must return numbers"),
+        ({"init": lambda held: State(math.sqrt(held))}, "init fails with TypeError.*numpy instead of math"),
+        ({"init": lambda held: State(held + math.inf)}, "init must return finite numbers"),
+    ],
+)
+def test_numbers_that_do_not_exist_are_an_error(change: dict[str, Any], message: str) -> None:
+    """They are not counted as an estimate of 0, whose error would be 100 %."""
+    own = replace(own_protocol("own"), **change)
+    with pytest.raises(gosta.GostaError, match=f"^protocol own.*{message}"):
+        gosta.simulate("iris", "gini-mean-difference", protocol=own, iterations=600, runs=1, engine="reference")
+
+
+def test_the_root_of_a_negative_number_in_compiled_code_is_an_error() -> None:
+    own = replace(own_protocol("own"), read=lambda me, tick: math.sqrt(me.z - 9.0))
+    with pytest.raises(gosta.NumericalError, match="protocol own: node 0 of run 0 reads nan at iteration 1; meet and"):
+        gosta.simulate("iris", "gini-mean-difference", protocol=own, iterations=100, runs=1)
+
+
+def test_a_first_state_may_be_a_plain_number() -> None:
+    fixed = replace(own_protocol("own"), init=lambda zero: State(0.0))
+    common: dict[str, Any] = {"iterations": 20, "runs": 1, "engine": "reference"}
+    traces = [gosta.simulate("iris", "variance", protocol=one, **common) for one in (fixed, own_protocol("own"))]
+    np.testing.assert_array_equal(traces[0].estimates, traces[1].estimates)
+
+
+def test_what_a_protocol_of_ones_own_cannot_estimate_is_refused() -> None:
+    def simulate(statistic: str, nodes: int | None, **changes: Any) -> None:
+        gosta.simulate("iris", statistic, protocol=replace(own_protocol("own"), **changes), nodes=nodes, runs=1)
+
+    with pytest.raises(gosta.InputError, match="averages moments, of which gini-mean-difference is no function"):
+        simulate("gini-mean-difference", None, init=lambda moments: State(moments), meet=lambda me, you: me, visitors=0)
+    with pytest.raises(gosta.InputError, match=r"own supports one row per node only.*row_share \(with one visitor\)"):
+        simulate("gini-mean-difference", 7, visitors=2)
+
+
+@pytest.mark.parametrize("nodes", [None, 7])
+def test_the_protocol_of_the_guide_runs_as_it_stands_there(nodes: int | None) -> None:
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "def meet" in block]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    traces = [
+        gosta.simulate(
+            "breast-cancer", "auc", protocol=names["protocol"], nodes=nodes, iterations=600, runs=2, engine=engine
+        )
+        for engine in ("compiled", "reference")
+    ]
+    np.testing.assert_array_equal(traces[0].estimates, traces[1].estimates)
+    assert traces[0].error()["mean"][-1] < traces[0].error()["mean"][0]
 
 
 @pytest.mark.parametrize("nodes", [None, 7])

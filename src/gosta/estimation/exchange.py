@@ -194,7 +194,22 @@ def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
             raise InputError(f"protocol {protocol.name} requires exact row means, which no node of a network has")
     if protocol.counts_rows and protocol.start is not Start.ZERO:
         values = rows.count * np.append(values, 1.0)
-    return np.stack(protocol.init(values), axis=-1)
+    return states_from(protocol, values)
+
+
+def states_from(protocol: Protocol, values: Floats) -> Floats:
+    """Return the first states that a protocol makes from start values, an array: its shape × fields."""
+    try:
+        states = np.stack(np.broadcast_arrays(values, *protocol.init(values))[1:], axis=-1).astype(np.float64)
+    except Exception as error:  # a user's function can raise anything
+        reason = f"{type(error).__name__}: {error}"
+        hint = "it gets an array of the numbers of all nodes, so use plain arithmetic, or numpy instead of math"
+        raise InputError(f"protocol {protocol.name}: init fails with {reason}; {hint}") from error
+    if states.shape != (*values.shape, protocol.fields) or not np.isfinite(states).all():
+        raise InputError(
+            f"protocol {protocol.name}: init must return finite numbers, one for each of the array it gets"
+        )
+    return states
 
 
 class Estimator:

@@ -13,6 +13,7 @@ from gosta import datasets, graphs
 from gosta.errors import InputError
 from gosta.estimation.carried import means_of
 from gosta.estimation.estimand import Estimand, join_estimands
+from gosta.estimation.exchange import states_from
 from gosta.estimation.placement import Homophily, Placement, assign_alike, assign_at_random, assign_by_column
 from gosta.faults import NO_FAULTS, Faults
 from gosta.graphs.changing import ChangingGraph, is_changing, load_changing
@@ -105,7 +106,7 @@ class Setting:
 
     def first_states(self) -> Floats:
         """Return the states of all nodes at the start: nodes × means × fields."""
-        return np.stack(self.rule.init(self._start_values(self.rule.start)), axis=-1)
+        return states_from(self.rule, self._start_values(self.rule.start))
 
     def _start_values(self, start: Start) -> Floats:
         if start is Start.ZERO:
@@ -170,10 +171,13 @@ def protocol_for(
         raise InputError(
             f"{subject} each row's own mean, which the protocol {chosen.name} does not estimate; use tracking"
         )
+    if chosen.averages_moments and statistic.moments is None:
+        reason = f"averages moments, of which {statistic.name} is no function"
+        raise InputError(f"protocol {chosen.name} {reason}; use a protocol whose init starts from zero or held")
     if has_tables and not chosen.supports_tables:
         raise InputError(
             f"protocol {chosen.name} supports one row per node only; for several rows per node use carried-means, "
-            "gosta-async or averaging"
+            "gosta-async or averaging, or let meet of your own protocol name row_share (with one visitor)"
         )
     return chosen
 

@@ -15,6 +15,7 @@ from math import inf
 from typing import Any
 
 from gosta.errors import InputError
+from gosta.protocols import trial
 from gosta.runtime.pickling import by_value, is_importable
 from gosta.views import html
 
@@ -93,6 +94,7 @@ class Protocol(_Shown):
     for_tables: Protocol | None = None  # to use where nodes hold several rows, or need each row's own mean
 
     def __post_init__(self) -> None:
+        trial.check_signatures(self)
         for name in self.inputs:
             if name not in MEET_INPUTS:
                 text = f"meet has the parameter {name!r}; after the two states it may name: {', '.join(MEET_INPUTS)}"
@@ -114,6 +116,13 @@ class Protocol(_Shown):
         if len(starts) != 1 or starts[0] not in list(Start):
             text = f"init has the parameters {starts}; it takes one of: {', '.join(Start)}"
             raise InputError(f"protocol {self.name}: {text}")
+        if samples and self.averages_moments:
+            text = f"init starts from moments, and meet names {samples[0]}, a kernel value; it must name no sample"
+            raise InputError(f"protocol {self.name}: {text}")
+        if self.carries_means and self.start is not Start.ZERO:
+            text = f"meet names change, and init starts from {self.start}; with change, the sums start from zero"
+            raise InputError(f"protocol {self.name}: {text}")
+        trial.check_functions(self)
 
     def __reduce_ex__(self, version: Any) -> Any:
         """Pickle functions by their names where another process finds them so, else by value."""
@@ -179,7 +188,7 @@ class Protocol(_Shown):
     @property
     def supports_tables(self) -> bool:
         """Whether nodes may hold several rows each."""
-        return ("row_share" in self.inputs or self.uses_tree) and not self.carries_means
+        return ("row_share" in self.inputs or self.uses_tree) and not self.carries_means and self.visitors < 2
 
     @property
     def averages_moments(self) -> bool:

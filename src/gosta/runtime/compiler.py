@@ -151,9 +151,21 @@ def _compile(function: Any, callers: tuple[Any, ...] = ()) -> Any:
     cells = tuple(types.CellType(_compile(cell.cell_contents, callers)) for cell in function.__closure__ or ())
     copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
     # Cached code refers to functions by name alone, so functions that differ must not share one.
-    copy.__qualname__ = f"{function.__name__}_{key[:16]}"
+    copy.__qualname__ = f"{function.__name__}{_suffix(key)}"
     _compiled[key] = numba.njit(copy, forceinline=True, error_model="python")
     return _compiled[key]
+
+
+def _suffix(key: str) -> str:
+    return f"_{key[:16]}"
+
+
+def is_named(function: Function, message: str) -> bool:
+    """Return whether a message of the compiler names a function that was given to `specialise`."""
+    try:
+        return _suffix(fingerprint(function)) in message
+    except UnstableContentError:
+        return False
 
 
 def fingerprint(*parts: Any) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta import faults
-from gosta.errors import InputError
+from gosta.errors import InputError, NumericalError
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import Setting
 from gosta.estimation.stopping import (
@@ -240,6 +240,7 @@ class Runner:
     def _evaluate_runs(self, runs: Integers, stops: Integers, readings: Floats) -> None:
         """Evaluate what was read in some runs at some iterations: runs × iterations × nodes × states."""
         results, setting = self.results, self.setting
+        self._check_finite(runs, stops, readings)
         means = setting.means(readings)
         values = setting.values(means)
         places = np.searchsorted(self.checkpoints, stops)
@@ -270,6 +271,15 @@ class Runner:
         found = self._summary.of(values)
         results["spread"][chosen], results["median"][chosen] = found[..., 1], found[..., 2]
         results["mean"][chosen] = found[..., 0]
+
+    def _check_finite(self, runs: Integers, stops: Integers, readings: Floats) -> None:
+        """Raise `NumericalError` if a node of a protocol reads something else than a number from its state."""
+        if isinstance(self.setting.protocol, CollectingProtocol) or np.isfinite(readings).all():
+            return
+        run, stop, node, state = (int(place[0]) for place in np.nonzero(~np.isfinite(readings)))
+        where = f"node {node} of run {runs[run]} reads {readings[run, stop, node, state]} at iteration {stops[stop]}"
+        hint = "meet and read must return finite numbers: look for roots of negative numbers, overflow, inf - inf"
+        raise NumericalError(f"protocol {self.setting.protocol.name}: {where}; {hint}")
 
     def _take_reading(self, run: int, iteration: int, values: Floats) -> None:
         """Keep the values of a run's nodes, nodes × values, if its errors are estimated from them."""

@@ -284,6 +284,8 @@ def reason(error: Exception) -> str:
 def compiler_reason(message: str) -> str:
     """Return the line of numba's long message that names the reason: the first that is not about its own passes."""
     lines = [line.strip().removesuffix(":") for line in message.splitlines() if line.strip(" ^")]
+    if "NRT required but not enabled" in message:
+        return "it makes a list, a text or an array"
     return next((line for line in lines if not line.startswith("Failed in nopython mode")), "no reason given")[:200]
 
 

@@ -146,7 +146,8 @@ class ThreadedEngine(ABC, Generic[State]):
                 raise
             except Exception as error:  # a user's function can raise anything
                 what = f"protocol {self.setting.protocol.name}, {self.setting.estimand.statistic.name}"
-                raise InputError(f"{what}: an exchange fails with {type(error).__name__}: {error}") from error
+                hint = "meet, tell and read must return numbers for every state that a node can have"
+                raise InputError(f"{what}: an exchange fails with {type(error).__name__}: {error}; {hint}") from error
 
         list((self._pool.map if count > 1 else map)(advance, parts))
         batch.iteration = iteration

@@ -16,6 +16,7 @@ from gosta.estimation.setting import Setting
 from gosta.graphs.graph import Edges
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import MEET_INPUTS
+from gosta.protocols.trial import ALLOWED
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers
 from gosta.simulation.drawing import STREAM_SIZE, Drawer
@@ -98,7 +99,10 @@ class LoopEngine(ArrayEngine):
     def compiler_error(self, error: Exception) -> InputError:
         """Return the error for a protocol or a kernel that numba cannot compile."""
         protocol, statistic, reason = self.protocol, self.setting.estimand.tracked, pairs.compiler_reason(str(error))
-        return InputError(f"protocol {protocol.name} cannot be compiled for {statistic.name}: {reason}")
+        named = (name for name in ("tell", "meet", "read") if compiler.is_named(getattr(protocol, name), str(error)))
+        function = "".join(f"its function {name}: " for name in named)
+        what = f"protocol {protocol.name} cannot be compiled for {statistic.name}"
+        return InputError(f"{what}: {function}{reason}; {ALLOWED}")
 
     def restore(self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]) -> Batch[Snapshot]:
         batch = super().restore(runs, iteration, snapshot)
