@@ -5,6 +5,7 @@ Sphinx warns of references that it cannot resolve; this also sees what is writte
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -36,17 +37,15 @@ class Page(HTMLParser):
             self.loaded.add(given[LOADED[tag]])
 
 
-def problems(folder: Path) -> list[str]:
-    """Return one line for each link that leads nowhere and each resource of the web."""
+def problems(folder: Path, pages: Iterable[str]) -> list[str]:
+    """Return one line for each link of some pages that leads nowhere and each resource of the web."""
 
     @cache
     def page(path: Path) -> Page:
         return Page(path.read_text(encoding="utf-8"))
 
     found = []
-    for path in sorted(folder.rglob("*.html")):
-        if path.is_relative_to(folder / "_static"):
-            continue
+    for path in sorted(folder / f"{name}.html" for name in pages):
         for address in sorted(page(path).links | page(path).loaded):
             parts = urlsplit(address)
             if parts.scheme or parts.netloc:
@@ -64,7 +63,7 @@ def problems(folder: Path) -> list[str]:
 
 def _check(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and app.builder.name == "html":
-        for line in problems(Path(app.outdir)):
+        for line in problems(Path(app.outdir), [*app.env.found_docs, "genindex", "search"]):
             logger.warning(line)
 
 

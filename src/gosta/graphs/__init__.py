@@ -71,8 +71,8 @@ class Family(NamedTuple):
     Graph('torus 4 x 4', 16 nodes, 32 edges)
     """
 
-    summary: str
-    make: Callable[..., Graph]
+    summary: str  # one line that describes it
+    make: Callable[..., Graph]  # from a number of nodes, and a seed if it is random
     is_random: bool = False  # whether `make` has a parameter `seed`
 
 

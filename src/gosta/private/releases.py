@@ -46,7 +46,7 @@ class Release:
 
     results: tuple[StratumResult, ...]  # of each statistic: over all rows, then in each stratum
     epsilon: float | None  # of the differential privacy of the release; None: no noise
-    delta: float
+    delta: float  # of the differential privacy; 0 without noise
     participants: tuple[str, ...]  # sites whose rows are counted
     bytes_per_site: int  # of the masked vectors that a site sends
     layout: Layout  # of the sums

@@ -78,8 +78,8 @@ class Protocol(_Shown):
     ('held', 'weight', 'row_share')
     """
 
-    name: str
-    summary: str
+    name: str  # by which it is found
+    summary: str  # one line on what it does
     keeps: str  # what a node keeps, in words
     state: type[tuple[Any, ...]]  # a NamedTuple of numbers: everything the next exchange needs
     init: Function  # a `Start` value -> the first state
@@ -233,16 +233,16 @@ class CollectingProtocol(_Shown):
     '2 d + 2 numbers'
     """
 
-    name: str
-    summary: str
-    keeps: str
+    name: str  # by which it is found
+    summary: str  # one line on what it does
+    keeps: str  # what a node keeps, in words
     file: str  # of the loop
     arrays: Callable[[int, int], dict[str, Any]]  # n, number of kernel values -> arrays of a run
     means: Callable[[dict[str, Any], Any], Any]  # arrays, kernel(x_i, x_i) -> each node's mean over the pairs it holds
     sent: Callable[[int, int, int], int]  # iterations, n, numbers in an observation -> numbers sent
     sends: str  # in one iteration, in words
-    draws: int = 1
-    estimates_row_means: bool = False
+    draws: int = 1  # edges drawn in an iteration
+    estimates_row_means: bool = False  # instead of the statistic
     has_server: bool = False  # whether a server reaches all nodes, and no edges are used
 
     averages_moments = needs_known = supports_tables = uses_tree = counts_rows = False

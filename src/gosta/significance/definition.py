@@ -27,7 +27,7 @@ class HypothesisTest(NamedTuple):
 
     test: str  # its name: that of the statistic
     statistic: float  # what the p-value is computed from, as `method` says
-    p_value: float
+    p_value: float  # probability of a statistic at least as extreme, if there is no effect
     n: int  # number of complete rows
     method: str  # in words
     values: Mapping[str, float]  # what was compared, such as the AUC of each score; empty if nothing was
@@ -35,7 +35,7 @@ class HypothesisTest(NamedTuple):
     effect_name: str = ""  # what that is: the difference of two AUCs, a shift or a slope
     alternative: str = "two-sided"  # what the p-value is against: "two-sided", "less" or "greater"
     assumed: Mapping[str, Any] = MappingProxyType({})  # what the user had not said: see `gosta.statistics.assumptions`
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what to have a look at, one sentence each
 
     def _repr_html_(self) -> str:
         return html.table(describe(self).items(), caption=f"Test: {self.test}")

@@ -129,7 +129,7 @@ class Statistic:
     3.0
     """
 
-    name: str
+    name: str  # by which it is found, and shown in tables
     summary: str  # one line on what it measures
     kernel: Kernel
     encode: Encoder

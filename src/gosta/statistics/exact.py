@@ -43,11 +43,11 @@ class Estimate(NamedTuple):
     '0.963, 0.945 to 0.975'
     """
 
-    value: float
-    low: float
-    high: float
-    standard_error: float
-    level: float
+    value: float  # of the statistic over the rows
+    low: float  # lower end of the interval
+    high: float  # upper end of the interval
+    standard_error: float  # of the value, for rows drawn from the population
+    level: float  # confidence level of the interval, such as 0.95
     bracket: tuple[float, float] | None = None  # from sums in bins: between these is the value over the rows
     labels: tuple[str, ...] = ()  # of a curve from sums in bins: what each of its values is for, such as "before 30"
 

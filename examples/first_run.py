@@ -1,0 +1,42 @@
+"""
+A first run: 569 nodes agree on the AUC
+=======================================
+
+569 patients, each known to one node only. Nodes meet in pairs along the edges of a network, swap copies of rows and
+average their estimates; in the end each of them knows the AUC over all patients.
+"""
+
+import matplotlib.pyplot as plt
+
+import gosta
+
+# %%
+# The value that all nodes should find, computed where all rows are in one place:
+
+data = gosta.datasets.load("breast-cancer")
+exact = gosta.exact(data, "auc")
+print(f"exact AUC: {exact:.4f}")
+
+# %%
+# One run on a random network in which a node has four neighbours on average. An iteration is one meeting of two
+# neighbours; 100 iterations for each node are 200 meetings of every node.
+
+trace = gosta.simulate(data, "auc", graph="watts-strogatz", runs=1)
+print(trace)
+
+# %%
+# The estimates of all nodes after 2, 20 and 200 meetings: they come together at the exact value.
+
+estimates = trace.estimates.isel(run=0)
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+for k in (0, 9, 99):
+    meetings = 2 * trace.iterations[k] // len(data)
+    left.hist(
+        estimates.isel(iteration=k), bins=40, histtype="stepfilled", alpha=0.6, label=f"{meetings} meetings a node"
+    )
+left.axvline(exact, color="black", linewidth=1)
+left.set(xlabel="estimate of a node", ylabel="nodes", title="Estimates; the line is the exact value", yscale="log")
+left.legend(frameon=False)
+trace.plot(ax=right)
+right.set_title("Error, and its spread over nodes")
+plt.show()
