@@ -50,6 +50,7 @@ gallery: .venv/installed  ## the paper in full, into docs/reference/gallery.md
 pictures: .venv/installed  ## the pictures of networks and runs, into docs
 	$(BIN)/gosta run --plot docs/images/run.png
 	$(BIN)/gosta graph geometric --n 300 --seed 3 --plot docs/images/bottleneck.png
+	$(BIN)/python docs/_tools/small_images.py docs/images/run.png docs/images/bottleneck.png
 
 screenshots: .venv/test-tools  ## the pictures of the live page, into docs: half a minute
 	PYTHONPATH=tests $(BIN)/python tests/screenshots.py

@@ -6,11 +6,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from PIL import Image
+from small_images import shrink
 
 DOCS = Path(__file__).parent.parent
 IMAGES = DOCS / "images" / "gallery"
-WIDTH, COLOURS = 1400, 256  # pixels and colours at most, so that an image takes less than 100 kB
 
 
 def write(results: Path) -> None:
@@ -22,10 +21,7 @@ def write(results: Path) -> None:
     shutil.rmtree(IMAGES, ignore_errors=True)
     IMAGES.mkdir()
     for figure in sorted(results.glob("figure*.png")):
-        image = Image.open(figure).convert("RGB")
-        image.thumbnail((WIDTH, WIDTH), Image.Resampling.LANCZOS)
-        few = image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-        few.save(IMAGES / figure.name, optimize=True)
+        shrink(figure, IMAGES / figure.name)
 
 
 if __name__ == "__main__":

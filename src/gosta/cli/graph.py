@@ -55,9 +55,10 @@ def graph(
 
 def _draw(graph: Graph, file: Path) -> None:
     from gosta.theory import bottleneck
+    from gosta.theory.plotting import plot_bottleneck
     from gosta.views import plots
 
-    plots.save(bottleneck(graph).plot().figure, file)
+    plots.save(plot_bottleneck(bottleneck(graph), plots.new_figure).figure, file)
 
 
 def _record(graph: Graph, seed: int | None) -> dict[str, Any]:

@@ -189,13 +189,15 @@ def _save(traces: list[Trace], out: Path | None) -> list[Path]:
 
 
 def _draw(traces: list[Trace], output: Output) -> None:
-    from gosta.simulation import plotting
+    from gosta.simulation import overview, plotting
     from gosta.simulation.simulate import setting_of
     from gosta.theory.curves import error_curves
     from gosta.views import plots
 
     against: plotting.Axis = "units" if output.against == "units" else "iterations"
-    ax = plotting.plot(traces, [trace.info.protocol for trace in traces], against)
+    labels = [trace.info.protocol for trace in traces]
+    draw = plotting.plot if overview.reason_not_to_draw(traces[0]) else overview.overview
+    ax = draw(traces, labels, against)
     for trace in traces if output.bound else ():
         several_rows = trace.info.has_tables
         if curves := {} if several_rows else error_curves(setting_of(trace), trace.iterations):

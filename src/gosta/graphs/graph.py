@@ -190,10 +190,11 @@ class Graph:
         """
         from gosta.graphs import plotting
         from gosta.graphs.layout import positions
+        from gosta.views.plots import shown_figure
 
         plotting.check_drawable(self)
         places = positions(self)
-        ax = ax or plotting.new_axes(places, 6.0)
+        ax = plotting.new_axes(places, 6.0, shown_figure) if ax is None else ax
         plotting.draw_network(ax, self, places, color="#0072B2")
         ax.set_title(f"{self.name}: {self.n:,} nodes, {self.m:,} edges", fontsize=10)
         return ax

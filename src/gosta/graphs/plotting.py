@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from gosta.errors import InputError
 from gosta.graphs.graph import Edges, Graph, pairs_from_numbers
 from gosta.graphs.layout import MAX_RING
 from gosta.runtime.arrays import Floats
-from gosta.views.plots import matplotlib, new_figure
+from gosta.views.plots import matplotlib
 
 MAX_NODES = 10_000  # more dots than a screen has room for
 MAX_EDGES = 20_000  # lines beyond which a picture becomes a grey area, and slow to draw
@@ -23,10 +24,10 @@ def check_drawable(graph: Graph) -> None:
         raise InputError(f"{graph.name} has {graph.n:,} nodes; pictures of networks have at most {MAX_NODES:,}")
 
 
-def new_axes(places: Floats, width: float) -> Any:
+def new_axes(places: Floats, width: float, figure: Callable[[float, float], Any]) -> Any:
     """Return the axes of a new figure, of a width in inches, that is as high as the nodes need."""
     height = width * max(0.25, float(np.divide(*np.ptp(places, axis=0)[::-1])))
-    return new_figure(width, height + 1.0).add_subplot()
+    return figure(width, height + 1.0).add_subplot()
 
 
 def draw_network(ax: Any, graph: Graph, places: Floats, **nodes: Any) -> Any:
@@ -36,8 +37,8 @@ def draw_network(ax: Any, graph: Graph, places: Floats, **nodes: Any) -> Any:
     none.
     """
     edges = edges_drawn(graph)
-    opacity = min(0.8, 20 / math.sqrt(len(edges) + 1))
-    draw_edges(ax, places, edges, colors="0.45", linewidths=0.5, alpha=opacity)
+    opacity = min(0.8, 15 / math.sqrt(len(edges) + 1))
+    draw_edges(ax, places, edges, colors="0.5", linewidths=0.5, alpha=opacity)
     dots = ax.scatter(*places.T, **{"s": node_area(ax, graph.n), "linewidths": 0, "zorder": 3} | nodes)
     middle, radius = (places.max(axis=0) + places.min(axis=0)) / 2, 1.04 * np.ptp(places, axis=0) / 2 + 0.02
     ax.set(xlim=middle[0] + radius[0] * np.array([-1, 1]), ylim=middle[1] + radius[1] * np.array([-1, 1]))
@@ -63,4 +64,4 @@ def node_area(ax: Any, n: int) -> float:
     """Return the area of a dot in square points, so that about a fifth of the picture is covered by dots."""
     box = ax.get_window_extent()
     side = min(box.width, box.height) * 72 / ax.figure.dpi
-    return float(np.clip((0.5 * side / math.sqrt(n)) ** 2, 1.5, 100.0))
+    return float(np.clip((0.55 * side / math.sqrt(n)) ** 2, 1.5, 100.0))

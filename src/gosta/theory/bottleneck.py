@@ -40,8 +40,9 @@ class Bottleneck(NamedTuple):
         Returns the axes.
         """
         from gosta.theory.plotting import plot_bottleneck
+        from gosta.views.plots import shown_figure
 
-        return plot_bottleneck(self, ax)
+        return plot_bottleneck(self, shown_figure, ax)
 
     def _repr_html_(self) -> str:
         rows = {"smaller side": count(len(self.side), "node"), "edges between the sides": count(self.edges)}

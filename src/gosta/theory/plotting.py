@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +22,15 @@ SMALLER, LARGER, CUT = "#E69F00", "#0072B2", "#D55E00"
 MAX_LINE = 98  # characters of a caption's line
 
 
-def plot_bottleneck(found: Bottleneck, ax: Any = None) -> Any:
-    """Draw a network with the two sides of its bottleneck in two colours, and the edges between them."""
+def plot_bottleneck(found: Bottleneck, figure: Callable[[float, float], Any], ax: Any = None) -> Any:
+    """Draw a network with the two sides of its bottleneck in two colours, and the edges between them.
+
+    Without axes they belong to a new figure, which `figure` makes. Returns the axes.
+    """
     graph = found.graph
     check_drawable(graph)
     places = positions(graph)
-    ax = ax or new_axes(places, 7.0)
+    ax = new_axes(places, 7.0, figure) if ax is None else ax
     is_smaller = np.isin(np.arange(graph.n), found.side)
     draw_network(ax, graph, places, c=np.where(is_smaller, SMALLER, LARGER))
     edges = edges_drawn(graph) if graph.edges is None else graph.edges
