@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gosta import protocols
 from gosta.graphs.graph import Graph
 from gosta.graphs.layout import positions
 from gosta.graphs.plotting import MAX_NODES, draw_network
@@ -93,7 +92,8 @@ def network_view(trace: Trace) -> NetworkView:
     start = None
     if info.local_values:
         start = (np.array(info.local_values[0], dtype=np.float64) - exact) / scale
-    graph = Graph(info.graph, info.nodes, trace.resume_data.get("edges"))
+    network = info.graph.partition(",")[0] if info.graph_changes else info.graph  # of a changing one, the first
+    graph = Graph(network, info.nodes, trace.resume_data.get("edges"))
     name = next(iter(trace.value_names), "")
     return NetworkView(graph, positions(graph), (estimates - exact) / scale, start, exact, name, info)
 
@@ -119,10 +119,7 @@ def add_colour_bar(ax: Any, dots: Any, view: NetworkView) -> None:
 
 def time_of(info: TraceInfo, iteration: int) -> str:
     """Return when an iteration is: after how many exchanges that a node takes part in, on average."""
-    known = protocols.PROTOCOLS.get(info.protocol)
-    if known is None:
-        return f"after {numbers.count(iteration, 'iteration')}"
-    exchanges = 2 * known.draws * iteration / info.nodes
+    exchanges = 2 * info.draws * iteration / info.nodes
     return f"after {exchanges:{',.0f' if exchanges >= 10 else '.2g'}} exchanges a node"
 
 
@@ -164,7 +161,8 @@ def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "it
     add_colour_bar(figure.add_subplot(grid[1, :2]), dots, view)
     plot(traces, labels, against, curves)
     runs = numbers.count(info.runs, "run")
-    shown_run = f"networks: {info.protocol if len(traces) > 1 else info.graph}{', first run' if info.runs > 1 else ''}"
+    network = f"{view.graph.name}{' at first' if info.graph_changes else ''}"
+    shown_run = f"networks: {info.protocol if len(traces) > 1 else network}{', first run' if info.runs > 1 else ''}"
     curves.set_title(f"error, mean of {runs}, spread over nodes\n({shown_run})", fontsize=9)
     curve = error_curve(trace, against)
     curves.plot(curve.x[shown], curve.mean[shown], "o", markersize=11, markerfacecolor="none", markeredgecolor="0.2")
