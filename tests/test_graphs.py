@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -23,11 +24,13 @@ import pytest
 from hypothesis import given
 from scipy import sparse, stats
 
+import gosta
 from gosta import graphs
 from gosta.cli.graph import graph as show
 from gosta.errors import InputError, MissingExtraError
 from gosta.graphs import drawing, families
 from gosta.graphs.graph import Graph, pair_numbers, pairs_from_numbers
+from gosta.graphs.sizes import SizeError
 
 nx: Any = importlib.import_module("networkx")
 FALSE_ALARM = 1e-4
@@ -525,20 +528,45 @@ def test_names_and_sizes() -> None:
     says("unknown graph or file 'toros'; did you mean 'torus'", graphs.load, "toros", 9)
     says("graph 'torus' needs a number of nodes; give n", graphs.load, "torus")
     says(
-        r"torus: 569 rows do not fill a rectangle with both sides above 2; the nearest sizes that fit are 568 and 570: "
-        r"take that many rows with n=568 \(--n 568\)",
+        r"torus: 569 nodes do not fill a rectangle with both sides above 2; the nearest sizes are 568 and 570: "
+        r"take n=568 \(--n 568\), or another graph",
         graphs.make,
         "torus",
         569,
     )
-    says("nearest size that fits is 9", graphs.make, "torus", 8)
-    says("grid: 7 rows .* 6 and 8", graphs.make, "grid", 7)
-    says("hypercube: 1000 rows are not a power of two.* 512 and 1024", graphs.make, "hypercube", 1000)
-    says("two-cliques: 9 rows cannot form two equal halves.* 8 and 10", graphs.make, "two-cliques", 9)
+    says(r"torus: 8 nodes .*; take n=9 \(--n 9\), or another graph", graphs.make, "torus", 8)
+    says("grid: 7 nodes .* 6 and 8", graphs.make, "grid", 7)
+    says("hypercube: 1000 nodes are not a power of two.* 512 and 1024", graphs.make, "hypercube", 1000)
+    says("two-cliques: 9 nodes cannot form two equal halves.* 8 and 10", graphs.make, "two-cliques", 9)
     for name in graphs.GRAPHS:
         says(f"{name}: n = 1 must be a whole number of at least", graphs.make, name, 1)
         says(f"{name}: n = 2.5 must be a whole number", graphs.make, name, 2.5)
         says(f"{name}: n = .* at most 2147483647|{name}: k|GiB", graphs.make, name, 2**32)
+
+
+def test_advice_on_sizes_names_the_argument_that_was_given() -> None:
+    """It can be followed, in Python and on the command line."""
+
+    def advice(**settings: Any) -> str:
+        with pytest.raises(InputError) as raised:
+            gosta.simulate("breast-cancer", "auc", runs=1, **settings)
+        return str(raised.value)
+
+    assert advice(graph="torus").endswith("; take nodes=568 (--nodes 568), or another graph")
+    assert advice(graph="torus", nodes=7).endswith("; take nodes=9 (--nodes 9), or another graph")
+    assert advice(graph="watts-strogatz", nodes=3).endswith("; take nodes=5 (--nodes 5), or another graph")
+    assert advice(graph="torus", by="diagnosis").endswith("; take another graph, such as complete")
+    assert advice(graph=graphs.path(4), nodes=3).endswith("; take nodes=4 (--nodes 4), or another graph")
+    error = pickle.loads(pickle.dumps(SizeError.of("torus: 7 nodes", [9])))
+    assert (str(error), error.sizes) == ("torus: 7 nodes; take n=9 (--n 9), or another graph", (9,))
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 6])
+def test_the_default_graph_exists_for_few_nodes(n: int, capsys: pytest.CaptureFixture[str]) -> None:
+    show(None, n=n, as_json=True)
+    assert json.loads(capsys.readouterr().out)["graph"] == ("watts-strogatz" if n > 5 else "complete")
+    trace = gosta.simulate([float(k * k) for k in range(n)], "variance", runs=1, iterations=10, engine="reference")
+    assert trace.info.graph == ("watts-strogatz" if n > 5 else "complete")
 
 
 def test_parameters() -> None:
@@ -548,14 +576,14 @@ def test_parameters() -> None:
     says("cycle: n = 2 must be", graphs.cycle, 2)
     says("hypercube: dimension = 0", graphs.hypercube, 0)
     says("hypercube: n = .* at most", graphs.hypercube, 1000)
-    says("watts-strogatz: k = 5 neighbours on 4 nodes; take n of at least 5", graphs.watts_strogatz, 4)
+    says("watts-strogatz: k = 5 neighbours on 4 nodes; take n=5", graphs.watts_strogatz, 4)
     says("watts-strogatz: k = 1 must", graphs.watts_strogatz, 10, 1)
     says("watts-strogatz: p = 1.5 must lie between 0 and 1", graphs.watts_strogatz, 10, 4, 1.5)
     says("erdos-renyi: p = nan must lie", graphs.erdos_renyi, 10, float("nan"))
-    says("random-regular: degree = 4 on 4 nodes; take n of at least 5", graphs.random_regular, 4)
-    says("random-regular: 9 rows cannot have the odd degree 3.* 8 and 10", graphs.random_regular, 9, 3)
+    says("random-regular: degree = 4 on 4 nodes; take n=5", graphs.random_regular, 4)
+    says("random-regular: 9 nodes cannot have the odd degree 3.* 8 and 10", graphs.random_regular, 9, 3)
     says("degree = 1 joins 10 nodes in pairs", graphs.random_regular, 10, 1)
-    says("barabasi-albert: m = 2 on 2 nodes; take n of at least 3", graphs.barabasi_albert, 2)
+    says("barabasi-albert: m = 2 on 2 nodes; take n=3", graphs.barabasi_albert, 2)
     says("geometric: radius = -1.0", graphs.geometric, 10, -1)
     says("seed = -1 must be a whole number of at least 0", graphs.watts_strogatz, 10, seed=-1)
     says("seed = None must", graphs.barabasi_albert, 10, seed=None)

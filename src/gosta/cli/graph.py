@@ -23,13 +23,14 @@ ACCURACIES = (0.1, 0.01, 0.001)
 
 def graph(
     source: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="GRAPH",
+            metavar="[GRAPH]",
             help="A family (complete, torus, grid, cycle, path, star, hypercube, watts-strogatz, erdos-renyi, "
-            "random-regular, barabasi-albert, geometric, two-cliques), or a file with one edge per line.",
+            "random-regular, barabasi-albert, geometric, two-cliques), or a file with one edge per line; by default "
+            "watts-strogatz, complete for fewer than 6 nodes.",
         ),
-    ] = "watts-strogatz",
+    ] = None,
     n: Annotated[int | None, f"Number of nodes of a family (default {DEFAULT_SIZE})."] = None,
     seed: Annotated[int, "Seed of a random family."] = 0,
     plot: Annotated[Path | None, "Draw the network with its bottleneck: a .png, .svg or .pdf file."] = None,
@@ -39,13 +40,14 @@ def graph(
     from gosta.graphs import GRAPHS, load
     from gosta.graphs.plotting import check_drawable
 
-    size = DEFAULT_SIZE if n is None and source in GRAPHS else n
+    is_family = source is None or source in GRAPHS
+    size = DEFAULT_SIZE if n is None and is_family else n
     if plot is not None:
         check_picture("plot", plot)
     network = load(source, size, seed)
     if plot is not None:
         check_drawable(network)
-    record = _record(network, seed if source in GRAPHS else None) | _theory(network)
+    record = _record(network, seed if is_family else None) | _theory(network)
     print(json.dumps(record) if as_json else _text(record))
     if plot is not None:
         _draw(network, plot)

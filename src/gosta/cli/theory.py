@@ -40,6 +40,7 @@ def theory(
     options.check_picture("out", out)
     import gosta
     from gosta.graphs.changing import is_changing
+    from gosta.graphs.sizes import sizes_from
     from gosta.protocols import find
     from gosta.simulation import plotting
     from gosta.simulation.simulate import setting_of
@@ -54,7 +55,8 @@ def theory(
         raise InputError(f"graph = {simulation.graph!r}: there is theory for one graph, not for one that changes")
     chosen = rows.select(rows.load(data))
     settings = {"spacing": "log", "checkpoints": 60, **simulation.settings(rows)}
-    trace = gosta.simulate(chosen, statistic, protocol=rule, **settings)
+    with sizes_from("n"):
+        trace = gosta.simulate(chosen, statistic, protocol=rule, **settings)
     setting = setting_of(trace)
     found = error_curves(setting, trace.iterations)
     record = _record(trace, setting, found)

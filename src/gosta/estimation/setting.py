@@ -18,6 +18,7 @@ from gosta.estimation.placement import Homophily, Placement, assign_alike, assig
 from gosta.faults import NO_FAULTS, Faults
 from gosta.graphs.changing import ChangingGraph, is_changing, load_changing
 from gosta.graphs.graph import Graph
+from gosta.graphs.sizes import sizes_from
 from gosta.graphs.tree import spanning_tree, with_tree
 from gosta.protocols import AnyProtocol, CollectingProtocol, Protocol
 from gosta.protocols import find as find_protocol
@@ -202,12 +203,11 @@ def make_setting(
         order, placement = assign_by_column(table, kept, nodes, seed)
     elif by is None and nodes is not None:
         order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
-    changing = None
-    if is_changing(graph):
-        if not may_change:
-            raise InputError(f"graph = {graph!r} changes, which only simulations do; give one graph")
-        changing = load_changing(graph, placement.nodes, seed)
-    network = graphs.load(graph, n=placement.nodes, seed=seed) if changing is None else changing.graphs[0]
+    if is_changing(graph) and not may_change:
+        raise InputError(f"graph = {graph!r} changes, which only simulations do; give one graph")
+    with sizes_from("nodes", most=len(x) if by is None else 0):
+        changing = load_changing(graph, placement.nodes, seed) if is_changing(graph) else None
+        network = graphs.load(graph, n=placement.nodes, seed=seed) if changing is None else changing.graphs[0]
     if isinstance(graph, Graph):
         network.check()
     alike = None

@@ -33,6 +33,7 @@ from gosta.graphs.families import (
 )
 from gosta.graphs.graph import Graph
 from gosta.graphs.read import SUFFIXES, from_edges, from_networkx, from_object, from_scipy, read
+from gosta.graphs.sizes import SizeError
 
 __all__ = [
     "GRAPHS",
@@ -161,5 +162,5 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
         raise unknown("graph or file", source, GRAPHS)
     graph = read(source) if isinstance(source, str | Path) else from_object(source)
     if n is not None and graph.n != n:
-        raise InputError(f"{graph.name} has {graph.n} nodes where {n} are needed, one for each row")
+        raise SizeError.of(f"{graph.name} has {graph.n} nodes where {n} are needed", [graph.n])
     return graph

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.graphs.drawing import draw_regular, draw_ring, edges_between, grow, rewire, sample_distinct
 from gosta.graphs.graph import MAX_NODES, Edges, Graph, check_integer, pairs_from_numbers
+from gosta.graphs.sizes import SizeError
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import require
@@ -230,8 +231,7 @@ def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
     half = check_integer("watts-strogatz", "k", k, 2) // 2
     p = _probability("watts-strogatz", p)
     if 2 * half >= n:
-        remedy = f"take n of at least {2 * half + 1}, a smaller k, or another family such as complete"
-        raise InputError(f"watts-strogatz: k = {k} neighbours on {n} nodes; {remedy}")
+        raise SizeError.of(f"watts-strogatz: k = {k} neighbours on {n} nodes", [2 * half + 1])
     machine.require_memory(BYTES_PER_EDGE * n * half, f"watts-strogatz on {n} nodes")
     remedy = f"a k of at least {2 * half + 2}"
     return _connected("watts-strogatz", n, seed, lambda rng: pairs_from_numbers(rewire(rng, n, half, p), n), remedy)
@@ -297,7 +297,7 @@ def random_regular(n: int, degree: int = 4, seed: int = 0) -> Graph:
     n = _size("random-regular", n, 2)
     degree = check_integer("random-regular", "degree", degree, 1)
     if degree >= n:
-        raise InputError(f"random-regular: degree = {degree} on {n} nodes; take n of at least {degree + 1}")
+        raise SizeError.of(f"random-regular: degree = {degree} on {n} nodes", [degree + 1])
     if n * degree % 2:
         why = f"cannot have the odd degree {degree}"
         raise size_error("random-regular", n, why, lambda size: size > degree and size % 2 == 0)
@@ -335,7 +335,7 @@ def barabasi_albert(n: int, m: int = 2, seed: int = 0) -> Graph:
     n = _size("barabasi-albert", n, 2)
     m = check_integer("barabasi-albert", "m", m, 1)
     if m >= n:
-        raise InputError(f"barabasi-albert: m = {m} on {n} nodes; take n of at least {m + 1}, or a smaller m")
+        raise SizeError.of(f"barabasi-albert: m = {m} on {n} nodes", [m + 1])
     machine.require_memory(BYTES_PER_EDGE * m * (n - m), f"barabasi-albert on {n} nodes")
     return Graph("barabasi-albert", n, grow(_generator("barabasi-albert", seed), n, m))
 
@@ -396,14 +396,11 @@ def sides(name: str, n: int, least: int) -> tuple[int, int]:
     return found
 
 
-def size_error(name: str, n: int, why: str, fits: Callable[[int], bool]) -> InputError:
+def size_error(name: str, n: int, why: str, fits: Callable[[int], bool]) -> SizeError:
     """Return the error for a size that a family does not have, with the nearest sizes that it has."""
     below = next((size for size in range(n - 1, 1, -1) if fits(size)), None)
     above = next(size for size in range(n + 1, 2 * MAX_NODES) if fits(size))
-    near = [str(size) for size in (below, above) if size is not None]
-    sizes = "sizes that fit are" if len(near) > 1 else "size that fits is"
-    remedy = f"take that many rows with n={near[0]} (--n {near[0]})"
-    return InputError(f"{name}: {n} rows {why}; the nearest {sizes} {' and '.join(near)}: {remedy}")
+    return SizeError.of(f"{name}: {n} nodes {why}", [size for size in (below, above) if size is not None])
 
 
 def _square(n: int, least: int) -> tuple[int, int] | None:
@@ -422,7 +419,10 @@ def _connected(name: str, n: int, seed: int, draw: Callable[[np.random.Generator
         # Two conditions that are faster to check than connectedness.
         if graph.m >= n - 1 and graph.degrees.all() and len(graph.components()) == 1:
             return graph
-    raise InputError(f"{name}: none of {MAX_DRAWS} draws on {n} nodes was connected; take {remedy}")
+    function = f"gosta.graphs.{name.replace('-', '_')}"
+    raise InputError(
+        f"{name}: none of {MAX_DRAWS} draws on {n} nodes was connected; take {remedy} ({function}), or another graph"
+    )
 
 
 def _generator(name: str, seed: int) -> np.random.Generator:

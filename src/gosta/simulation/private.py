@@ -24,6 +24,7 @@ from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
 from gosta.graphs.graph import Graph
+from gosta.graphs.sizes import sizes_from
 from gosta.private.noise import NO_NOISE, SUM_BITS, Noise, choose_noise, draw
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime import progress
@@ -240,7 +241,8 @@ def simulate_sums(
         order, placement = assign_by_column(data, layout.complete_rows(data), nodes, seed)
     elif nodes is not None:
         order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
-    network = graphs.load(graph, n=placement.nodes, seed=seed)
+    with sizes_from("nodes", most=len(x) if by is None else 0):
+        network = graphs.load(graph, n=placement.nodes, seed=seed)
     rng = np.random.default_rng(seed)
     if layout.next_round is not None:  # edges are found with noise, once
         noise = choose_noise(settings, layout, placement.nodes)

@@ -176,7 +176,9 @@ def simulate(
     )  # fmt: skip
     if setting.estimand.statistic.is_per_row and not setting.protocol.estimates_row_means:
         reason = f"a simulation of {setting.protocol.name} reads one value for all"
-        raise InputError(f"{setting.estimand.statistic.name} has a value for each row, {reason}; use --protocol u1")
+        raise InputError(
+            f"{setting.estimand.statistic.name} has a value for each row, {reason}; use protocol='u1' (--protocol u1)"
+        )
     at = checkpoint_iterations(setting.placement.nodes, iterations, checkpoints, spacing, until)
     info = _info(
         setting, runs=int(runs), seed=int(seed), engine=engine, iterations=int(at[-1]), clocks=clocks,

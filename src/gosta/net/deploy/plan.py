@@ -18,6 +18,7 @@ from gosta.errors import InputError
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
 from gosta.estimation.setting import make_setting
 from gosta.graphs.graph import Graph
+from gosta.graphs.sizes import sizes_from
 from gosta.net.config import Task, check_protocol, is_for_one_row_each, protocol_of_nodes
 from gosta.net.deploy.declare import declare, to_csv
 from gosta.net.node import rows
@@ -130,7 +131,8 @@ def for_sites(
         protocol_of_nodes(goal.protocol, able, has_interval=True)
 
     level, no_interval = _choose_level(goal, with_interval, obstacles)
-    network = graphs.load(graph, _count_nodes(graph, nodes, seed), seed)
+    with sizes_from("nodes"):
+        network = graphs.load(graph, _count_nodes(graph, nodes, seed), seed)
     own_name, own_file = _place_statistic(goal.statistic)
     files = {name: Path(v) for name, v in options.items() if isinstance(v, str) and v and Path(v).is_file()}
     settings = options | {name: file.name for name, file in files.items()}
@@ -182,7 +184,8 @@ def for_private(
         why = f"private sums need at least {MIN_SITES} sites, since of two each learns the other's"
         raise InputError(f"nodes = {nodes}: {why}")
     choose_noise(settings, layout, nodes)
-    network = graphs.load(graph, nodes, seed)
+    with sizes_from("nodes", most=None if by is None else 0):
+        network = graphs.load(graph, nodes, seed)
     return Plan(task, network.name, network.n, edges_of(network), node_files=files)
 
 
