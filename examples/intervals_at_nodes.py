@@ -8,7 +8,6 @@ in one place.
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 import gosta
 
@@ -24,15 +23,15 @@ estimate, ends = float(trace.estimates[0, -1, 0]), f"{float(low[-1, 0]):.4f} to 
 print(f"node 0 at the end:     {estimate:.4f}, 95 % interval {ends}")
 
 # %%
-# The intervals of all 20 nodes over time, and the one from all rows in one place.
+# The median over nodes of estimates and ends of intervals, and the one from all rows in one place.
 
 exchanges = 2 * trace.iterations / 20
+estimates, lows, highs = (one.median("node") for one in (trace.estimates.isel(run=0), low, high))
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for node in range(20):
-    ax.fill_between(exchanges, low[:, node], high[:, node], color="C0", alpha=0.06, linewidth=0)
-ax.plot(exchanges, np.median(trace.estimates.isel(run=0), axis=1), color="C0", label="median estimate and intervals")
-ax.axhspan(pooled.low, pooled.high, color="C1", alpha=0.25, label="from all rows in one place")
-ax.axhline(pooled.value, color="C1")
+ax.fill_between(exchanges, lows, highs, color="C0", alpha=0.25, linewidth=0)
+ax.plot(exchanges, estimates, color="C0", label="at the nodes")
+ax.axhspan(pooled.low, pooled.high, color="C1", alpha=0.25, linewidth=0)
+ax.axhline(pooled.value, color="C1", label="from all rows in one place")
 ax.set(xscale="log", ylim=(0.85, 1.0), xlabel="exchanges of a node", ylabel="AUC", title="20 hospitals, 95 % intervals")
 ax.legend(frameon=False, loc="lower right")
 plt.show()

@@ -29,6 +29,7 @@ for ax, (graph, title) in zip(panels, NETWORKS.items(), strict=True):
         ax.fill_between(trace.iterations, mean / (1 + spread / mean), mean + spread, color=line.get_color(), alpha=0.2)
         print(f"{title:>20}, {protocol:>10}: {float(mean[-1]):5.2f} % after {trace.iterations[-1]:,} iterations")
     ax.set(xscale="log", yscale="log", xlabel="iterations", title=title)
-panels[0].set_ylabel("relative error in %")
+panels[0].set_ylabel("relative error")
+panels[0].yaxis.set_major_formatter("{x:g} %")
 panels[0].legend(frameon=False)
 plt.show()

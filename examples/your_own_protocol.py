@@ -66,7 +66,8 @@ for protocol in (leaky, gosta.protocols.find("gosta-async")):
         data, "gini-mean-difference", columns="mean radius", graph="complete", protocol=protocol, runs=4, spacing="log"
     )
     ax.plot(2 * trace.iterations / 400, 100 * trace.error()["mean"], label=protocol.name)
-ax.set(xscale="log", yscale="log", xlabel="exchanges of a node", ylabel="mean relative error in %")
+ax.set(xscale="log", yscale="log", xlabel="exchanges of a node", ylabel="mean relative error")
 ax.set_title("A fixed weight against 1/count")
+ax.yaxis.set_major_formatter("{x:g} %")
 ax.legend(frameon=False)
 plt.show()

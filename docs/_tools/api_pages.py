@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from docutils import nodes
 from public_names import fields, public_names
-from sphinx import addnodes
-from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
-from sphinx.pycode import ModuleAnalyzer
-from sphinx.util.typing import ExtensionMetadata
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from sphinx import addnodes
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+    from sphinx.util.typing import ExtensionMetadata
 
 BEFORE_NUMPYDOC = 100  # which reads the sections at 500
 ARRAYS = ("Booleans", "Edges", "Floats", "Integers")  # names of array types inside the package
@@ -67,6 +68,8 @@ def _resolve(
 
 def _hide_overloads(_app: Sphinx) -> None:
     """Show a function with one signature, its own, instead of those that only type checkers need."""
+    from sphinx.pycode import ModuleAnalyzer
+
     for value in public_names().values():
         if inspect.isfunction(value):
             analyzer = ModuleAnalyzer.for_module(value.__module__)

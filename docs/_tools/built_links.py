@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from sphinx.application import Sphinx
-from sphinx.util import logging
-from sphinx.util.typing import ExtensionMetadata
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.util.typing import ExtensionMetadata
 
-logger = logging.getLogger(__name__)
 # The attributes by which a tag loads something as soon as the page is shown.
 LOADED = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src", "video": "src"}
 
@@ -62,6 +62,9 @@ def problems(folder: Path, pages: Iterable[str]) -> list[str]:
 
 
 def _check(app: Sphinx, exception: Exception | None) -> None:
+    from sphinx.util import logging
+
+    logger = logging.getLogger(__name__)
     if exception is None and app.builder.name == "html":
         for line in problems(Path(app.outdir), [*app.env.found_docs, "genindex", "search"]):
             logger.warning(line)

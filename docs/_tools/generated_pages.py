@@ -9,15 +9,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
 from typer.main import get_command
 
 from gosta import protocols
 from gosta.cli.examples import EXAMPLES
 from gosta.cli.main import _app
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.util.typing import ExtensionMetadata
 
 
 def command_line() -> str:

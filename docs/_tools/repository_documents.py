@@ -6,9 +6,11 @@ SECURITY.md, CONTRIBUTING.md and CHANGELOG.md stand in the root of the repositor
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.util.typing import ExtensionMetadata
 
 ROOT_DOCUMENT = re.compile(r"\]\((?:\.\./)*(SECURITY|CONTRIBUTING|CHANGELOG)\.md")
 

@@ -32,7 +32,7 @@ class Bottleneck(NamedTuple):
     edges: int  # number of edges between the sides
     share: float  # edge weight between the sides, relative to that between two random sides of these sizes
     description: str  # one sentence that names both sides and the number of edges
-    graph: Graph
+    graph: Graph  # the network
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the network into an axes, by default of a new figure: its sides in two colours, and the edges between.

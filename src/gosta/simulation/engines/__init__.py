@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from gosta.errors import unknown
 from gosta.simulation.engines import compiled, gpu, reference
-from gosta.simulation.engines.engine import Batch, Engine, EngineFactory, Readings, failures_of, read
+from gosta.simulation.engines.engine import Batch, Engine, EngineFactory, Readings, read
+from gosta.simulation.engines.engine import failures_of as failures_of
 
-__all__ = ["ENGINES", "Batch", "Engine", "Readings", "failures_of", "find", "read"]
+__all__ = ["ENGINES", "Batch", "Engine", "Readings", "find", "read"]
 
 ENGINES: dict[str, EngineFactory] = {"compiled": compiled.make, "gpu": gpu.make, "reference": reference.make}
 
