@@ -34,7 +34,7 @@ gosta graph erdos-renyi --n 100000 --seed 7 --json
 gosta graph friends.csv
 gosta theory
 gosta theory breast-cancer --statistic auc --graph torus --n 560 --protocol gosta-async
-gosta theory wine-quality-red --statistic within-cluster-scatter --graph watts-strogatz --protocol u2 --out u2.pdf
+gosta theory wine-quality-red --statistic within-cluster-scatter --graph watts-strogatz --protocol u2 --plot u2.pdf
 gosta sweep study.toml
 gosta sweep study.toml --workers 4 --out results --plot study.pdf
 gosta sweep study.toml --backend dask --scheduler tcp://head:8786

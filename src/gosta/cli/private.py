@@ -42,7 +42,7 @@ def run_private(
     rows: options.Rows,
     private: options.Private,
     data: str,
-    plot: Path,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Simulate private sums, print what they cost, and draw the error of each way to keep rows private."""
@@ -70,9 +70,10 @@ def run_private(
         else _text(found, settings, table.name, simulation.runs),
         flush=True,
     )
-    _draw(found, settings, plot, simulation.seed)
-    if not as_json:
-        print(f"plot: {plot}")
+    if plot is not None:
+        _draw(found, settings, plot, simulation.seed)
+        if not as_json:
+            print(f"plot: {plot}")
 
 
 def _record(found: Simulated, settings: PrivateSettings, data: str) -> dict[str, Any]:

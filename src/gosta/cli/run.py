@@ -50,10 +50,15 @@ class Output:
     resume: Annotated[Path | None, "Continue a saved trace, with its data and settings; --iterations extends it."] = (
         None
     )
-    plot: Annotated[Path, "File of the plot: .png, .svg or .pdf."] = Path("gosta-run.png")
+    plot: options.Plot = None
     against: Annotated[str, "Axis of the plot: iterations or units (numbers sent)."] = "iterations"
     bound: Annotated[bool, "Also draw theory: predicted error, expectation, bound."] = False
     as_json: options.Json = False
+
+    @property
+    def picture(self) -> Path | None:
+        """The file of the plot, or None for no plot."""
+        return options.choose_picture(self.plot, Path("gosta-run.png"), self.as_json)
 
 
 WITH_RESUME = {"resume", "engine", "iterations", "out", "plot", "against", "bound", "as_json", "statistic"}
@@ -70,12 +75,14 @@ def run(
     data: options.DataName = "breast-cancer",
 ) -> None:
     """Simulate gossip on a network whose nodes hold one row of the data each, or several."""
-    require_extra("sim", "plot", purpose="gosta run")
+    picture = output.picture
+    require_extra("sim", *["plot"] * (picture is not None), purpose="gosta run")
+    options.check_picture("plot", picture)
     _check(context, output)
     if output.bound and "," in simulation.statistic:
         raise InputError(f"bound: there is theory for one statistic only, not for {simulation.statistic}")
     if private.settings() is not None:
-        run_private(context, simulation, placement, rows, private, data, output.plot, output.as_json)
+        run_private(context, simulation, placement, rows, private, data, picture, output.as_json)
         return
     options.check_pairwise(simulation.statistic)
     chosen = None if output.resume else rows.select(rows.load(data))
@@ -94,9 +101,10 @@ def run(
     files = _save(traces, output.out or output.resume)
     if output.bound:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # the simulation is saved
-    _draw(traces, output)
-    if not output.as_json:
-        print(f"plot: {output.plot}")
+    if picture is not None:
+        _draw(traces, output, picture)
+        if not output.as_json:
+            print(f"plot: {picture}")
     if not traces[-1].is_complete:
         hint = f"; continue with: gosta run --resume {files[-1]}" if files and traces[-1].can_resume else ""
         print(f"gosta: interrupted; the numbers are those of the checkpoints reached{hint}", file=sys.stderr)
@@ -119,10 +127,12 @@ def _add_assumptions(
 
 def _check(context: typer.Context, output: Output) -> None:
     """Reject options that cannot be used, before the simulation begins."""
-    options.check_picture("plot", output.plot)
     if output.against not in ("iterations", "units"):
         raise InputError(f"against = {output.against!r} must be 'iterations' or 'units'")
     if output.out is not None:
+        if output.out.suffix != ".nc":
+            hint = "for a table of the errors, Trace.load(FILE).to_pandas().to_csv(...) in Python"
+            raise InputError(f"out = {str(output.out)!r} must end in .nc, the format that holds a whole trace; {hint}")
         options.check_writable("out", output.out)
     if output.resume is not None:
         for name in sorted(_given(context) - WITH_RESUME):
@@ -188,7 +198,7 @@ def _save(traces: list[Trace], out: Path | None) -> list[Path]:
     return files
 
 
-def _draw(traces: list[Trace], output: Output) -> None:
+def _draw(traces: list[Trace], output: Output, file: Path) -> None:
     from gosta.simulation import overview, plotting
     from gosta.simulation.simulate import setting_of
     from gosta.theory.curves import error_curves
@@ -207,4 +217,4 @@ def _draw(traces: list[Trace], output: Output) -> None:
             case = "networks with faults" if trace.info.faults else case
             case = "graphs that change" if trace.info.graph_changes else case
             print(f"gosta: there is no theory for {case} to draw", file=sys.stderr)
-    plots.save(ax.figure, output.plot)
+    plots.save(ax.figure, file)

@@ -33,11 +33,12 @@ def theory(
     simulation: Simulation,
     rows: options.Rows,
     data: options.DataName = "breast-cancer",
-    out: Annotated[Path, "File of the plot: .png, .svg or .pdf."] = Path("gosta-theory.png"),
+    plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
     """Compare simulated errors with the predicted error of a run, the expectation, and the paper's bound."""
-    options.check_picture("out", out)
+    picture = options.choose_picture(plot, Path("gosta-theory.png"), as_json)
+    options.check_picture("plot", picture)
     import gosta
     from gosta.graphs.changing import is_changing
     from gosta.graphs.sizes import sizes_from
@@ -61,11 +62,12 @@ def theory(
     found = error_curves(setting, trace.iterations)
     record = _record(trace, setting, found)
     print(json.dumps(record) if as_json else _text(record, _limits(setting)), flush=True)
-    ax = plotting.plot([trace], [f"{rule.name}, simulated"])
-    plots.draw_theory(ax, plotting.error_curve(trace), found)
-    plots.save(ax.figure, out)
-    if not as_json:
-        print(f"plot: {out}")
+    if picture is not None:
+        ax = plotting.plot([trace], [f"{rule.name}, simulated"])
+        plots.draw_theory(ax, plotting.error_curve(trace), found)
+        plots.save(ax.figure, picture)
+        if not as_json:
+            print(f"plot: {picture}")
 
 
 def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, Any]:
