@@ -222,8 +222,8 @@ def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str
 
 
 def test_run_on_the_command_line(tmp_path: Path) -> None:
-    done = command("run", "iris", "-s", "gini-mean-difference", "--protocol", "gosta-sync,u2", "--iterations", 5000, "--runs", 2,
-                   "--graph", "torus", "--json", "--out", "r.nc", "--plot", "run.png", folder=tmp_path)  # fmt: skip
+    done = command("run", "iris", "-s", "gini-mean-difference", "-p", "gosta-sync,u2", "--iterations", 5000,
+                   "--runs", 2, "-g", "torus", "--json", "--out", "r.nc", "--plot", "run.png", folder=tmp_path)  # fmt: skip
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert [r["protocol"] for r in records] == ["gosta-sync", "u2"]
