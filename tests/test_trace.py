@@ -222,8 +222,19 @@ def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str
 
 
 def test_run_on_the_command_line(tmp_path: Path) -> None:
-    done = command("run", "iris", "-s", "gini-mean-difference", "-p", "gosta-sync,u2", "--iterations", 5000,
-                   "--runs", 2, "-g", "torus", "--json", "--out", "r.nc", "--plot", "run.png", folder=tmp_path)  # fmt: skip
+    arguments = [
+        "iris",
+        "-s",
+        "gini-mean-difference",
+        "-p",
+        "gosta-sync,u2",
+        "--iterations",
+        5000,
+        "--runs",
+        2,
+        "--json",
+    ]
+    done = command("run", *arguments, "--graph", "torus", "--out", "r.nc", "--plot", "run.png", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert [r["protocol"] for r in records] == ["gosta-sync", "u2"]
