@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -57,6 +57,9 @@ DIMENSIONS = {
     "failed": (*BY_RUN, "fault"),
     **dict.fromkeys(INTERVAL, (*BY_RUN, "node", "value")),
 }
+
+
+RunnerFactory = Callable[[Setting, TraceInfo, Integers], "Runner"]
 
 
 class Interrupted(KeyboardInterrupt):

@@ -181,6 +181,28 @@ class Trace:
         axes = shown_figure(*SIZE).add_subplot() if ax is None else ax
         return plot([self], [label or self.info.protocol], ax=axes)
 
+    def report(self, path: str | Path, run: int = 0) -> None:
+        """Write a page of one run to an HTML file, which needs nothing else and can be mailed.
+
+        It plays the run: the network with the estimates of all nodes, errors, histogram, the history of each node.
+
+        Parameters
+        ----------
+        path
+            A file that ends in .html.
+        run
+            Number of the run, from 0.
+
+        Examples
+        --------
+        >>> import gosta
+        >>> trace = gosta.simulate("iris", "gini-mean-difference", iterations=2000, runs=1)
+        >>> trace.report("run.html")  # doctest: +SKIP
+        """
+        from gosta.simulation.report import write
+
+        write(self, path, run)
+
     def save(self, path: str | Path) -> None:
         """Write the trace to a NetCDF file, atomically."""
         require("h5netcdf", "sim", "saving a trace")
