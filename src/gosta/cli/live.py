@@ -39,7 +39,8 @@ def make_runner(context: typer.Context, is_opened: bool, as_json: bool) -> Runne
 
 
 def wait(is_ended: threading.Event) -> None:
-    """Wait for Ctrl-C, which sets the event, or SIGTERM, while the page of a run that has ended is still served."""
-    signal.signal(signal.SIGTERM, lambda *_: is_ended.set())
+    """Wait for Ctrl-C or SIGTERM while the page of a run that has ended is served; an early Ctrl-C set the event."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: is_ended.set())
     print("the run has ended; its page stays until Ctrl-C", file=sys.stderr, flush=True)
     is_ended.wait()

@@ -109,7 +109,8 @@ def run(
     shown = map(json.dumps, records) if output.as_json else [run_summary.text(records), *assumed]
     print("\n".join(shown), flush=True)
     files = _save(traces, output.out or output.resume)
-    for trace, file in _files(traces, output.report):
+    reported = [trace for trace, record in zip(traces, records, strict=True) if record["runs_reached"]]
+    for trace, file in _files(reported, output.report):
         trace.report(file)
         if not output.as_json:
             print(f"report: {file}")
