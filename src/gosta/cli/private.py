@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 FOR_ROWS = (
     "protocol", "iterations", "checkpoints", "log", "until", "interval", "engine", "out", "resume", "against", "bound",
     "homophily", "loss", "away", "away_for", "partition",
-    "report", "live", "open_",
 )  # fmt: skip
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of the plot
 DRAWS = 200  # of noise, for each of them
@@ -43,7 +42,7 @@ def run_private(
     rows: options.Rows,
     private: options.Private,
     data: str,
-    plot: Path | None,
+    plot: Path,
     as_json: bool,
 ) -> None:
     """Simulate private sums, print what they cost, and draw the error of each way to keep rows private."""
@@ -71,10 +70,9 @@ def run_private(
         else _text(found, settings, table.name, simulation.runs),
         flush=True,
     )
-    if plot is not None:
-        _draw(found, settings, plot, simulation.seed)
-        if not as_json:
-            print(f"plot: {plot}")
+    _draw(found, settings, plot, simulation.seed)
+    if not as_json:
+        print(f"plot: {plot}")
 
 
 def _record(found: Simulated, settings: PrivateSettings, data: str) -> dict[str, Any]:

@@ -107,8 +107,9 @@ def _fewer_exchanges(where: str, histories: model.ByGraph) -> Claim:
     (ratios, text), (_, than_tracking) = (_ratios(histories, name) for name in ("gosta-async", "tracking"))
     what = f"needs at least {LEAST_FACTOR} times fewer exchanges than GoSta-async to {percent(ERROR)} error."
     measured = f"{text} times fewer {ON_NETWORKS}; {than_tracking} times fewer than tracking"
-    sentence = f"{where or 'The default protocol '}{'it ' * bool(where)}{what}"
-    return Claim(sentence, measured, min(ratios) >= LEAST_FACTOR, is_ours=True)
+    return Claim(
+        f"{where or 'The default protocol '}{'it ' * bool(where)}{what}", measured, min(ratios) >= LEAST_FACTOR
+    )
 
 
 def _ratios(histories: model.ByGraph, other: str) -> tuple[list[float], str]:
@@ -138,8 +139,7 @@ def _never_worse(histories: model.ByGraph, n: int) -> Claim:
         f"at most {', '.join(f'{ratio:.2f}' for ratio in worst)} times GoSta-async's {ON_NETWORKS} from {first:,} "
         f"exchanges on, {', '.join(f'{np.exp(np.log(ratio).mean()):.2f}' for ratio in ratios)} times on average",
         max(worst) <= 1,
-        RANDOM_PAIRS if all(only_late) else model.NO_REASON,
-        is_ours=True,
+        *([RANDOM_PAIRS] if all(only_late) else []),
     )
 
 
@@ -163,7 +163,6 @@ def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
         f"after {_millions(arrived)} numbers {ON_NETWORKS}, the next after {_millions(next_best)}{'; ' * bool(ends_at)}"
         f"{ends_at}",
         all(first),
-        is_ours=True,
     )
 
 
