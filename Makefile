@@ -19,7 +19,7 @@ format: .venv/installed
 	$(BIN)/ruff check --fix .
 
 docs: .venv/docs-tools  ## the documentation site, into docs/_build/html: every page's code is run, every link checked
-	$(BIN)/sphinx-build -q -b html -j 2 -n -W --keep-going docs docs/_build/html
+	$(BIN)/sphinx-build -q -b html -d docs/_build/doctrees -j 2 -n -W --keep-going docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 benchmark: .venv/installed  ## speed, as ratios measured side by side

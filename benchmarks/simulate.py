@@ -9,7 +9,7 @@ import ctypes
 
 import common
 import numpy as np
-from engine_runs import advance, estimates, visitors
+from engine_runs import advance, estimates
 from numpy.typing import NDArray
 
 from gosta import graphs
@@ -65,7 +65,7 @@ class GostaRun:
         return estimates(self.engine, self.batch)[0, :, 0]
 
     def visitors(self) -> NDArray[np.int64]:
-        return visitors(self.engine, self.batch)[0, :, 0]
+        return self.engine.visitors(self.batch)[0, :, 0]
 
     @property
     def bytes_per_node(self) -> float | None:

@@ -65,5 +65,5 @@ for k, (how, values) in enumerate(ratios.items()):
 ax.axhline(100, color="black", linewidth=1)
 ax.set(xticks=place, xticklabels=list(STATISTICS), ylabel="mean of local values, % of the exact one")
 ax.set_title("20 hospitals that average their own values")
-ax.legend(frameon=False, loc="lower left")
+figure.legend(frameon=False, loc="outside lower center", ncols=2)
 plt.show()

@@ -14,8 +14,8 @@ import matplotlib.pyplot as plt
 import gosta
 
 # %%
-# This one averages estimates, and folds in each new sample with a fixed weight instead of 1/count. It forgets its
-# wrong start sooner than ``gosta-async``, and never comes to rest.
+# This one averages estimates, and folds in each new sample with a fixed weight of 5 % instead of 1/count, which is what
+# ``gosta-async`` does.
 
 
 class State(NamedTuple):
@@ -57,7 +57,8 @@ leaky = gosta.Protocol(
 )
 
 # %%
-# Its error stays where the weight of the newest sample leaves it, while that of ``gosta-async`` falls on.
+# A fixed weight is slower at first, when the first samples should count most, and never comes to rest: its error stays
+# where the newest samples leave it, while that of ``gosta-async`` falls on.
 
 data = gosta.datasets.load("breast-cancer", n=400)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

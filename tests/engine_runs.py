@@ -50,17 +50,6 @@ def one_row_engine(setting: Setting, is_inline: bool) -> OneRowEngine | CarriedE
     return CarriedEngine(setting, 0) if setting.rule.carries_means else OneRowEngine(setting, 0, is_inline)
 
 
-def visitors(engine: OneRowEngine | CarriedEngine, batch: Batch[Snapshot]) -> Integers:
-    """Return the number of each visitor's row: runs × nodes × visitors."""
-    if isinstance(engine, CarriedEngine):
-        columns = [engine.visitor + 1 + slot * engine.visitor_size for slot in range(engine.protocol.held_visitors)]
-    elif engine.is_inline:
-        columns = [engine.visitor + slot * (engine.x.shape[1] + 1) for slot in range(engine.protocol.visitors)]
-    else:
-        return batch.state["visitors"].astype(np.int64)
-    return batch.state["nodes"][..., columns].astype(np.int64)
-
-
 def conserved_sums(engine: CarriedEngine, batch: Batch[Snapshot]) -> tuple[Floats, Floats]:
     """Return `ahead` + `owed` summed over nodes for each state, and what they must equal where visitors carry means.
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from engine_runs import advance, conserved_sums, estimates, one_row_engine, small_graph, visitors
+from engine_runs import advance, conserved_sums, estimates, one_row_engine, small_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,7 +64,7 @@ def test_sums_are_conserved(statistic: str, seed: int, exchanges: int) -> None:
 @given(seed=st.integers(0, 10**6), exchanges=st.integers(1, 3000))
 def test_every_row_has_two_visitors(seed: int, exchanges: int) -> None:
     found = run_on_small_graph(seed, exchanges)
-    homes = visitors(found.engine, found.batch).ravel()
+    homes = found.engine.visitors(found.batch).ravel()
     assert (np.bincount(homes) == COPIES).all()
 
 

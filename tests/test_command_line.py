@@ -246,18 +246,35 @@ def test_ctrl_c_works_after_a_command_that_ignores_it_while_it_saves(run, tmp_pa
 
 def test_theory_beside_a_simulation(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     picture = tmp_path / "theory.svg"
-    shown = run("theory", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-g", "torus", "--out", picture)
+    shown = run("theory", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-g", "torus", "--plot", picture)
     assert shown.code == 0, shown.err
     assert "spectral gap  c = " in shown.out
     assert all(word in picture.read_text() for word in ("<svg", "</svg>"))
     common = ("theory", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-g", "complete", "--json")
-    record = json.loads(run(*common, "-p", "gosta-sync", "--out", picture).out)
+    record = json.loads(run(*common, "-p", "gosta-sync").out)
     assert record["spectral_gap"] == pytest.approx(1 / 149)
     names = ("simulated", "spread", "predicted", "expectation", "bound")
     assert {len(record[name]) for name in names} == {len(record["iterations"])}
     assert all(e <= b for e, b in zip(record["expectation"], record["bound"], strict=True))
     assert record["predicted"][0] is None
-    assert "bound" not in json.loads(run(*common, "-p", "gosta-async", "--out", picture).out)
+    assert "bound" not in json.loads(run(*common, "-p", "gosta-async").out)
+
+
+def test_a_plot_can_be_left_out(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    """With --json there is none, so that the command works in a folder that is not writable."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text('data = ["iris"]\nstatistic = ["variance"]\niterations = 9\nruns = 1')
+    private = ["run", "iris", "-s", "variance", "--private", "--nodes", 5, "--runs", 2]
+    common = ("iris", "-s", "variance", "--iterations", 9, "--runs", 1)
+    for command in (["run", *common], private, ["theory", *common, "-p", "averaging"]):
+        shown = run(*command, "--plot", "none")
+        assert (shown.code, "plot" in shown.out) == (0, False), shown.err
+        assert run(*command, "--json").code == 0
+    assert run("sweep", "study.toml", "--plot", "none").code == run("sweep", "study.toml", "--json").code == 0
+    assert not list(tmp_path.glob("*.png"))
+    assert run("run", *common, "--json", "--plot", "x.svg").code == 0
+    assert run("run", *common).out.endswith("plot: gosta-run.png\n")
+    assert {file.name for file in tmp_path.iterdir()} == {"study.toml", "study-results", "x.svg", "gosta-run.png"}
 
 
 def test_bound_draws_theory_over_runs(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -272,8 +289,8 @@ def test_bound_draws_theory_over_runs(run, tmp_path: Path) -> None:  # type: ign
     ("arguments", "words"),
     [
         (["theory", "-p", "flooding"], "there is no theory for flooding"),
-        (["theory", "--out", "nowhere/x.png"], "there is no folder nowhere"),
-        (["theory", "--out", "x.txt"], "must end in .png, .svg or .pdf"),
+        (["theory", "--plot", "nowhere/x.png"], "there is no folder nowhere"),
+        (["theory", "--plot", "x.txt"], "must end in .png, .svg or .pdf"),
         (["theory", "--n", "569", "-g", "torus"], "do not fill a rectangle"),
     ],
 )
@@ -320,6 +337,8 @@ def test_run_with_several_rows_per_node_intervals_and_stopping(run, tmp_path: Pa
         (["--until", "0%"], "until = '0%' must be an error such as 1% or 0.01"),
         (["--until", "much"], "until = 'much'"),
         (["--interval", "100%"], "interval = '100%' must be a level"),
+        (["--out", "run.csv"], "out = 'run.csv' must end in .nc"),
+        (["--plot", "x.txt"], "must end in .png, .svg or .pdf; none for no plot"),
         (["--interval", "95%", "-p", "gosta-async"], "an interval requires each row's own mean"),
     ],
 )

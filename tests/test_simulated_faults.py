@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from commands import command
-from engine_runs import conserved_sums, one_row_engine, visitors
+from engine_runs import conserved_sums, one_row_engine
 
 import gosta
 from gosta import graphs
@@ -137,7 +137,7 @@ def test_a_run_with_faults_is_one_of_the_exchanges_that_take_place() -> None:
     takes_place = edges[:, 0] >= 0
     engine.advance_edges(same, 0, edges[takes_place], shares[takes_place])
     np.testing.assert_array_equal(batch.state["nodes"], same.state["nodes"])
-    assert (np.bincount(visitors(engine, batch).ravel()) == COPIES).all()
+    assert (np.bincount(engine.visitors(batch).ravel()) == COPIES).all()
     left, right = conserved_sums(engine, batch)
     np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-12)
 

@@ -56,6 +56,13 @@ def test_nodes_stop_and_keep_their_promise(statistic: str, graph: str) -> None:
     assert trace.is_complete
     assert (trace.data["stopped"].values == trace.iterations[ends]).all()
     assert (trace.data["median"].values[np.arange(40), ends] < 0.02).sum() >= 38
+    stops = trace.data["stopped"].values
+    assert trace.iterations[-1] == trace.info.iterations == stops.max()
+    assert f"up to {stops.max()}, 40 stopped by their nodes after {stops.min()} to {stops.max()})" in repr(trace)
+    errors = trace.error()["mean"]
+    assert np.isfinite(errors).all()
+    assert errors[-1] == pytest.approx(trace.data["mean"].values[np.arange(40), ends].mean())
+    assert errors[0] == pytest.approx(trace.data["mean"].values[:, 0].mean())
 
 
 @pytest.mark.parametrize("n", [10, 20, 50])

@@ -272,7 +272,7 @@ def test_failing_jobs_are_reported_and_the_others_run(tmp_path: Path) -> None:
     assert "3 of 8 jobs finished: study-results; plot: study-results.png" in done.stdout
     assert "5 jobs failed" in done.stdout
     assert "variance of iris, gosta-async on torus, n = 101, seed 0" in done.stdout
-    assert "torus: 101 rows do not fill a rectangle" in done.stdout
+    assert "torus: 101 nodes do not fill a rectangle" in done.stdout
     assert "spearman-rho is a function of each row's own mean" in done.stdout
     assert (tmp_path / "study-results.png").stat().st_size > 10_000
     outcome = sweep(study, tmp_path / "study-results", workers=1)

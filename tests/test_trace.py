@@ -222,8 +222,19 @@ def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str
 
 
 def test_run_on_the_command_line(tmp_path: Path) -> None:
-    done = command("run", "iris", "-s", "gini-mean-difference", "--protocol", "gosta-sync,u2", "--iterations", 5000,
-                   "--runs", 2, "--graph", "torus", "--json", "--out", "r.nc", folder=tmp_path)  # fmt: skip
+    arguments = [
+        "iris",
+        "-s",
+        "gini-mean-difference",
+        "-p",
+        "gosta-sync,u2",
+        "--iterations",
+        5000,
+        "--runs",
+        2,
+        "--json",
+    ]
+    done = command("run", *arguments, "--graph", "torus", "--out", "r.nc", "--plot", "run.png", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert [r["protocol"] for r in records] == ["gosta-sync", "u2"]
@@ -233,7 +244,7 @@ def test_run_on_the_command_line(tmp_path: Path) -> None:
         assert record["exact"] == pytest.approx(gosta.exact("iris", "gini-mean-difference"))
         trace = gosta.Trace.load(tmp_path / f"r-{record['protocol']}.nc")
         assert record["error"] == float(trace.error()["mean"][-1])
-    assert (tmp_path / "gosta-run.png").stat().st_size > 10_000
+    assert (tmp_path / "run.png").stat().st_size > 10_000
     shown = command("run", "--iterations", 2000, "--runs", 2, "--plot", "a.svg", folder=tmp_path)
     assert shown.returncode == 0
     assert "auc of breast-cancer on watts-strogatz: 569 nodes" in shown.stdout

@@ -2,6 +2,7 @@
 
 EXAMPLES = """
 gosta run
+gosta run --live --open
 gosta run iris --statistic gini-mean-difference --graph torus --protocol gosta-async,gosta-sync,u2
 gosta run wine-quality-red --statistic within-cluster-scatter --graph torus --iterations 200000 --runs 50 --out wine.nc
 gosta run --resume wine.nc --iterations 400000
@@ -9,6 +10,7 @@ gosta run --protocol gosta-sync,u2 --log --bound
 gosta run --protocol carried-means,tracking,gosta-async
 gosta run --nodes 20 --protocol tracking,gosta-async
 gosta run --nodes 20 --interval 95%
+gosta run --nodes 20 --report run.html
 gosta run --nodes 20 --by 'mean radius' --until 1%
 gosta exact breast-cancer --statistic auc --interval 95%
 gosta exact patients.csv --statistic auc --score risk --label died
@@ -34,7 +36,7 @@ gosta graph erdos-renyi --n 100000 --seed 7 --json
 gosta graph friends.csv
 gosta theory
 gosta theory breast-cancer --statistic auc --graph torus --n 560 --protocol gosta-async
-gosta theory wine-quality-red --statistic within-cluster-scatter --graph watts-strogatz --protocol u2 --out u2.pdf
+gosta theory wine-quality-red --statistic within-cluster-scatter --graph watts-strogatz --protocol u2 --plot u2.pdf
 gosta sweep study.toml
 gosta sweep study.toml --workers 4 --out results --plot study.pdf
 gosta sweep study.toml --backend dask --scheduler tcp://head:8786

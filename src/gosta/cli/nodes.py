@@ -117,7 +117,7 @@ def watch(
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder}")
     poller = Poller(folder.resolve())
-    listener, host = _listen(address, "address")
+    listener, host = listen(address, "address")
     print(f"{folder}: live page at {serve.url(listener)} (Ctrl-C ends it; the nodes go on)", flush=True)
     if open_:
         import webbrowser
@@ -126,7 +126,7 @@ def watch(
     asyncio.run(serve.watch(poller, listener, host))
 
 
-def _listen(address: str | None, option: str) -> tuple[socket.socket, str]:
+def listen(address: str | None, option: str) -> tuple[socket.socket, str]:
     """Return a socket for a page, and the host in its address."""
     from gosta.net.addresses import is_loopback, parse
     from gosta.net.watch import serve
@@ -146,7 +146,7 @@ def _no_page(_: Sequence[View]) -> None:
 def _page_beside(folder: Path, address: str | None) -> Iterator[tuple[Callable[[Sequence[View]], None], str]]:
     from gosta.net.watch import serve
 
-    listener, host = _listen(address, "page-address")
+    listener, host = listen(address, "page-address")
     with serve.serve_beside(folder.resolve(), listener, host) as show:
         yield show, serve.url(listener)
 

@@ -51,6 +51,10 @@ Runs = Annotated[int, "Independent runs."]
 Seed = Annotated[int, "Seed of the graph and of the runs."]
 Interval = Annotated[str | None, "Confidence level of an interval: 95% or 0.95."]
 Json = Annotated[bool, "Print JSON, one object per line.", "--json"]
+Plot = Annotated[
+    Path | None,
+    "File of the plot, .png, .svg or .pdf; none: no plot. With --json there is one only if a file is given.",
+]
 BinCount = Annotated[int | None, "Bins of each column; by default 64, or with --epsilon 16 to 64."]
 Ranges = Annotated[
     list[str] | None, "Lowest and highest value, COLUMN=LOW:HIGH, or LOW:HIGH for columns not named.", "--range"
@@ -61,6 +65,7 @@ Strata = Annotated[
     list[str] | None, "Results for each value of a column, COLUMN=A,B; with data in one place also COLUMN,COLUMN."
 ]
 DEFAULT_PROTOCOL = "carried-means"  # as `gosta.protocols.DEFAULT`, which takes longer to import
+THEORY_PROTOCOL = "gosta-async"  # since the default of simulations has no theory yet
 # Values that `fraction` takes.
 ERROR, LEVEL = "an error such as 1% or 0.01", "a level such as 95% or 0.95"
 
@@ -243,12 +248,19 @@ def check_writable(name: str, file: Path) -> None:
         raise InputError(f"{name} = {str(file)!r} cannot be written; name a file in a folder that you can write to")
 
 
-def check_picture(name: str, file: Path) -> None:
-    """Reject a picture's path that cannot be written or whose ending is not a known format."""
+def check_picture(name: str, file: Path | None) -> None:
+    """Reject a picture's path that cannot be written or whose ending is not a known format; None is no picture."""
+    if file is None:
+        return
     if file.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InputError(f"{name} = {str(file)!r} must end in .png, .svg or .pdf")
+        raise InputError(f"{name} = {str(file)!r} must end in .png, .svg or .pdf; none for no plot")
     require_extra("plot", purpose="drawing plots")
     check_writable(name, file)
+
+
+def choose_picture(plot: Path | None, default: Path, as_json: bool) -> Path | None:
+    """Return the file of a plot, or None for no plot, given --plot, its default and --json."""
+    return None if plot == Path("none") or (plot is None and as_json) else plot or default
 
 
 def fraction(name: str, text: str | None, wanted: str) -> float | None:

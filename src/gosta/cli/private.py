@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FOR_ROWS = (
     "protocol", "iterations", "checkpoints", "log", "until", "interval", "engine", "out", "resume", "against", "bound",
     "homophily", "loss", "away", "away_for", "partition",
+    "report", "live", "open_",
 )  # fmt: skip
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of the plot
 DRAWS = 200  # of noise, for each of them
@@ -42,7 +43,7 @@ def run_private(
     rows: options.Rows,
     private: options.Private,
     data: str,
-    plot: Path,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Simulate private sums, print what they cost, and draw the error of each way to keep rows private."""
@@ -70,9 +71,10 @@ def run_private(
         else _text(found, settings, table.name, simulation.runs),
         flush=True,
     )
-    _draw(found, settings, plot, simulation.seed)
-    if not as_json:
-        print(f"plot: {plot}")
+    if plot is not None:
+        _draw(found, settings, plot, simulation.seed)
+        if not as_json:
+            print(f"plot: {plot}")
 
 
 def _record(found: Simulated, settings: PrivateSettings, data: str) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def reproduce(
     Finished simulations are not repeated: after an interruption, run the same command again.
     """
     from gosta.experiments.paper import reproduce as paper
-    from gosta.experiments.paper.report import describe_data, write
+    from gosta.experiments.paper.report import count_agreeing, describe_data, write
     from gosta.experiments.sweep import sweep
 
     names = paper.select(parts or [])
@@ -69,8 +69,8 @@ def reproduce(
     write(plan, done, list(paper.EXPERIMENTS), numpy_seconds, folder)
     claims = [claim for part in done for claim in part.findings.claims]
     total, seconds = sum(part.iterations for part in done), sum(part.seconds for part in done)
-    agree = sum(claim.agrees for claim in claims)
-    print(f"{agree} of {len(claims)} claims agree; {total:,} iterations, {seconds:.0f} s")
+    agree = count_agreeing([(claim.is_ours, claim.agrees) for claim in claims])
+    print(f"{agree}; {total:,} iterations, {seconds:.0f} s")
     if total:
         took = f"{1e6 * numpy_seconds:.0f} µs an iteration, {total * numpy_seconds / 3600:.1f} hours for all"
         print(f"with numpy, all nodes at every tick: {took}")
@@ -87,6 +87,6 @@ def _folder(runs: int, seed: int, data: str | None) -> Path:
 def _text(part: CompletedExperiment) -> str:
     lines = [f"{part.name}: {part.title} ({part.seconds:.1f} s)", terminal.columns(part.findings.table)]
     for claim in part.findings.claims:
-        lines.append(f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.sentence}")
+        lines.append(f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.source}: {claim.sentence}")
         lines += [f"{'':13}{text}" for text in (claim.measured, *[claim.finding] * (not claim.agrees))]
     return "\n".join([*lines, ""])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from gosta.cli import options, run_summary
+from gosta.cli import live, options, run_summary
 from gosta.cli.faults import Faults, Placement
 from gosta.cli.private import run_private
 from gosta.errors import InputError
@@ -50,13 +51,22 @@ class Output:
     resume: Annotated[Path | None, "Continue a saved trace, with its data and settings; --iterations extends it."] = (
         None
     )
-    plot: Annotated[Path, "File of the plot: .png, .svg or .pdf."] = Path("gosta-run.png")
+    plot: options.Plot = None
     against: Annotated[str, "Axis of the plot: iterations or units (numbers sent)."] = "iterations"
-    bound: Annotated[bool, "Also draw theory: the predicted error; expectation and bound where they are known."] = False
+    bound: Annotated[bool, "Also draw theory: predicted error, expectation, bound."] = False
+    report: Annotated[Path | None, "Write a page of the first run, .html, that plays it; one for each protocol."] = None
+    live: Annotated[bool, "Simulate one run at a pace that you can follow, on a page for your browser."] = False
+    open_: Annotated[bool, "Open that page in a browser.", "--open"] = False
     as_json: options.Json = False
+
+    @property
+    def picture(self) -> Path | None:
+        """The file of the plot, or None for no plot."""
+        return options.choose_picture(self.plot, Path("gosta-run.png"), self.as_json)
 
 
 WITH_RESUME = {"resume", "engine", "iterations", "out", "plot", "against", "bound", "as_json", "statistic"}
+WITH_RESUME |= {"report"}
 
 
 def run(
@@ -70,12 +80,16 @@ def run(
     data: options.DataName = "breast-cancer",
 ) -> None:
     """Simulate gossip on a network whose nodes hold one row of the data each, or several."""
-    require_extra("sim", "plot", purpose="gosta run")
+    picture = output.picture
+    require_extra("sim", *["plot"] * (picture is not None), purpose="gosta run")
+    options.check_picture("plot", picture)
     _check(context, output)
+    if output.live or output.open_:
+        _check_live(context, simulation, output)
     if output.bound and "," in simulation.statistic:
         raise InputError(f"bound: there is theory for one statistic only, not for {simulation.statistic}")
     if private.settings() is not None:
-        run_private(context, simulation, placement, rows, private, data, output.plot, output.as_json)
+        run_private(context, simulation, placement, rows, private, data, picture, output.as_json)
         return
     options.check_pairwise(simulation.statistic)
     chosen = None if output.resume else rows.select(rows.load(data))
@@ -83,8 +97,11 @@ def run(
         assert output.resume is not None
         traces = _resume(context, simulation, output.resume)
     else:
-        traces = _simulate(chosen, simulation, placement, faults, rows)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
+        settings = {"runner": live.make_runner(context, output.open_, output.as_json), "runs": 1} if output.live else {}
+        traces = _simulate(chosen, simulation, placement, faults, rows, settings)
+    # A second Ctrl-C must not lose what the first one kept; the first one ends the page of a run that has ended.
+    is_ended = threading.Event()
+    signal.signal(signal.SIGINT, (lambda *_: is_ended.set()) if output.live else signal.SIG_IGN)
     records = [run_summary.record(trace) for trace in traces]
     assumed: list[str] = []
     if chosen is not None:
@@ -92,15 +109,23 @@ def run(
     shown = map(json.dumps, records) if output.as_json else [run_summary.text(records), *assumed]
     print("\n".join(shown), flush=True)
     files = _save(traces, output.out or output.resume)
+    reported = [trace for trace, record in zip(traces, records, strict=True) if record["runs_reached"]]
+    for trace, file in _files(reported, output.report):
+        trace.report(file)
+        if not output.as_json:
+            print(f"report: {file}")
     if output.bound:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # the simulation is saved
-    _draw(traces, output)
-    if not output.as_json:
-        print(f"plot: {output.plot}")
+    if picture is not None:
+        _draw(traces, output, picture)
+        if not output.as_json:
+            print(f"plot: {picture}")
     if not traces[-1].is_complete:
         hint = f"; continue with: gosta run --resume {files[-1]}" if files and traces[-1].can_resume else ""
         print(f"gosta: interrupted; the numbers are those of the checkpoints reached{hint}", file=sys.stderr)
         raise typer.Exit(130)
+    if output.live:
+        live.wait(is_ended)
 
 
 def _add_assumptions(
@@ -119,14 +144,29 @@ def _add_assumptions(
 
 def _check(context: typer.Context, output: Output) -> None:
     """Reject options that cannot be used, before the simulation begins."""
-    options.check_picture("plot", output.plot)
     if output.against not in ("iterations", "units"):
         raise InputError(f"against = {output.against!r} must be 'iterations' or 'units'")
     if output.out is not None:
+        if output.out.suffix != ".nc":
+            hint = "for a table of the errors, Trace.load(FILE).to_pandas().to_csv(...) in Python"
+            raise InputError(f"out = {str(output.out)!r} must end in .nc, the format that holds a whole trace; {hint}")
         options.check_writable("out", output.out)
+    if output.report is not None:
+        from gosta.simulation.report import check_path
+
+        options.check_writable("report", check_path("report", output.report))
     if output.resume is not None:
         for name in sorted(_given(context) - WITH_RESUME):
             raise InputError(f"{name} is for new runs only; --resume continues with the settings of {output.resume}")
+
+
+def _check_live(context: typer.Context, simulation: Simulation, output: Output) -> None:
+    if not output.live:
+        raise InputError("open is for the page of --live; give both")
+    if "," in simulation.protocol:
+        raise InputError(f"protocol = {simulation.protocol!r}: --live shows one protocol; name one")
+    if "runs" in _given(context) and simulation.runs != 1:
+        raise InputError(f"runs = {simulation.runs}: --live shows one run; leave --runs out")
 
 
 def _given(context: typer.Context) -> set[str]:
@@ -147,7 +187,12 @@ def _resume(context: typer.Context, simulation: Simulation, file: Path) -> list[
 
 
 def _simulate(
-    chosen: Data, simulation: Simulation, placement: Placement, faults: Faults, rows: options.Rows
+    chosen: Data,
+    simulation: Simulation,
+    placement: Placement,
+    faults: Faults,
+    rows: options.Rows,
+    more: dict[str, Any],
 ) -> list[Trace]:
     """Simulate one protocol after the other, up to one that is interrupted."""
     import gosta
@@ -166,6 +211,7 @@ def _simulate(
         "engine": simulation.engine,
         "until": options.fraction("until", simulation.until, options.ERROR),
         "interval": options.fraction("interval", simulation.interval, options.LEVEL),
+        **more,
     }
     traces: list[Trace] = []
     try:
@@ -179,19 +225,23 @@ def _simulate(
 
 def _save(traces: list[Trace], out: Path | None) -> list[Path]:
     """Save the traces to one file, or to one for each protocol, and return their paths."""
-    if out is None:
-        return []
-    several = len(traces) > 1
-    files = [out.with_name(f"{out.stem}-{t.info.protocol}{out.suffix}") if several else out for t in traces]
-    for trace, file in zip(traces, files, strict=True):
+    found = _files(traces, out)
+    for trace, file in found:
         trace.save(file)
-    return files
+    return [file for _, file in found]
 
 
-def _draw(traces: list[Trace], output: Output) -> None:
+def _files(traces: list[Trace], file: Path | None) -> list[tuple[Trace, Path]]:
+    """Return the file of each trace: one, or one for each protocol."""
+    if file is None or len(traces) == 1:
+        return [(trace, file) for trace in traces if file is not None]
+    return [(trace, file.with_name(f"{file.stem}-{trace.info.protocol}{file.suffix}")) for trace in traces]
+
+
+def _draw(traces: list[Trace], output: Output, file: Path) -> None:
     from gosta.simulation import overview, plotting
     from gosta.simulation.simulate import setting_of
-    from gosta.theory.curves import error_curves, unknown_kinds
+    from gosta.theory.curves import error_curves
     from gosta.views import plots
 
     against: plotting.Axis = "units" if output.against == "units" else "iterations"
@@ -202,11 +252,9 @@ def _draw(traces: list[Trace], output: Output) -> None:
         several_rows = trace.info.has_tables
         if curves := {} if several_rows else error_curves(setting_of(trace), trace.iterations):
             plots.draw_theory(ax, plotting.error_curve(trace, against), curves)
-            if unknown := unknown_kinds(curves, trace.info.protocol):
-                print(f"gosta: {unknown}", file=sys.stderr)
         else:
             case = "nodes with several rows" if several_rows else trace.info.protocol
             case = "networks with faults" if trace.info.faults else case
             case = "graphs that change" if trace.info.graph_changes else case
             print(f"gosta: there is no theory for {case} to draw", file=sys.stderr)
-    plots.save(ax.figure, output.plot)
+    plots.save(ax.figure, file)

@@ -21,18 +21,16 @@ def sweep(
     out: Annotated[
         Path | None, "Folder of the results, a Parquet data set; by default STUDY-results beside the file."
     ] = None,
-    plot: Annotated[
-        Path | None, "File of the plot: .png, .svg or .pdf; by default beside the folder of the results."
-    ] = None,
+    plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
     """Simulate every combination of a study's data, statistics, graphs, protocols, sizes and seeds.
 
     Finished jobs are not repeated: after an interruption, or with a longer list, run the same command again.
     """
-    require_extra("sim", "plot", "data", purpose="gosta sweep")
     folder = out or study.parent / f"{study.stem or 'study'}-results"
-    picture = plot or folder.with_name(f"{folder.name}.png")
+    picture = options.choose_picture(plot, folder.with_name(f"{folder.name}.png"), as_json)
+    require_extra("sim", *["plot"] * (picture is not None), "data", purpose="gosta sweep")
     options.check_picture("plot", picture)
     if not folder.is_dir():
         options.check_writable("out", folder)
@@ -57,9 +55,10 @@ def sweep(
         raise typer.Exit(130)
     if not done:
         raise InputError(f"{study}: none of its {jobs} jobs could be computed; see the reasons above")
-    plots.save(summary.draw(frame, study.stem), picture)
+    if picture is not None:
+        plots.save(summary.draw(frame, study.stem), picture)
     if not as_json:
         before = f" ({outcome.finished_before} of them earlier)" if outcome.finished_before else ""
-        print(f"{done} of {jobs} jobs finished{before}: {folder}; plot: {picture}")
+        print(f"{done} of {jobs} jobs finished{before}: {folder}{f'; plot: {picture}' if picture else ''}")
     if outcome.failed:
         raise typer.Exit(1)

@@ -24,22 +24,21 @@ CURVES = ("simulated", "spread", "predicted", "expectation", "bound")
 class Simulation(options.Simulation):
     """Options of the simulation that theory is compared with."""
 
-    protocol: Annotated[
-        str,
-        "carried-means, tracking, averaging, u1, u2, gosta-sync or gosta-async; there is no theory for others.",
-        "-p",
-    ] = options.DEFAULT_PROTOCOL
+    protocol: Annotated[str, "averaging, u1, u2, gosta-sync or gosta-async; there is no theory for others.", "-p"] = (
+        options.THEORY_PROTOCOL
+    )
 
 
 def theory(
     simulation: Simulation,
     rows: options.Rows,
     data: options.DataName = "breast-cancer",
-    out: Annotated[Path, "File of the plot: .png, .svg or .pdf."] = Path("gosta-theory.png"),
+    plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
     """Compare simulated errors with the predicted error of a run, the expectation, and the paper's bound."""
-    options.check_picture("out", out)
+    picture = options.choose_picture(plot, Path("gosta-theory.png"), as_json)
+    options.check_picture("plot", picture)
     import gosta
     from gosta.graphs.changing import is_changing
     from gosta.graphs.sizes import sizes_from
@@ -48,11 +47,11 @@ def theory(
     from gosta.simulation.simulate import setting_of
     from gosta.theory.arguments import formula_for
     from gosta.theory.curves import error_curves
-    from gosta.theory.prediction import PREDICTIONS
+    from gosta.theory.expectations import EXPECTATIONS
     from gosta.views import plots
 
     rule, statistic = find(simulation.protocol.strip()), options.find_statistic(simulation.statistic)
-    formula_for(rule, PREDICTIONS, "theory")
+    formula_for(rule, EXPECTATIONS, "theory")
     if is_changing(simulation.graph):
         raise InputError(f"graph = {simulation.graph!r}: there is theory for one graph, not for one that changes")
     chosen = rows.select(rows.load(data))
@@ -63,11 +62,12 @@ def theory(
     found = error_curves(setting, trace.iterations)
     record = _record(trace, setting, found)
     print(json.dumps(record) if as_json else _text(record, _limits(setting)), flush=True)
-    ax = plotting.plot([trace], [f"{rule.name}, simulated"])
-    plots.draw_theory(ax, plotting.error_curve(trace), found)
-    plots.save(ax.figure, out)
-    if not as_json:
-        print(f"plot: {out}")
+    if picture is not None:
+        ax = plotting.plot([trace], [f"{rule.name}, simulated"])
+        plots.draw_theory(ax, plotting.error_curve(trace), found)
+        plots.save(ax.figure, picture)
+        if not as_json:
+            print(f"plot: {picture}")
 
 
 def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, Any]:
@@ -99,11 +99,8 @@ def _limits(setting: Setting) -> str:
 
 
 def _text(record: dict[str, Any], limits: str) -> str:
-    from gosta.theory.curves import unknown_kinds
-
     gap, curves = record["spectral_gap"], [name for name in CURVES if name in record]
     mixing = math.inf if record["mixing_time"] is None else record["mixing_time"]
-    unknown = unknown_kinds(record, record["protocol"])
     rows = [("iterations", *curves)]
     for k in _spread_out(record["iterations"], record["n"]):
         cells = [numbers.error(record[name][k], record["relative"]) for name in curves]
@@ -111,7 +108,7 @@ def _text(record: dict[str, Any], limits: str) -> str:
     explained = {
         "simulated": f"mean over nodes of the {'relative' if record['relative'] else 'absolute'} error, "
         f"{numbers.count(record['runs'], 'run')}; spread: its standard deviation over nodes",
-        "predicted": "error of a single run, derived from network and kernel alone: nothing is fitted to simulations",
+        "predicted": "error of a single run, computed from network and kernel alone",
         "expectation": f"error of the mean over infinitely many runs{limits}",
         "bound": "the paper's theorem on the expectation: a single run can exceed it",
     }
@@ -125,7 +122,7 @@ def _text(record: dict[str, Any], limits: str) -> str:
             f"|H - h| = {record['pair_term']:.4g} within rows",
             terminal.columns(rows, right=range(len(rows[0]))),
             *(f"{name}: {words}" for name, words in explained.items() if name in curves),
-            *([unknown] if unknown else []),
+            *[f"bound: none is known for {record['protocol']}"] * ("bound" not in curves),
         ]
     )
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
 
 from gosta.pages import document
 from gosta.runtime.http import NO_ROUTES, TEXT, Response, Routes, Server
@@ -29,3 +33,21 @@ def make_server(source: document.Source, routes: Routes, host: str, actions: Rou
 def _give(body: bytes, kind: str = TEXT) -> Callable[[str], Response]:
     found = Response(body, kind)
     return lambda _: found
+
+
+@contextlib.contextmanager
+def serving(server: Server, listener: socket.socket) -> Iterator[asyncio.AbstractEventLoop]:
+    """Serve in a thread beside other work; yield the event loop, in which whatever the page shows must be changed."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(server.start(listener), loop).result()
+        try:
+            yield loop
+        finally:
+            asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

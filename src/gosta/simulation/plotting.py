@@ -36,7 +36,7 @@ def plot(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "iterat
     ax.set_xlabel("numbers sent" if against == "units" else "iterations (edges drawn)")
     ax.set_ylabel("relative error" if info.is_relative else "absolute error")
     rows = f" nodes, {info.rows:,} rows" if info.has_tables else ""
-    running = "" if info.until is None else " that have not stopped"
+    running = "" if info.until is None else ", which keep the error that they stop with"
     ax.set_title(
         f"{info.statistic} of {info.data}, {info.graph}, n = {info.nodes:,}{rows}\n"
         f"mean of {info.runs} run{'s' * (info.runs > 1)}{running}; bands: spread over nodes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -57,6 +57,9 @@ DIMENSIONS = {
     "failed": (*BY_RUN, "fault"),
     **dict.fromkeys(INTERVAL, (*BY_RUN, "node", "value")),
 }
+
+
+RunnerFactory = Callable[[Setting, TraceInfo, Integers], "Runner"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -317,8 +320,11 @@ class Runner:
         coordinates = {"iteration": self.checkpoints} | ({"value": names} if names else {})
         if "failed" in variables:
             coordinates["fault"] = list(faults.NAMES)
-        data = xr.Dataset(variables, coords=coordinates)
-        return Trace(data if target.shape[1] > 1 else data.isel(value=0), self.info, self._resume_data())
+        data, info = xr.Dataset(variables, coords=coordinates), self.info
+        if self.stopped.all():  # no run will ever reach the checkpoints that are left
+            data = data.sel(iteration=slice(None, self.stopped.max()))
+            info = replace(info, iterations=int(self.stopped.max()))
+        return Trace(data if target.shape[1] > 1 else data.isel(value=0), info, self._resume_data())
 
     def _units(self) -> list[int]:
         """Return the numbers sent up to each checkpoint: none with a node that is away or separated."""

@@ -22,7 +22,7 @@ from gosta.protocols import AnyProtocol, CollectingProtocol
 from gosta.runtime import compiler, progress
 from gosta.runtime.arrays import Integers
 from gosta.simulation import engines
-from gosta.simulation.runner import Runner
+from gosta.simulation.runner import Runner, RunnerFactory
 from gosta.simulation.trace import Spacing, Trace, TraceInfo
 from gosta.statistics.definition import collect_options
 from gosta.statistics.joint import Chosen, choose
@@ -95,6 +95,7 @@ def simulate(
     until: float | None = None,
     options: Mapping[str, Any] | None = None,
     patience: float = progress.DELAY_SECONDS,
+    runner: RunnerFactory = Runner,
     **statistic_options: Any,
 ) -> Trace:
     """Simulate a protocol that estimates a statistic on a network whose nodes hold one or several rows each.
@@ -147,6 +148,8 @@ def simulate(
         after `iterations`, by default 10 000 for each node.
     patience
         Seconds after which a progress bar appears.
+    runner
+        What advances the runs; ``gosta run --live`` has one that shows them in a browser.
 
     Returns
     -------
@@ -184,7 +187,7 @@ def simulate(
         setting, runs=int(runs), seed=int(seed), engine=engine, iterations=int(at[-1]), clocks=clocks,
         spacing=spacing if until is None else "log", until=None if until is None else float(until),
     )  # fmt: skip
-    return Runner(setting, info, at).run(patience)
+    return runner(setting, info, at).run(patience)
 
 
 def _info(setting: Setting, **run: Any) -> TraceInfo:

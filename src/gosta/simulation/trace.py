@@ -152,10 +152,16 @@ class Trace:
         return any(name.startswith(SNAPSHOT) for name in self.resume_data)
 
     def error(self) -> xr.Dataset:
-        """Return mean error and its spread over nodes at each checkpoint, averaged over the runs that reached it."""
+        """Return mean error and its spread over nodes at each checkpoint, averaged over the runs that reached it.
+
+        A run whose nodes stopped keeps the error that it stopped with.
+        """
         import xarray as xr
 
-        means = {name: self.data[name].mean("run", skipna=True) for name in ("mean", "spread")}
+        stopped, data = self.data["stopped"], self.data[["mean", "spread"]]
+        last = data.sel(iteration=stopped.where(stopped > 0, self.iterations[0])).drop_vars("iteration")
+        kept = data.where((stopped == 0) | (data["iteration"] <= stopped), last)
+        means = {name: kept[name].mean("run", skipna=True) for name in ("mean", "spread")}
         kind = "relative" if self.info.is_relative else "absolute (the target is 0)"
         return xr.Dataset(means, attrs={"error": kind})
 
@@ -174,6 +180,28 @@ class Trace:
 
         axes = shown_figure(*SIZE).add_subplot() if ax is None else ax
         return plot([self], [label or self.info.protocol], ax=axes)
+
+    def report(self, path: str | Path, run: int = 0) -> None:
+        """Write a page of one run to an HTML file, which needs nothing else and can be mailed.
+
+        It plays the run: the network with the estimates of all nodes, errors, histogram, the history of each node.
+
+        Parameters
+        ----------
+        path
+            A file that ends in .html.
+        run
+            Number of the run, from 0.
+
+        Examples
+        --------
+        >>> import gosta
+        >>> trace = gosta.simulate("iris", "gini-mean-difference", iterations=2000, runs=1)
+        >>> trace.report("run.html")  # doctest: +SKIP
+        """
+        from gosta.simulation.report import write
+
+        write(self, path, run)
 
     def save(self, path: str | Path) -> None:
         """Write the trace to a NetCDF file, atomically."""
@@ -213,9 +241,15 @@ class Trace:
         return cls(data[[name for name in data.data_vars if name in known]], info, resume_data)
 
     def __repr__(self) -> str:
-        info, state = self.info, "" if self.is_complete else ", interrupted"
-        checkpoints = f"{len(self.iterations)} checkpoints up to {self.iterations[-1]}{state}"
-        return f"Trace({info.protocol} on {info.graph}, {info.statistic}, {info.runs} runs, {checkpoints})"
+        info, stops = self.info, np.unique(self.data["stopped"].values[self.data["stopped"].values > 0])
+        checkpoints = f"{len(self.iterations)} checkpoints up to {self.iterations[-1]}"
+        checkpoints += "" if self.is_complete else ", interrupted"
+        if info.until is not None:
+            count = int((self.data["stopped"].values > 0).sum())
+            when = f" after {stops[0]} to {stops[-1]}" if len(stops) > 1 else "".join(f" after {one}" for one in stops)
+            checkpoints += f", {count} stopped by their nodes{when}"
+        runs = numbers.count(info.runs, "run")
+        return f"Trace({info.protocol} on {info.graph}, {info.statistic}, {runs}, {checkpoints})"
 
     def _repr_html_(self) -> str:
         info, error = self.info, self.error()

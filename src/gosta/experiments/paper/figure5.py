@@ -56,7 +56,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
             "A master node is ahead early on.",
             f"within the first {percent(EARLY)} of the numbers sent, ahead on {sum(master_ahead)} of 3 networks",
             all(master_ahead),
-            *([MASTER_STARTS_LATE] if master_ahead == [False, True, True] else []),
+            MASTER_STARTS_LATE if master_ahead == [False, True, True] else model.NO_REASON,
         ),
         Claim(
             "GoSta-async soon catches up, for the same numbers sent.",

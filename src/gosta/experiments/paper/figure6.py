@@ -107,9 +107,8 @@ def _fewer_exchanges(where: str, histories: model.ByGraph) -> Claim:
     (ratios, text), (_, than_tracking) = (_ratios(histories, name) for name in ("gosta-async", "tracking"))
     what = f"needs at least {LEAST_FACTOR} times fewer exchanges than GoSta-async to {percent(ERROR)} error."
     measured = f"{text} times fewer {ON_NETWORKS}; {than_tracking} times fewer than tracking"
-    return Claim(
-        f"{where or 'The default protocol '}{'it ' * bool(where)}{what}", measured, min(ratios) >= LEAST_FACTOR
-    )
+    sentence = f"{where or 'The default protocol '}{'it ' * bool(where)}{what}"
+    return Claim(sentence, measured, min(ratios) >= LEAST_FACTOR, is_ours=True)
 
 
 def _ratios(histories: model.ByGraph, other: str) -> tuple[list[float], str]:
@@ -139,7 +138,8 @@ def _never_worse(histories: model.ByGraph, n: int) -> Claim:
         f"at most {', '.join(f'{ratio:.2f}' for ratio in worst)} times GoSta-async's {ON_NETWORKS} from {first:,} "
         f"exchanges on, {', '.join(f'{np.exp(np.log(ratio).mean()):.2f}' for ratio in ratios)} times on average",
         max(worst) <= 1,
-        *([RANDOM_PAIRS] if all(only_late) else []),
+        RANDOM_PAIRS if all(only_late) else model.NO_REASON,
+        is_ours=True,
     )
 
 
@@ -163,6 +163,7 @@ def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
         f"after {_millions(arrived)} numbers {ON_NETWORKS}, the next after {_millions(next_best)}{'; ' * bool(ends_at)}"
         f"{ends_at}",
         all(first),
+        is_ours=True,
     )
 
 

@@ -173,14 +173,23 @@ def advantage(ours: Floats, theirs: Floats) -> Advantage:
     return Advantage(float((ratio > 1).mean()), float(np.exp(np.log(ratio).mean())))
 
 
+NO_REASON = "No reason is known; more runs would show whether it is noise."
+
+
 class Claim(NamedTuple):
-    """A sentence, from the paper except in figure 6, and its check."""
+    """A sentence, the paper's or ours, and its check."""
 
     sentence: str
     measured: str
     agrees: bool
-    finding: str = "No reason is known; more runs would show whether it is noise."
+    finding: str = NO_REASON
     """Explanation of a disagreement; not shown where the claim agrees."""
+    is_ours: bool = False  # whether the sentence is not the paper's
+
+    @property
+    def source(self) -> str:
+        """Who says it, in words."""
+        return "ours" if self.is_ours else "the paper says"
 
 
 @dataclass(frozen=True)

@@ -62,14 +62,15 @@ def _entry(completed: CompletedExperiment) -> dict[str, Any]:
 
 def _markdown(plan: Plan, entries: Mapping[str, Any], seconds: Mapping[str, float], numpy_seconds: float) -> str:
     claims = [claim for entry in entries.values() for claim in entry["claims"]]
-    agree, total = sum(claim["agrees"] for claim in claims), sum(entry["iterations"] for entry in entries.values())
+    agreeing = count_agreeing([(claim.get("is_ours", False), claim["agrees"]) for claim in claims])
+    total = sum(entry["iterations"] for entry in entries.values())
     lines = [
         "# The experiments of the paper, reproduced",
         "",
         "Colin, Bellet, Salmon, Clémençon: *Extending Gossip Algorithms to Distributed Estimation of U-Statistics*.",
         "",
         f"{plan.runs} runs, seed {plan.seed}, gosta {gosta.__version__}, data: {describe_data(plan)}. "
-        f"Of {len(claims)} claims {agree} agree. Figures and curves are in the folder that `gosta reproduce` makes.",
+        f"{agreeing}. Figures and curves are in the folder that `gosta reproduce` makes.",
         "",
         f"{total:,} iterations. Updating all nodes at every tick with numpy takes {1e6 * numpy_seconds:.0f} µs an "
         f"iteration here, {total * numpy_seconds / 3600:.1f} hours for all; this took {sum(seconds.values()):,.0f} s "
@@ -87,8 +88,21 @@ def _markdown(plan: Plan, entries: Mapping[str, Any], seconds: Mapping[str, floa
         lines += [_row(heading), _row(["---"] * len(heading)), *map(_row, rows), ""]
         for claim in entry["claims"]:
             verdict = "agrees" if claim["agrees"] else "**disagrees**"
-            lines.append(f"- {claim['sentence']} *{verdict}*: {claim['measured']}. {claim['finding']}".rstrip())
+            source = "Ours" if claim.get("is_ours") else "The paper says"
+            sentence = f"{source}: {claim['sentence']} *{verdict}*: {claim['measured']}. {claim['finding']}"
+            lines.append(f"- {sentence}".rstrip())
     return "\n".join(lines) + "\n"
+
+
+def count_agreeing(claims: Sequence[tuple[bool, bool]]) -> str:
+    """Return in words how many claims agree, those of the paper and ours; each says whether it is ours, and agrees.
+
+    >>> count_agreeing([(False, True), (False, False), (True, True)])
+    'Of 2 claims of the paper 1 agree, of 1 of ours 1'
+    """
+    paper, ours = ([agrees for is_ours, agrees in claims if is_ours == wanted] for wanted in (False, True))
+    text = f"Of {len(paper)} claims of the paper {sum(paper)} agree, of {len(ours)} of ours {sum(ours)}"
+    return text if paper and ours else f"Of {len(claims)} claims {sum(paper) + sum(ours)} agree"
 
 
 def describe_data(plan: Plan) -> str:

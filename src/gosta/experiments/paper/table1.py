@@ -18,6 +18,7 @@ GAPS_OF_THE_PAPER = {
 }
 RANDOM_GRAPHS = 50  # Watts-Strogatz graphs of each size
 DATA_OF_THE_PAPER = {"wine-quality-red": (1599, 12, 11), "svmguide3": (1260, 23, 2)}  # rows, numbers, classes
+MARKS = range(11)  # that a wine can be given
 
 
 def evaluate(plan: Plan, _history_of: HistoryOf) -> Findings:
@@ -72,16 +73,26 @@ def _network_claims(gaps: Mapping[str, list[float]]) -> list[Claim]:
 
 
 def _data_claims(plan: Plan) -> list[Claim]:
-    """Check the paper's facts about its data, where the plan uses them."""
+    """Check the paper's facts about its data, where the plan uses them; it counts the class as a number of a row."""
     claims = []
     for subject in (plan.scatter, plan.auc):
-        if subject.data in DATA_OF_THE_PAPER:
-            data, expected = subject.rows, DATA_OF_THE_PAPER[subject.data]
-            assert data.label is not None
-            found = (len(data), len(data.features), len(np.unique(data.columns[data.label])))
-            paper, here = (f"{n:,} rows of {numbers} numbers in {k} classes" for n, numbers, k in (expected, found))
-            finding = "The file that is published under this name today differs."
-            claims.append(Claim(f"{subject.data} has {paper}.", here, found == expected, finding))
+        if subject.data not in DATA_OF_THE_PAPER:
+            continue
+        data, (n, width, classes) = subject.rows, DATA_OF_THE_PAPER[subject.data]
+        assert data.label is not None
+        labels = np.unique(data.columns[data.label])
+        numbers = len({*data.features, data.label})
+        here = f"{len(data):,} rows of {numbers} numbers, the class among them"
+        agrees = (len(data), numbers) == (n, width)
+        if subject.data == "wine-quality-red":  # 11 marks can be given
+            meant = f"{classes} classes, the marks {MARKS[0]} to {MARKS[-1]}"
+            here += f"; {len(labels)} of the marks occur, {labels.min():g} to {labels.max():g}"
+            agrees &= set(labels.tolist()) <= set(MARKS) and len(MARKS) == classes
+        else:
+            meant, agrees = f"{classes} classes", agrees and len(labels) == classes
+            here += f", in {len(labels)} classes"
+        sentence = f"{subject.data} has {n:,} rows of {width} numbers in {meant}."
+        claims.append(Claim(sentence, here, agrees, "The file that is published under this name today differs."))
     return claims
 
 

@@ -1,15 +1,13 @@
 // Charts: what those of all pages have in common.
 "use strict";
 
+const COLOURS = "text muted line accent band node-line waiting good edge outline panel".split(" ");
 let charts = [];
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(
-    ["text", "muted", "line", "accent", "band", "node-line", "waiting", "good"].map((name) => [
-      name,
-      style.getPropertyValue(`--${name}`).trim(),
-    ]),
+    COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]),
   );
 }
 
@@ -35,6 +33,7 @@ function makeChart(id, options, data) {
       width: box.clientWidth,
       height: box.clientHeight,
       legend: { show: false },
+      padding: [null, 24, null, null],
       tzDate: (seconds) => new Date(1000 * seconds),
       fmtDate: () => uPlot.fmtDate(date),
       ...options,

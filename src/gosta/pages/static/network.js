@@ -6,6 +6,7 @@ const MAX_POINTS = 720; // of the history
 const MAX_LOG_LINES = 200;
 // Places in a value; in a point of the history, the nodes' own values follow.
 const [VALUE, LOW, HIGH, CERTAIN_LOW, CERTAIN_HIGH, ERROR, NODES] = [0, 1, 2, 3, 4, 5, 6];
+const WAITING = "Waiting for the first answers";
 const HINT = "Choose a node to see its neighbours, round trips and what it rejected.";
 
 let scene = null; // what stays the same for long: names, edges, quantities

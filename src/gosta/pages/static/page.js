@@ -1,7 +1,7 @@
 // What all pages have in common: the connection, the details of the chosen node, themes.
 //
 // The scripts of a source (network.js, simulation.js) define start, change, showAll, drawCharts, placeMap, nodeName,
-// eventsPath, findDetails, onQuantity and HINT, and keep what is shown in scene.
+// eventsPath, findDetails, onQuantity, HINT and WAITING, and keep what is shown in scene.
 "use strict";
 
 const RETRY_MS = 3000; // before connecting again
@@ -21,7 +21,7 @@ let source = null;
 function connect() {
   source?.close();
   source = new EventSource(eventsPath());
-  source.addEventListener("wait", () => showLink("waiting", "Waiting for the first answers"));
+  source.addEventListener("wait", () => showLink("waiting", WAITING));
   source.addEventListener("start", (event) => {
     showLink("", "Live");
     start(JSON.parse(event.data));
@@ -76,7 +76,7 @@ async function showDetails() {
   }
   const place = chosen;
   setText(title, nodeName(place));
-  if (performance.now() - detailsAt < DETAILS_MS) return;
+  if (recording === null && performance.now() - detailsAt < DETAILS_MS) return;
   detailsAt = performance.now();
   try {
     const found = await findDetails(place);

@@ -10,7 +10,7 @@ import numpy as np
 from gosta.estimation.setting import Setting
 from gosta.protocols import CollectingProtocol
 from gosta.runtime import compiler
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import Schedule
 from gosta.simulation.engines.engine import ArrayEngine, Batch, ScheduledEngine, Snapshot
 from gosta.statistics import pairs
@@ -39,6 +39,10 @@ class CollectingEngine(ArrayEngine, ScheduledEngine[Snapshot]):
 
     def first_arrays(self) -> Snapshot:
         return self.protocol.arrays(self.setting.estimand.n, self.setting.estimand.width)
+
+    def homes_of(self, arrays: Snapshot) -> Integers:
+        runs = len(next(iter(arrays.values())))
+        return np.zeros((runs, self.setting.estimand.n, 0), dtype=np.int64)  # copies are sent, nothing travels
 
     def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
         x, edges, uniforms = self.setting.estimand.x, schedule.edges(first, last), schedule.uniforms(first, last)

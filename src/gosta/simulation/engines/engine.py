@@ -86,6 +86,9 @@ class Engine(typing.Protocol[State]):
     def restore(self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]) -> Batch[State]:
         """Return the batch that a snapshot was made of."""
 
+    def visitors(self, batch: Batch[State]) -> Integers:
+        """Return the home of each visitor that nodes hold now: runs × nodes × visitors, of which there may be none."""
+
     def close(self) -> None:
         """Free threads and memory."""
 
@@ -195,6 +198,13 @@ class ArrayEngine(ThreadedEngine[Snapshot]):
     @abstractmethod
     def first_arrays(self) -> Snapshot:
         """Return the arrays of one run at the start."""
+
+    @abstractmethod
+    def homes_of(self, arrays: Snapshot) -> Integers:
+        """Return the homes of all visitors, from the arrays of all runs: runs × nodes × visitors."""
+
+    def visitors(self, batch: Batch[Snapshot]) -> Integers:
+        return self.homes_of(self.snapshot(batch)).astype(np.int64)
 
     def bytes_per_run(self) -> int:
         return sum(array.nbytes for array in self.first_arrays().values())

@@ -11,7 +11,7 @@ from gosta.errors import InputError
 from gosta.estimation.exchange import Estimator, LocalRows, exchange
 from gosta.estimation.setting import Setting
 from gosta.protocols import CollectingProtocol
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import Schedule
 from gosta.simulation.engines.collecting import CollectingEngine
 from gosta.simulation.engines.engine import Batch, Engine, ScheduledEngine, Snapshot
@@ -53,6 +53,11 @@ class ReferenceEngine(ScheduledEngine[Runs]):
     def read_run(self, batch: Batch[Runs], position: int, iteration: int) -> Floats:
         read, tick = self.setting.rule.read, float(iteration)
         return np.array([[read(state, tick) for state in node.states] for node in batch.state[position]])
+
+    def visitors(self, batch: Batch[Runs]) -> Integers:
+        count = self.setting.rule.held_visitors if self.setting.rule.visitors else 0
+        held = [[[int(one.home) for one in node.visitors[:count]] for node in run] for run in batch.state]
+        return np.array(held, dtype=np.int64).reshape(len(held), len(self.rows), count)
 
     def snapshot(self, batch: Batch[Runs]) -> Snapshot:  # noqa: ARG002
         return {}

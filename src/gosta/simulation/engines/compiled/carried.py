@@ -7,7 +7,7 @@ import numpy as np
 from gosta.estimation.carried import REMEMBERED
 from gosta.estimation.setting import Setting
 from gosta.protocols.protocol import COPIES
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.simulation.engines.compiled.adapters import CACHE_BYTES, CACHE_LINE, LoopEngine, tuple_function
 from gosta.simulation.engines.engine import Snapshot
 
@@ -56,6 +56,10 @@ class CarriedEngine(LoopEngine):
 
     def first_arrays(self) -> Snapshot:
         return self._arrays(self.x)
+
+    def homes_of(self, arrays: Snapshot) -> Integers:
+        homes: Integers = arrays["nodes"][..., self.visitor + 1 : self.rows : self.visitor_size]
+        return homes
 
     def _arrays(self, x: Floats) -> Snapshot:
         nodes, homes = np.zeros((len(x), self.size)), np.arange(len(x))

@@ -11,7 +11,7 @@ import numpy as np
 
 from gosta.estimation.exchange import RECENT_HOMES_PER_ROW
 from gosta.estimation.setting import Setting
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.simulation.engines.compiled.adapters import CACHE_BYTES, CACHE_LINE, LoopEngine
 from gosta.simulation.engines.engine import Snapshot
 
@@ -52,6 +52,13 @@ class OneRowEngine(LoopEngine):
 
     def first_arrays(self) -> Snapshot:
         return self._arrays(self.setting.first_states().reshape(len(self.x), self.exchanges), self.x)
+
+    def homes_of(self, arrays: Snapshot) -> Integers:
+        if not self.is_inline:
+            return arrays["visitors"]
+        columns = [self.visitor + k * (self.x.shape[1] + 1) for k in range(self.protocol.visitors)]
+        homes: Integers = arrays["nodes"][..., columns]
+        return homes
 
     def _arrays(self, states: Floats, x: Floats) -> Snapshot:
         visitors, homes = self.protocol.visitors, np.arange(len(x))[:, None]

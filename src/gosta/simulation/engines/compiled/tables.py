@@ -7,6 +7,7 @@ import numpy as np
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, max_recent_homes
 from gosta.estimation.setting import Setting
 from gosta.runtime import machine
+from gosta.runtime.arrays import Integers
 from gosta.simulation.engines.compiled.adapters import LoopEngine, tuple_function
 from gosta.simulation.engines.engine import Snapshot
 from gosta.statistics import pairs
@@ -47,6 +48,10 @@ class TableEngine(LoopEngine):
         text += tuple_function("row_values", "m, own_mean, shift, scale, own_share", mean, values)
         text += tuple_function("unbiased", "a, b, both", "2.0 * both[{c}] - 0.5 * (a[{c}] + b[{c}])", means)
         return text + pairs.values_text(local((1.0,) * values), "local", "local_values", "h")
+
+    def homes_of(self, arrays: Snapshot) -> Integers:
+        homes: Integers = arrays["visitors"][..., None][..., : self.protocol.visitors]
+        return homes
 
     def first_arrays(self) -> Snapshot:
         nodes, estimand = self.setting.placement.nodes, self.setting.estimand

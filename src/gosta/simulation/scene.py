@@ -1,0 +1,72 @@
+"""What a page shows of a simulation: its scene, and frames of the estimates of all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gosta.graphs.graph import Graph
+from gosta.graphs.layout import positions
+from gosta.pages import frames
+from gosta.pages.frames import Frame, Scene
+from gosta.runtime.arrays import Floats
+from gosta.simulation.trace import TraceInfo
+
+MAX_MAP_NODES = 10_000
+NO_EDGES = "The edges of the network are not known: nodes are placed without them."
+
+
+class Picture:
+    """A scene, and what frames of it need: the targets and scales of all values."""
+
+    def __init__(
+        self,
+        info: TraceInfo,
+        names: Sequence[str],
+        target: Floats,
+        graph: Graph | None,
+        no_map: str = "",
+    ) -> None:
+        """Make a scene.
+
+        `target` has a row for all nodes or for each. A graph of None is not known; `no_map` says why there is no map.
+        """
+        self._target, count = target, target.shape[1]
+        size = np.abs(target).mean(axis=0)
+        self._scales = np.where(size > 0, size, 1.0)
+        self._exact = target.mean(axis=0)
+        if info.nodes > MAX_MAP_NODES:
+            no_map = f"There is no map: {info.nodes:,} nodes are more than the {MAX_MAP_NODES:,} that it can show."
+        edge_ends, note = frames.list_edges(graph.edges) if graph is not None else (b"", NO_EDGES)
+        if info.graph_changes:
+            note = f"The network changes; this is the one that it begins with. {note}".strip()
+        drawn = graph or Graph("complete", info.nodes, None)
+        self.scene = Scene(
+            title=f"{info.statistic.replace(',', ', ')} of {info.data}",
+            subtitle=f"{info.protocol} on {info.graph}",
+            quantities=_quantities(info.statistic, names, count),
+            exact=tuple(self._exact.tolist()),
+            scales=tuple(self._scales.tolist()),
+            is_relative=tuple((size > 0).tolist()),
+            has_own_targets=len(target) > 1,
+            nodes=info.nodes,
+            rows=info.rows,
+            edges=info.edges,
+            exchanges=None if info.faults else info.draws,
+            iterations=info.iterations,
+            places=None if no_map else frames.place_nodes(positions(drawn)),
+            edge_ends=b"" if no_map else edge_ends,
+            note=no_map or note,
+        )
+
+    def frame(self, quantity: int, iteration: int, sent: int, values: Floats) -> Frame:
+        """Return a frame of one quantity from the values of all nodes, nodes × values."""
+        scale, exact = float(self._scales[quantity]), float(self._exact[quantity])
+        return frames.make_frame(iteration, sent, values[:, quantity], self._target[:, quantity], scale, exact)
+
+
+def _quantities(statistic: str, names: Sequence[str], count: int) -> tuple[str, ...]:
+    if count == 1:
+        return (statistic,)
+    return tuple(names) or tuple(f"{statistic} [{k}]" for k in range(count))
