@@ -85,4 +85,4 @@ def test_extras_bring_the_modules_that_are_checked() -> None:
     for extra, modules in extras.MODULES.items():
         lines = [line for name in [extra, *re.findall(r"\w+", str(project[extra]))] for line in project.get(name, ())]
         assert set(modules) <= {re.split(r"[<>=;\[]", line)[0] for line in lines}
-    assert set(project) - {"all", "dev", "gpu", "ray"} <= set(re.findall(r"\w+", project["all"][0]))
+    assert set(project) - {"all", "dev", "docs", "gpu", "ray"} <= set(re.findall(r"\w+", project["all"][0]))

@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 from commands import command
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
+from PIL import Image
 
 import gosta
 from gosta import graphs, theory
-from gosta.errors import InputError
+from gosta.errors import InputError, MissingExtraError
 from gosta.graphs.graph import Graph
+from gosta.runtime import extras
 from gosta.simulation.overview import overview, reason_not_to_draw
 from gosta.simulation.trace import Trace
 from gosta.theory.plotting import CUT, SMALLER
@@ -69,18 +72,19 @@ def test_graph_plot_on_the_command_line(
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
-    return gosta.simulate("iris", "gini-mean-difference", graph="torus", iterations=3000, runs=2, checkpoints=20)
+    return gosta.simulate("iris", "gini-mean-difference", graph="torus", runs=2, checkpoints=20, spacing="log")
 
 
 def test_an_overview_shows_the_network_before_and_after(trace: Trace) -> None:
     before, after, curves = overview([trace], ["carried-means"]).figure.axes[:3]
     estimates = trace.estimates.values[0]
-    for ax, checkpoint in ((before, 0), (after, -1)):
+    first = np.searchsorted(trace.iterations, 75)  # when nodes have taken part in an exchange, on average
+    for ax, checkpoint in ((before, first), (after, -1)):
         (nodes,) = collections(ax, PathCollection)
         np.testing.assert_allclose(nodes.get_array(), estimates[checkpoint] / trace.target - 1)
         assert nodes.get_clim() == (-1.0, 1.0)
-    assert before.get_title().startswith("after 2 exchanges a node:\noff by ")
-    assert after.get_title().startswith("after 40 exchanges a node:\noff by ")
+    assert before.get_title().startswith("after 1.3 exchanges a node:\noff by ")
+    assert after.get_title().startswith("after 200 exchanges a node:\noff by ")
     assert "mean of 2 runs" in curves.get_title()
     title = "150 nodes, each knows one row of iris: together they estimate its gini-mean-difference"
     assert curves.figure.get_suptitle() == title
@@ -103,3 +107,87 @@ def test_only_the_curve_is_drawn_where_nodes_have_no_common_value(trace: Trace) 
     lost = Trace(trace.data, trace.info, {})
     assert reason_not_to_draw(lost).startswith("the trace does not hold its network")
     assert reason_not_to_draw(Trace(trace.data.drop_vars("estimates"), trace.info, trace.resume_data))
+
+
+@pytest.fixture(scope="module")
+def frames(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> list[Image.Image]:
+    file = tmp_path_factory.mktemp("animation") / "run.gif"
+    trace.animate(file)
+    with Image.open(file) as image:
+        assert (image.size, image.info["loop"]) == ((1280, 720), 0)
+        found = []
+        for k in range(image.n_frames):  # type: ignore[attr-defined]
+            image.seek(k)
+            found.append(image.convert("RGB"))
+        assert image.info["duration"] == 3000  # the last one stays
+    return found
+
+
+def frame_count(trace: Trace) -> int:
+    return int((trace.iterations >= 7.5).sum())  # from when a tenth of the nodes have taken part in an exchange
+
+
+def test_an_animation_has_a_frame_for_each_checkpoint(trace: Trace, frames: list[Image.Image]) -> None:
+    assert len(frames) == frame_count(trace) > 10
+
+
+def test_colours_become_equal_and_the_curve_grows(frames: list[Image.Image]) -> None:
+    first, last = (np.asarray(frame, dtype=np.int64) for frame in (frames[0], frames[-1]))
+    network, curves = np.s_[120:600, 40:600], np.s_[120:640, 740:1260]
+    teal = np.array([33, 145, 140])  # the middle of the colours: the exact value
+
+    def share(frame: Any, near: Any) -> float:
+        is_near = np.abs(frame[network] - near).max(axis=-1) < 40
+        is_dot = np.ptp(frame[network], axis=-1) > 40  # edges and background are grey
+        return float((is_near & is_dot).sum() / is_dot.sum())
+
+    assert share(first, teal) < 0.3
+    assert share(last, teal) > 0.8  # all but the borders of dots
+    ink = [int((np.ptp(frame[curves], axis=-1) > 10).sum()) for frame in (first, last)]
+    assert ink[1] > 5 * ink[0]
+
+
+def test_an_animation_as_video(trace: Trace, tmp_path: Path) -> None:
+    file = tmp_path / "run.mp4"
+    trace.animate(file)
+    with av.open(file) as container:
+        stream = container.streams.video[0]
+        assert (stream.width, stream.height, stream.codec_context.name) == (1280, 720, "h264")
+        assert (
+            sum(1 for _ in container.decode(video=0)) == frame_count(trace) + 3 * 8
+        )  # the last one stays for three seconds
+
+
+def test_animations_that_cannot_be_made(trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"file = 'run.avi' must end in .gif or .mp4"):
+        trace.animate("run.avi")
+    with pytest.raises(InputError, match="cannot animate this trace: the trace does not hold its network"):
+        Trace(trace.data, trace.info, {}).animate(tmp_path / "run.gif")
+    monkeypatch.setattr(extras, "is_installed", lambda name: name != "av")
+    with pytest.raises(
+        MissingExtraError, match=r"needs the package 'av'; install it with: pip install 'gosta\[video\]'"
+    ):
+        trace.animate(tmp_path / "run.mp4")
+
+
+def test_animate_on_the_command_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gosta, file = command(capsys, monkeypatch), tmp_path / "run.gif"
+    arguments = [
+        "run",
+        "iris",
+        "--statistic",
+        "gini-mean-difference",
+        "--runs",
+        1,
+        "--checkpoints",
+        3,
+        "--plot",
+        "none",
+    ]
+    code, out, _ = gosta(*arguments, "--animate", file)
+    assert (code, out.splitlines()[-1]) == (0, f"animation: {file}")
+    assert file.read_bytes().startswith(b"GIF89a")
+    code, _, err = gosta(*arguments, "--animate", tmp_path / "run.png")
+    assert (code, err.count("\n")) == (2, 1)

@@ -14,7 +14,7 @@ def shrink(source: Path, target: Path) -> None:
     """Write a smaller copy of an image."""
     image = Image.open(source).convert("RGB")
     image.thumbnail((WIDTH, WIDTH), Image.Resampling.LANCZOS)
-    few = image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few = image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
     few.save(target, optimize=True)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FOR_ROWS = (
     "protocol", "iterations", "checkpoints", "log", "until", "interval", "engine", "out", "resume", "against", "bound",
     "homophily", "loss", "away", "away_for", "partition",
-    "report", "live", "open_",
+    "animate", "report", "live", "open_",
 )  # fmt: skip
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of the plot
 DRAWS = 200  # of noise, for each of them

@@ -57,6 +57,7 @@ class Output:
     report: Annotated[Path | None, "Write a page of the first run, .html, that plays it; one for each protocol."] = None
     live: Annotated[bool, "Simulate one run at a pace that you can follow, on a page for your browser."] = False
     open_: Annotated[bool, "Open that page in a browser.", "--open"] = False
+    animate: Annotated[Path | None, "Animation of the network and the error, for slides: a .gif or .mp4 file."] = None
     as_json: options.Json = False
 
     @property
@@ -66,7 +67,7 @@ class Output:
 
 
 WITH_RESUME = {"resume", "engine", "iterations", "out", "plot", "against", "bound", "as_json", "statistic"}
-WITH_RESUME |= {"report"}
+WITH_RESUME |= {"animate", "report"}
 
 
 def run(
@@ -120,6 +121,10 @@ def run(
         _draw(traces, output, picture)
         if not output.as_json:
             print(f"plot: {picture}")
+    if output.animate is not None and reported:
+        reported[0].animate(output.animate)
+        if not output.as_json:
+            print(f"animation: {output.animate}")
     if not traces[-1].is_complete:
         hint = f"; continue with: gosta run --resume {files[-1]}" if files and traces[-1].can_resume else ""
         print(f"gosta: interrupted; the numbers are those of the checkpoints reached{hint}", file=sys.stderr)
@@ -155,6 +160,11 @@ def _check(context: typer.Context, output: Output) -> None:
         from gosta.simulation.report import check_path
 
         options.check_writable("report", check_path("report", output.report))
+    if output.animate is not None:
+        from gosta.simulation.animation import check_animation
+
+        check_animation("animate", output.animate)
+        options.check_writable("animate", output.animate)
     if output.resume is not None:
         for name in sorted(_given(context) - WITH_RESUME):
             raise InputError(f"{name} is for new runs only; --resume continues with the settings of {output.resume}")

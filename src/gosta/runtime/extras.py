@@ -12,6 +12,7 @@ from gosta.errors import MissingExtraError
 MODULES = {
     "sim": ("numba", "scipy", "pandas", "xarray", "h5netcdf", "joblib"),
     "plot": ("matplotlib",),
+    "video": ("av",),
     "data": ("pyarrow",),
     "paper": ("numba", "scipy", "pandas", "xarray", "joblib", "pyamg", "matplotlib", "pyarrow"),
 }

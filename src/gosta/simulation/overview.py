@@ -101,20 +101,24 @@ def network_view(trace: Trace) -> NetworkView:
 def draw_estimates(ax: Any, view: NetworkView, deviations: Floats) -> Any:
     """Draw the network with nodes coloured by their deviations from the exact value; return the nodes."""
     colours = matplotlib("pyplot").get_cmap(COLOURS).with_extremes(bad=UNKNOWN)
-    limits = {"vmin": -view.reach, "vmax": view.reach, "plotnonfinite": True}
-    dots = draw_network(ax, view.graph, view.places, c=deviations, cmap=colours, **limits)
+    # Logarithmic on both sides, so that a tenth of an error can be told from the error, and linear in the middle.
+    limits = {"linthresh": view.reach / 100, "linscale": 0.5, "vmin": -view.reach, "vmax": view.reach}
+    scale = {"cmap": colours, "norm": matplotlib("colors").SymLogNorm(**limits), "plotnonfinite": True}
+    dots = draw_network(ax, view.graph, view.places, c=deviations, **scale)
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))  # panels of all networks are squares
     return dots
 
 
 def add_colour_bar(ax: Any, dots: Any, view: NetworkView) -> None:
     """Explain the colours of nodes in an axes: the exact value in the middle, deviations from it on both sides."""
-    ticks = view.reach * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+    ticks = view.reach * np.array([-1.0, -0.1, -0.01, 0.0, 0.01, 0.1, 1.0])
     bar = ax.figure.colorbar(dots, cax=ax, orientation="horizontal", extend="both", ticks=ticks)
     texts = [f"{'+' if tick > 0 else ''}{numbers.error(tick, view.info.is_relative)}" for tick in ticks]
-    ax.set_xticklabels([*texts[:2], f"exact value {numbers.number(view.target)}", *texts[3:]], fontsize=8)
+    texts[3] = f"\nexact value {numbers.number(view.target)}"
+    ax.set_xticklabels(texts, fontsize="small")
+    ax.minorticks_off()
     ax.axvline(0.0, color="black", linewidth=1.2)
-    bar.set_label(f"colour of a node: its estimate{f' of {view.value}' if view.value else ''}", fontsize=9)
+    bar.set_label(f"colour of a node: its estimate{f' of {view.value}' if view.value else ''}")
 
 
 def time_of(info: TraceInfo, iteration: int) -> str:

@@ -203,6 +203,24 @@ class Trace:
 
         write(self, path, run)
 
+    def animate(self, path: str | Path) -> None:
+        """Write an animation of the first run for slides: estimates spread over the network, and the error curve grows.
+
+        Parameters
+        ----------
+        path
+            A .gif file; or an .mp4 file, which is smaller and needs the extra ``video``.
+
+        Examples
+        --------
+        >>> import gosta
+        >>> trace = gosta.simulate("iris", "gini-mean-difference", runs=1, spacing="log")
+        >>> trace.animate("run.gif")  # doctest: +SKIP
+        """
+        from gosta.simulation.animation import animate
+
+        animate(self, Path(path))
+
     def save(self, path: str | Path) -> None:
         """Write the trace to a NetCDF file, atomically."""
         require("h5netcdf", "sim", "saving a trace")
