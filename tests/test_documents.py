@@ -5,15 +5,14 @@ What a document shows is run in the order of the document, in a folder of its ow
 - ``console``: commands after ``$``, each with its output, in which ``...`` stands for anything; seconds and ports are
   not compared. A command without output below it has to succeed; one whose output is ``gosta: ...`` has to fail. What
   runs until Ctrl-C is stopped where the document shows ``^C``, otherwise at its end: further commands run meanwhile.
-- ``python``: a program, which has the names of those before it. Code cells of notebooks are run as well, if the
-  document has commands; otherwise only by `make docs`, which runs them all.
+- ``python``: a program, which has the names of those before it. Code cells of notebooks are run by `make docs`.
 - ``toml study.toml``, a language and a name: the content of that file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from documents import FENCE, Block, Reader, agrees, blocks, commands
 from typer.main import get_command
 
 from gosta.cli.main import _app
+from gosta.statistics import STATISTICS
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = {
@@ -29,10 +29,11 @@ DOCUMENTS = {
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
     if not {"_build", "gallery"} & set(path.relative_to(ROOT).parts[:-1])
 }
-LANGUAGES = {"console", "python", "toml", "json", "text", "yaml", "csv"}
+LANGUAGES = {"console", "python", "toml", "json", "text", "yaml"}
 # Beginnings of the commands that are not run, with the reason.
 NOT_RUN = {
     "make": "sets up an environment, or runs the tests",
+    "pip": "needs a package index",
     "sudo": "changes the system",
     "journalctl": "needs systemd",
     "docker": "needs Docker; tests/test_containers.py runs the image",
@@ -59,27 +60,33 @@ def patients() -> None:
 FILES: dict[str, Callable[[], None]] = {"patients.csv": patients}
 
 
-def is_file(block: Block) -> bool:
-    return bool(block.file) and not block.language.startswith("{")
-
-
-def is_run(document: str, block: Block) -> bool:
-    if block.language == "{code-cell}":
-        return any(other.language == "console" for other in DOCUMENTS[document])
-    return block.language == "console" or (block.language == "python" and not NOT_RUN_PROGRAMS.keys() & lines(block))
+def is_run(block: Block) -> bool:
+    return block.language == "console" or (
+        block.language == "python" and not block.file and not NOT_RUN_PROGRAMS.keys() & lines(block)
+    )
 
 
 def lines(block: Block) -> set[str]:
     return set(block.text.splitlines())
 
 
-RUN = [name for name, found in DOCUMENTS.items() if any(is_run(name, block) for block in found)]
+RUN = [name for name, found in DOCUMENTS.items() if any(is_run(block) for block in found)]
 
 
 def reason_not_to_run(command: str) -> str | None:
     return next((beginning for beginning in NOT_RUN if f"{command} ".startswith(f"{beginning} ")), None)
 
 
+@pytest.fixture
+def no_statistics_left() -> Iterator[None]:
+    """Remove the statistics that a document defines, as the next one may use their names."""
+    before = dict(STATISTICS)
+    yield
+    STATISTICS.clear()
+    STATISTICS.update(before)
+
+
+@pytest.mark.usefixtures("no_statistics_left")
 @pytest.mark.parametrize("document", RUN)
 def test_what_a_document_shows_works(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -89,16 +96,15 @@ def test_what_a_document_shows_works(document: str, tmp_path: Path, monkeypatch:
     for file, make in FILES.items():
         if file in shown:
             make()
-    for block in DOCUMENTS[document]:
-        if is_file(block):
-            (tmp_path / block.file).write_text(block.text)
     with Reader() as reader:
         for block in DOCUMENTS[document]:
-            if block.language == "console":
+            if block.file and not block.language.startswith("{"):
+                (tmp_path / block.file).write_text(block.text)
+            elif block.language == "console":
                 for command in commands(block):
                     if reason_not_to_run(command.text) is None:
                         reader.type(command)
-            elif is_run(document, block):
+            elif is_run(block):
                 reader.program(block.text, f"{document}, line {block.line}")
 
 
@@ -142,7 +148,7 @@ def unknown_words(command: Any, words: list[str]) -> list[str]:
     if hasattr(command, "commands") and command.name == "node":  # gosta node FOLDER
         command = command.commands["run"]
     known = {"-h", "--help", *(option for parameter in command.params for option in parameter.opts)}
-    no_command = words[:1] if hasattr(command, "commands") and words and words[0] not in {*known, "..."} else []
+    no_command = words[:1] if hasattr(command, "commands") and words and words[0] not in {*known, "...", "COMMAND"} else []
     return no_command + [word for word in words if re.match("--?[a-z]", word) and word.split("=")[0] not in known]
 
 
