@@ -16,7 +16,7 @@ from gosta import graphs, theory
 from gosta.errors import InputError, NumericalError
 from gosta.estimation.setting import make_setting
 from gosta.graphs import Graph
-from gosta.protocols import PROTOCOLS, Protocol
+from gosta.protocols import DEFAULT, PROTOCOLS, Protocol
 from gosta.runtime.arrays import Floats
 from gosta.simulation.engines.compiled.one_row import OneRowEngine
 from gosta.theory import prediction, spectrum
@@ -311,7 +311,7 @@ def test_predicted_exchanges_are_within_a_factor_of_two(graph: str, n: int, iter
     assert 0.5 < predicted / below < 2
 
 
-@pytest.mark.parametrize("name", prediction.PREDICTIONS)
+@pytest.mark.parametrize("name", EXPECTATIONS)
 def test_predicted_errors_of_all_protocols(name: str) -> None:
     """Within a factor of 1.6 of the simulated error (5 runs), while that is above 0.1 %, on unlike graphs."""
     for graph in ("complete", "watts-strogatz", "geometric"):
@@ -320,6 +320,61 @@ def test_predicted_errors_of_all_protocols(name: str) -> None:
         got, measured = prediction.predicted_errors(setting, trace.iterations), trace.error()["mean"].values
         seen = measured > 1e-3
         assert (np.abs(np.log(got[seen] / measured[seen])) < np.log(1.6)).all()
+
+
+def momentum_rows() -> Floats:
+    return np.random.default_rng(3).normal(size=289)
+
+
+@pytest.mark.parametrize("protocol", ["carried-means", "tracking"])
+@pytest.mark.parametrize(
+    ("graph", "per_node"), [("complete", 80), ("watts-strogatz", 120), ("torus", 200), ("star", 120), ("cycle", 1200)]
+)
+def test_errors_with_momentum_are_predicted_within_a_factor_of_two(protocol: str, graph: str, per_node: int) -> None:
+    """Compare errors from 20 % to 0.5 %, and exchanges to 10, 5 and 1 %, with the mean of 20 runs."""
+    rows = momentum_rows()
+    trace = gosta.simulate(
+        rows, GINI, graph=graph, protocol=protocol, iterations=per_node * len(rows), runs=20, checkpoints=60,
+        spacing="log",
+    )  # fmt: skip
+    at, error = trace.iterations, trace.error()["mean"].values
+    setting = make_setting(protocol, rows, GINI, graph, 0, {})
+    predicted = prediction.predicted_errors(setting, at)
+    seen = (error < 0.2) & (error > 0.005)
+    assert seen.sum() > 5
+    assert (np.abs(np.log(predicted[seen] / error[seen])) < np.log(2)).all()
+    for accuracy in (0.1, 0.05, 0.01):
+        below = at[np.flatnonzero(error > accuracy)[-1] + 1]
+        exchanges = theory.predict(graph, protocol, accuracy, rows, GINI).exchanges
+        assert 0.5 < exchanges / below < 2
+
+
+@pytest.mark.parametrize("graph", ["watts-strogatz", "cycle"])
+def test_averaging_of_moments_with_momentum_is_predicted(graph: str) -> None:
+    rows = momentum_rows()
+    trace = gosta.simulate(rows, "variance", graph=graph, runs=20, checkpoints=20, iterations=100 * len(rows))
+    predicted = prediction.predicted_errors(
+        make_setting("carried-means", rows, "variance", graph, 0, {}), trace.iterations
+    )
+    error = trace.error()["mean"].values
+    seen = (error < 0.2) & (error > 0.005)
+    assert (np.abs(np.log(predicted[seen] / error[seen])) < np.log(2)).all()
+    assert seen.any()
+
+
+def test_momentum_on_few_nodes() -> None:
+    """A prediction exists for every network, also of two nodes, and is finite where averaging ends."""
+    for graph, n in (("path", 2), ("complete", 2), ("cycle", 3), ("star", 4)):
+        for protocol in ("carried-means", "tracking"):
+            assert 1 < theory.predict(graph, protocol, 0.05, n=n).exchanges < 1e6
+
+
+def test_predictions_are_for_the_default_protocol() -> None:
+    assert theory.predict("torus", accuracy=0.05, n=100) == theory.predict("torus", DEFAULT, 0.05, n=100)
+    assert DEFAULT in prediction.PREDICTIONS
+    shown = theory.predict("torus", accuracy=0.05, n=100)
+    assert repr(shown).startswith("Prediction(exchanges=")
+    assert "exchanges a node" in shown._repr_html_()
 
 
 def test_predictions_count_messages() -> None:
@@ -352,7 +407,8 @@ def test_predictions_count_messages() -> None:
         (lambda: theory.spectral_gap(Graph("two", 4, np.array([[0, 1], [2, 3]]))), "not connected"),
         (lambda: theory.PhantomNetwork(np.ones((41, 41)), "cycle"), "at most 40 nodes"),
         (lambda: theory.PhantomNetwork(np.ones((4, 3)), "cycle"), "n x n"),
-        (lambda: theory.predict("cycle", "tracking", n=9), "no prediction for tracking; there is one for averaging"),
+        (lambda: theory.predict("cycle", "relay", n=9), "no prediction for relay; there is one for carried-means"),
+        (lambda: theory.predict("cycle", data=np.eye(4)[:, :2], statistic="spearman-rho"), "of each row's own mean"),
     ],
 )
 def test_bad_input_is_rejected_in_one_line(call: Any, words: str) -> None:

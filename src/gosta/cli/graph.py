@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gosta.cli.options import THEORY_PROTOCOL, check_picture
+from gosta.cli.options import DEFAULT_PROTOCOL, check_picture
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ def _theory(graph: Graph) -> dict[str, Any]:
         return round(value) if math.isfinite(value) else None
 
     mixing = mixing_time(graph)
-    found = {accuracy: predict(graph, THEORY_PROTOCOL, accuracy) for accuracy in ACCURACIES}
+    found = {accuracy: predict(graph, accuracy=accuracy) for accuracy in ACCURACIES}
     return {
         "spectral_gap": spectral_gap(graph),
         "mixing_time": mixing if math.isfinite(mixing) else None,
-        "protocol": THEORY_PROTOCOL,
+        "protocol": DEFAULT_PROTOCOL,
         "exchanges": {str(accuracy): rounded(one.exchanges) for accuracy, one in found.items()},
         "exchanges_per_node": {str(accuracy): rounded(one.per_node) for accuracy, one in found.items()},
         "bottleneck": bottleneck(graph).description if graph.n <= MAX_SPECTRUM_NODES else None,
@@ -109,9 +109,8 @@ def _text(record: dict[str, Any]) -> str:
     ]
     lines = [record["graph"], terminal.definitions(entries)]
     if "exchanges" in record:
-        until = f"exchanges until {record['protocol']} has this mean error for a typical kernel"
-        lines.append(f"to x %: {until}; 'gosta theory' computes it for your data")
-        lines.append("carried-means, the default of 'gosta run', has no prediction; it usually needs fewer exchanges")
+        subject = f"derived for {record['protocol']} and a typical kernel"
+        lines.append(f"to x %: mean error, {subject}; 'gosta theory' computes it for your data")
     return "\n".join(lines)
 
 
@@ -122,7 +121,7 @@ def _speed(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("spectral gap", f"{gap:.3g}: differences shrink by e in {time}"), ("mixing time", mixes))
     for accuracy, total in record["exchanges"].items():
         each = numbers.count(per_node[accuracy] or math.inf)
-        yield f"to {numbers.percent(float(accuracy))}", f"{numbers.count(total or math.inf)} exchanges, {each} per node"
+        yield f"to {numbers.percent(float(accuracy))}", f"{numbers.count(total or math.inf)} exchanges, {each} a node"
     yield "bottleneck", record["bottleneck"] or _not_computed("use a smaller graph")
 
 

@@ -65,7 +65,6 @@ Strata = Annotated[
     list[str] | None, "Results for each value of a column, COLUMN=A,B; with data in one place also COLUMN,COLUMN."
 ]
 DEFAULT_PROTOCOL = "carried-means"  # as `gosta.protocols.DEFAULT`, which takes longer to import
-THEORY_PROTOCOL = "gosta-async"  # since the default of simulations has no theory yet
 # Values that `fraction` takes.
 ERROR, LEVEL = "an error such as 1% or 0.01", "a level such as 95% or 0.95"
 

@@ -53,7 +53,7 @@ class Output:
     )
     plot: options.Plot = None
     against: Annotated[str, "Axis of the plot: iterations or units (numbers sent)."] = "iterations"
-    bound: Annotated[bool, "Also draw theory: predicted error, expectation, bound."] = False
+    bound: Annotated[bool, "Also draw theory: the predicted error; expectation and bound where they are known."] = False
     report: Annotated[Path | None, "Write a page of the first run, .html, that plays it; one for each protocol."] = None
     live: Annotated[bool, "Simulate one run at a pace that you can follow, on a page for your browser."] = False
     open_: Annotated[bool, "Open that page in a browser.", "--open"] = False
@@ -251,7 +251,7 @@ def _files(traces: list[Trace], file: Path | None) -> list[tuple[Trace, Path]]:
 def _draw(traces: list[Trace], output: Output, file: Path) -> None:
     from gosta.simulation import overview, plotting
     from gosta.simulation.simulate import setting_of
-    from gosta.theory.curves import error_curves
+    from gosta.theory.curves import error_curves, unknown_kinds
     from gosta.views import plots
 
     against: plotting.Axis = "units" if output.against == "units" else "iterations"
@@ -262,6 +262,8 @@ def _draw(traces: list[Trace], output: Output, file: Path) -> None:
         several_rows = trace.info.has_tables
         if curves := {} if several_rows else error_curves(setting_of(trace), trace.iterations):
             plots.draw_theory(ax, plotting.error_curve(trace, against), curves)
+            if unknown := unknown_kinds(curves, trace.info.protocol):
+                print(f"gosta: {unknown}", file=sys.stderr)
         else:
             case = "nodes with several rows" if several_rows else trace.info.protocol
             case = "networks with faults" if trace.info.faults else case

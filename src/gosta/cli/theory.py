@@ -24,9 +24,11 @@ CURVES = ("simulated", "spread", "predicted", "expectation", "bound")
 class Simulation(options.Simulation):
     """Options of the simulation that theory is compared with."""
 
-    protocol: Annotated[str, "averaging, u1, u2, gosta-sync or gosta-async; there is no theory for others.", "-p"] = (
-        options.THEORY_PROTOCOL
-    )
+    protocol: Annotated[
+        str,
+        "carried-means, tracking, averaging, u1, u2, gosta-sync or gosta-async; there is no theory for others.",
+        "-p",
+    ] = options.DEFAULT_PROTOCOL
 
 
 def theory(
@@ -47,11 +49,11 @@ def theory(
     from gosta.simulation.simulate import setting_of
     from gosta.theory.arguments import formula_for
     from gosta.theory.curves import error_curves
-    from gosta.theory.expectations import EXPECTATIONS
+    from gosta.theory.prediction import PREDICTIONS
     from gosta.views import plots
 
     rule, statistic = find(simulation.protocol.strip()), options.find_statistic(simulation.statistic)
-    formula_for(rule, EXPECTATIONS, "theory")
+    formula_for(rule, PREDICTIONS, "theory")
     if is_changing(simulation.graph):
         raise InputError(f"graph = {simulation.graph!r}: there is theory for one graph, not for one that changes")
     chosen = rows.select(rows.load(data))
@@ -99,8 +101,11 @@ def _limits(setting: Setting) -> str:
 
 
 def _text(record: dict[str, Any], limits: str) -> str:
+    from gosta.theory.curves import unknown_kinds
+
     gap, curves = record["spectral_gap"], [name for name in CURVES if name in record]
     mixing = math.inf if record["mixing_time"] is None else record["mixing_time"]
+    unknown = unknown_kinds(record, record["protocol"])
     rows = [("iterations", *curves)]
     for k in _spread_out(record["iterations"], record["n"]):
         cells = [numbers.error(record[name][k], record["relative"]) for name in curves]
@@ -108,7 +113,7 @@ def _text(record: dict[str, Any], limits: str) -> str:
     explained = {
         "simulated": f"mean over nodes of the {'relative' if record['relative'] else 'absolute'} error, "
         f"{numbers.count(record['runs'], 'run')}; spread: its standard deviation over nodes",
-        "predicted": "error of a single run, computed from network and kernel alone",
+        "predicted": "error of a single run, derived from network and kernel alone: nothing is fitted to simulations",
         "expectation": f"error of the mean over infinitely many runs{limits}",
         "bound": "the paper's theorem on the expectation: a single run can exceed it",
     }
@@ -122,7 +127,7 @@ def _text(record: dict[str, Any], limits: str) -> str:
             f"|H - h| = {record['pair_term']:.4g} within rows",
             terminal.columns(rows, right=range(len(rows[0]))),
             *(f"{name}: {words}" for name, words in explained.items() if name in curves),
-            *[f"bound: none is known for {record['protocol']}"] * ("bound" not in curves),
+            *([unknown] if unknown else []),
         ]
     )
 

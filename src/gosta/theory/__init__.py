@@ -1,7 +1,7 @@
 """Theory: the speed of a network and the expected errors of a protocol, without running anything.
 
-There is theory for averaging, U1, U2, GoSta-sync and GoSta-async, but none for the default protocol of simulations:
-functions that need a protocol require its name.
+Predictions of a run's error are for the default protocol of simulations unless another one is named; expectations and
+bounds are those of the paper's protocols and require a name.
 """
 
 from gosta.theory.bottleneck import Bottleneck as Bottleneck

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from gosta.estimation.estimand import scale_of
@@ -9,11 +11,17 @@ from gosta.estimation.setting import Setting
 from gosta.runtime.arrays import Floats, Integers
 from gosta.theory.bounds import BOUNDS, bounds
 from gosta.theory.expectations import EXPECTATIONS, expected_estimates
-from gosta.theory.prediction import PREDICTIONS, predicted_errors
+from gosta.theory.prediction import has_prediction, predicted_errors
 
 MAX_EXPECTED_NODES = 4000  # eigenvectors of more nodes take minutes
 
 PREDICTED, EXPECTED, BOUND = "predicted", "expectation", "bound"
+
+
+def unknown_kinds(curves: Mapping[str, Floats], protocol: str) -> str:
+    """Return a sentence about the kinds of errors that theory does not know for a protocol; empty if there are none."""
+    lacking = [kind for kind in (PREDICTED, EXPECTED, BOUND) if kind not in curves]
+    return f"{' and '.join(lacking)}: not known for {protocol}" if lacking else ""
 
 
 def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> dict[str, Floats]:
@@ -33,7 +41,7 @@ def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> d
         errors = (expected_estimates(setting, times) - target[:, None]) / size
         expected = np.linalg.norm(errors, axis=2)
         curves[EXPECTED] = expected.mean(axis=0)
-    if predicted and name in PREDICTIONS and target.any():
+    if predicted and has_prediction(setting) and target.any():
         started = 2 * times * setting.protocol.draws >= estimand.n
         curves = {PREDICTED: np.where(started, predicted_errors(setting, times, expected), np.nan), **curves}
     if name in BOUNDS:

@@ -9,12 +9,14 @@ own row. Unless the expectation of each node is given, rows are assumed to be pl
 
 Approximations: numbers of exchanges are replaced by their means, edges are independent of the rows they join, errors
 are normal, and ratios are replaced by their tangents. `docs/explanation/theory.md` reports the accuracy that results.
+The protocols that average with momentum are in `gosta.theory.momentum`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,31 +26,23 @@ from gosta.errors import InputError, NumericalError
 from gosta.estimation.estimand import scale_of
 from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs.graph import Graph
-from gosta.protocols import AnyProtocol, Protocol, find
+from gosta.protocols import DEFAULT, AnyProtocol, Protocol, find
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics.definition import Options, Statistic
 from gosta.theory.arguments import formula_for
+from gosta.theory.momentum import CARRIED, TRACKING, MomentumErrors, Source
 from gosta.theory.powers import Rates
-from gosta.theory.spectrum import MAX_DENSE_NODES, density, scipy_module, slowest_mode
+from gosta.theory.spectrum import MAX_FACTORED_NODES, scipy_module, slowest_mode
+from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary, summarise
 from gosta.views import html
 from gosta.views.numbers import count
 
 START_WEIGHT = math.exp(-np.euler_gamma)  # of the estimate of 0 at the start of GoSta-async, in exchanges of a node
 LATEST = 2.0**53
+FAR_BELOW = 0.2  # of the accuracy: an error below that will not exceed the accuracy again
 SHORT = 1e-5  # rate × time below which exponentials are 1: their differences would lose all digits
 
-
-class KernelMoments(NamedTuple):
-    """Moments of a statistic's kernel, each relative to the statistic's value.
-
-    The defaults are those of a typical kernel: the Gini mean difference of normally distributed numbers.
-    """
-
-    rows: float = 0.1278  # variance of row means, u
-    pairs: float = 0.3150  # variance of the remainder, r
-    own: float = -1.0  # mean deviation of the kernel of a row with itself from the mean kernel value
-    start: float = -1.0  # deviation of an estimate before any exchange
-    slowest: float = 1.0  # variance of row means along the network's slowest mode, relative to the average mode
+Formula = Callable[[NetworkSummary, KernelMoments, float], ErrorMoments]
 
 
 class Prediction(NamedTuple):
@@ -71,19 +65,9 @@ class Prediction(NamedTuple):
         return html.table([(name, count(value)) for name, value in rows.items()], caption="Prediction")
 
 
-class NetworkSummary(NamedTuple):
-    """Properties of a graph on which predictions depend."""
-
-    n: int  # number of nodes
-    rates: Floats  # rates of the modes (see `spectrum`)
-    counts: Floats  # number of modes of each rate
-    rarity: float  # mean over nodes of 1/(probability to be drawn), in units of n/2: 1 if all are equally likely
-    squared_rarity: float  # mean over nodes of the square of that
-
-
 def predict(
     graph: Any,
-    protocol: str | AnyProtocol,
+    protocol: str | AnyProtocol = DEFAULT,
     accuracy: float = 0.01,
     data: Any = None,
     statistic: str | Statistic | None = None,
@@ -98,14 +82,15 @@ def predict(
 ) -> Prediction:
     """Predict how many exchanges a network needs to reach a mean relative error over its nodes.
 
-    There is none for ``carried-means``, which usually needs fewer exchanges than ``gosta-async``.
+    Predictions are derived from the network and the kernel; nothing is fitted to simulations. Rows are assumed to be
+    placed at nodes at random: where neighbours have similar rows, more exchanges are needed.
 
     Parameters
     ----------
     graph, n, seed
         As for `gosta.graphs.load`.
     protocol
-        averaging, u1, u2, gosta-sync or gosta-async.
+        carried-means, tracking, averaging, u1, u2, gosta-sync or gosta-async.
     accuracy
         The mean over nodes of the relative error in a single run, such as 0.01.
     data, statistic, columns, label, score, drop_missing, options
@@ -120,9 +105,9 @@ def predict(
     Examples
     --------
     >>> import gosta
-    >>> predicted = gosta.theory.predict("torus", "gosta-async", accuracy=0.05, n=1024)
+    >>> predicted = gosta.theory.predict("torus", accuracy=0.05, n=1024)
     >>> print(f"{predicted.exchanges:.2g} exchanges, {predicted.per_node:.0f} a node")
-    4.4e+04 exchanges, 87 a node
+    1.4e+04 exchanges, 28 a node
     """
     if not isinstance(accuracy, int | float | np.floating) or not 0 < accuracy < 1:
         raise InputError(f"accuracy = {accuracy!r} must be between 0 and 1, such as 0.01")
@@ -132,22 +117,44 @@ def predict(
     if data is None and (options or any(choice.values())):
         given = ", ".join([*(options or {}), *(name for name, value in choice.items() if value)])
         raise InputError(f"{given} given without data; give data and statistic, too")
-    rule = find(protocol)
-    numbers, values = 1, 1
+    rule, kernel = find(protocol), KernelMoments()
     if data is None or statistic is None:
-        network, kernel = summarise(graphs.load(graph, n, seed).check()), KernelMoments()
+        network, formula = summarise(graphs.load(graph, n, seed).check()), formula_of(rule)
+        assert isinstance(rule, Protocol)
+        numbers = rule.units(1, 1)
     else:
         setting = make_setting(rule, data, statistic, graph, seed, options or {}, **choice)
         if n not in (None, setting.estimand.n):
             raise InputError(f"n = {n}: the data have {setting.estimand.n} rows; leave n out")
-        network, kernel = summarise(setting.graph), kernel_moments(setting)
-        numbers, values = setting.estimand.x.shape[1], setting.estimand.width
+        network, formula, kernel = summarise(setting.graph), formula_of_setting(setting), kernel_moments(setting)
+        numbers = setting.rule.units(setting.estimand.x.shape[1], setting.mean_count, len(setting.offset))
     if network.n == 2 and rule.name == "u2":
         raise InputError("the visitors of two nodes swap back and forth forever: u2 does not converge; take more nodes")
-    iterations = first_below(lambda t: error_at(rule, network, kernel, t), accuracy)
-    assert isinstance(rule, Protocol)
+    iterations = first_below(lambda t: error_at(formula, network, kernel, t), accuracy)
     exchanges = iterations * rule.draws
-    return Prediction(exchanges, 2 * exchanges / network.n, iterations * rule.units(numbers, values))
+    return Prediction(exchanges, 2 * exchanges / network.n, iterations * numbers)
+
+
+def formula_of(protocol: AnyProtocol) -> Formula:
+    """Return the formula of a protocol, or of the variant of a protocol for moments or for tables."""
+    if protocol.averages_moments and protocol.name in MOMENTUM_NAMES:
+        return averaged_moments
+    if protocol.name in MOMENTUM_NAMES and protocol.needs_known:
+        return tracking
+    return formula_for(protocol, PREDICTIONS, "prediction")
+
+
+def has_prediction(setting: Setting) -> bool:
+    """Return whether there is a formula for a setting: for its protocol, and for means that are not local."""
+    return setting.protocol.name in PREDICTIONS and setting.estimand.tracked.local is None
+
+
+def formula_of_setting(setting: Setting) -> Formula:
+    """Return the formula of the protocol of a setting; raise `InputError` where there is none."""
+    if setting.protocol.name in PREDICTIONS and not has_prediction(setting):
+        name = setting.estimand.statistic.name
+        raise InputError(f"there is no prediction for {name}, a function of each row's own mean, or for intervals")
+    return formula_of(setting.protocol)
 
 
 def predicted_errors(setting: Setting, times: Integers, expected: Floats | None = None) -> Floats:
@@ -156,23 +163,11 @@ def predicted_errors(setting: Setting, times: Integers, expected: Floats | None 
     `expected`, the relative errors of expected estimates (nodes × times), replaces the assumption that rows are placed
     at random.
     """
-    network, kernel = summarise(setting.graph), kernel_moments(setting)
+    network, kernel, formula = summarise(setting.graph), kernel_moments(setting), formula_of_setting(setting)
     if expected is None:
-        return np.array([error_at(setting.protocol, network, kernel, float(t)) for t in times])
-    formula = formula_for(setting.protocol, PREDICTIONS, "prediction")
+        return np.array([error_at(formula, network, kernel, float(t)) for t in times])
     noise = [formula(network, kernel, float(t)).noise for t in times]
     return np.array([_mean_absolute(bias, one).mean() for bias, one in zip(expected.T, noise, strict=True)])
-
-
-def summarise(graph: Graph) -> NetworkSummary:
-    """Return the properties of a graph on which predictions depend."""
-    rates, counts = density(graph)
-    if graph.edges is None:
-        return NetworkSummary(graph.n, rates, counts, 1.0, 1.0)
-    weights = graph.rates
-    drawn = sum(np.bincount(ends, weights, minlength=graph.n) for ends in graph.edges.T) / weights.sum()
-    rarity = 2 / (graph.n * drawn)
-    return NetworkSummary(graph.n, rates, counts, float(rarity.mean()), float((rarity**2).mean()))
 
 
 def kernel_moments(setting: Setting) -> KernelMoments:
@@ -190,7 +185,7 @@ def kernel_moments(setting: Setting) -> KernelMoments:
         float(max(0.0, total - 2 * rows) / size**2),
         float(np.linalg.norm(own) * np.sign(own.sum()) / size),
         float(-np.linalg.norm(mean) / size),
-        _along_slowest_mode(setting.graph, row_means - mean) if estimand.n <= MAX_DENSE_NODES else 1.0,
+        _along_slowest_mode(setting.graph, row_means - mean) if estimand.n <= MAX_FACTORED_NODES else 1.0,
     )
 
 
@@ -206,23 +201,28 @@ def _along_slowest_mode(graph: Graph, deviations: Floats) -> float:
 
 def first_below(error: Callable[[float], float], accuracy: float) -> float:
     """Return the time from which on an error stays below an accuracy; infinite if that is beyond 2**53."""
-    times = np.geomspace(1.0, LATEST, 160)
-    above = [k for k, t in enumerate(times) if error(float(t)) > accuracy]
-    if not above:
+    times, above = np.geomspace(1.0, LATEST, 160), -1
+    for k, t in enumerate(times):
+        now = error(float(t))
+        above = k if now > accuracy else above
+        if now < FAR_BELOW * accuracy:
+            break
+    if above < 0:
         return 1.0
-    if above[-1] == len(times) - 1:
+    if above == len(times) - 1:
         return math.inf
-    low, high = float(times[above[-1]]), float(times[above[-1] + 1])
+    low, high = float(times[above]), float(times[above + 1])
     while high > 1.0001 * low:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if error(middle) > accuracy else (low, middle)
     return high
 
 
-def error_at(protocol: AnyProtocol, network: NetworkSummary, kernel: KernelMoments, t: float) -> float:
+def error_at(formula: Formula, network: NetworkSummary, kernel: KernelMoments, t: float) -> float:
     """Return the mean absolute value of a normal number with the predicted bias and variance."""
-    moments = formula_for(protocol, PREDICTIONS, "prediction")(network, kernel, t)
-    return float(_mean_absolute(moments.bias, moments.placement + moments.noise))
+    moments = formula(network, kernel, t)
+    error = float(_mean_absolute(moments.bias, moments.placement + moments.noise))
+    return moments.lacking + (1 - moments.lacking) * error
 
 
 def _mean_absolute(bias: Rates, variance: float) -> Floats:
@@ -232,14 +232,6 @@ def _mean_absolute(bias: Rates, variance: float) -> Floats:
     ratio = bias / math.sqrt(2 * variance)
     erf: Floats = scipy_module("special").erf(ratio)
     return np.asarray(math.sqrt(2 * variance / math.pi) * np.exp(-ratio * ratio) + bias * erf)
-
-
-class ErrorMoments(NamedTuple):
-    """Predicted moments of a node's relative error."""
-
-    bias: float  # mean over nodes and runs
-    placement: float  # variance over nodes of the mean over runs: it depends on which rows are at which nodes
-    noise: float  # variance over runs
 
 
 def averaging(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
@@ -334,4 +326,34 @@ def _damped_double_integral(damping: Rates, rate: Rates, t: float) -> Floats:
     return np.where((damping + rate) * t < SHORT, t * t, integral)
 
 
-PREDICTIONS = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync, "gosta-async": gosta_async}
+def tracking(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
+    """Follow means that stay at their nodes, and averaging with momentum: see `gosta.theory.momentum`."""
+    return _momentum(TRACKING, network, kernel).at(t)
+
+
+def carried_means(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
+    """Follow means that travel with visitors, and averaging with momentum: see `gosta.theory.momentum`."""
+    return _momentum(CARRIED, network, kernel).at(t)
+
+
+def averaged_moments(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
+    """Follow averaging with momentum alone: the value is replaced by its tangent, as a function of moments."""
+    return _momentum(None, network, kernel).at(t)
+
+
+@lru_cache(maxsize=8)
+def _momentum(source: Source | None, network: NetworkSummary, kernel: KernelMoments) -> MomentumErrors:
+    """Return the integration of errors over time, which goes on where it ended."""
+    return MomentumErrors(source, network, kernel)
+
+
+MOMENTUM_NAMES = ("carried-means", "tracking")
+PREDICTIONS: dict[str, Formula] = {
+    "carried-means": carried_means,
+    "tracking": tracking,
+    "averaging": averaging,
+    "u1": u1,
+    "u2": u2,
+    "gosta-sync": gosta_sync,
+    "gosta-async": gosta_async,
+}

@@ -142,7 +142,12 @@ def density(graph: Graph) -> tuple[Floats, Floats]:
         rates, counts = _sample_rates(graph)
     else:
         rates, counts = np.sort(all_rates)[1:], np.ones(graph.n - 1)
-    _, group = np.unique(np.round(np.log(rates) / CLOSE), return_inverse=True)
+    return merge_close(rates, counts, CLOSE)
+
+
+def merge_close(rates: Floats, counts: Floats, width: float) -> tuple[Floats, Floats]:
+    """Merge rates whose logarithms differ by less than about `width`; return the rates and how many of each."""
+    _, group = np.unique(np.round(np.log(rates) / width), return_inverse=True)
     total: Floats = np.bincount(group, counts).astype(np.float64)
     return np.bincount(group, counts * rates) / total, total
 

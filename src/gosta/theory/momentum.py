@@ -1,0 +1,290 @@
+"""Errors of protocols whose averaging has momentum, `tracking` and `carried-means`: derived, not fitted.
+
+Estimates of nodes are a sum over modes of the network, and modes differ in one number only: their rate κ, the share of
+a mode that averaging removes while every node takes part in one exchange. In each mode six numbers follow a linear
+equation of which this module computes the covariances, from the first exchange on:
+
+- *estimate*, with momentum applied, and *debt*, what is still owed to it (`gosta.protocols.tracking.average`). An
+  exchange moves the estimate by a share κ of itself and owes it PUSH · memory times that, which is paid out over a
+  memory of a quarter of all exchanges. The two make a damped oscillation whose frequency is √(PUSH · κ) and whose
+  damping is 5/(2 · exchanges): a mode shrinks like (√κ · exchanges)^(−5/2), where plain averaging needs 1/κ exchanges.
+- *counted*, what estimates have been given of a row's mean; *mean*, that of a row with the rows it has met; *visitor*,
+  the deviation of the rows that are met from the average row, which visitors carry along; *row*, that of the row.
+
+Exchanges are random, so two kinds of noise are added: averaging takes energy out of two nodes and spreads it over all
+modes, and what a node does at its exchanges happens more or less often. A remainder of the kernel is met again where a
+visitor returns; only what returns sooner than a mode responds matters to it. Modes lose energy to each other, so that a
+step is solved for all of them at once.
+
+Approximations: rows are placed at random; all nodes have the same number of exchanges, the harmonic mean over nodes;
+edges have one share in the exchanges of a node, the mean over edges; in the mean over modes, hubs do not count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from gosta.estimation.carried import REMEMBERED, rate_of, weight_of
+from gosta.protocols.protocol import COPIES
+from gosta.protocols.tracking import PUSH, RAMP, SMOOTH, memory
+from gosta.runtime.arrays import Floats
+from gosta.theory.spectrum import scipy_module
+from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary
+
+ESTIMATE, DEBT, COUNTED, MEAN, VISITOR, ROW = range(6)
+SIZE = 6
+PAIRS = [(i, j) for i in range(SIZE) for j in range(i, SIZE)]  # the distinct entries of a covariance matrix
+AT = {pair: place for place, pair in enumerate(PAIRS)}
+DUPLICATE = np.array([[(i, j) in ((p, q), (q, p)) for p, q in PAIRS] for i in range(SIZE) for j in range(SIZE)]) * 1.0
+ELIMINATE = (DUPLICATE / DUPLICATE.sum(axis=0)).T
+FIRST_STEP, GROWTH = 0.5, 0.06  # steps of the integration in exchanges of a node, later relative to their number
+GAMMA = 1 - 1 / math.sqrt(2)  # of the two-stage Runge-Kutta rule: stable however fast a mode is
+LAGS = np.append(0.0, np.geomspace(0.05, 1e6, 160))  # exchanges of a node after which a visitor is back
+
+
+class Growth(NamedTuple):
+    """How the means that are averaged grow, per exchange of a node."""
+
+    start: float  # share of all rows that are counted for the first time, where that is all at once
+    follow: float  # rate at which what is counted follows the mean
+    renew: float  # rate at which a mean forgets what it was
+    compared: float  # rows that are met in one exchange
+    missing: float  # share of the mean that is not counted yet, where it grows from 0
+
+
+class Source(NamedTuple):
+    """A protocol's way to the means that are averaged."""
+
+    growth: Callable[[NetworkSummary, float], Growth]
+    copies: int  # visitors of each row that carry its mean; 1 where the mean stays at its node
+    evenness: float  # variance of how often a row is met, relative to independent visits, where nodes compare many
+
+
+def missing_of_tracking(exchanges: Floats) -> Floats:
+    """Return the mean of 6/((k + 2)(k + 3)) over numbers of exchanges k: what a smoothed mean lacks of its value.
+
+    Each exchange multiplies the rest by 1 − 2/(k + 3); numbers of exchanges are Poisson.
+    """
+    return 6 * (_moment(1, exchanges) - _moment(2, exchanges))
+
+
+def _moment(k: int, t: Floats) -> Floats:
+    """Return the integral of y^k exp(−ty) over y from 0 to 1."""
+    t = np.maximum(t, 1e-6)
+    found: Floats = math.factorial(k) * scipy_module("special").gammainc(k + 1, t) / t ** (k + 1)
+    return found
+
+
+def tracking_growth(_network: NetworkSummary, t: float) -> Growth:
+    """Return the growth of the mean that a node keeps: a running mean over visitors, smoothed."""
+    at = np.array(t)
+    missing = float(missing_of_tracking(at))
+    leaves = 6 * float(_moment(2, at) - _moment(3, at))
+    return Growth(0.0, max(SMOOTH, leaves / missing), 1 / (t + 1), 1.0, missing)
+
+
+def carried_growth(network: NetworkSummary, t: float) -> Growth:
+    """Return the growth of the means that visitors carry; a visitor arrives somewhere in every second exchange.
+
+    The first visitor of a row leaves home in the first exchange, the second in the second one; each is then counted at
+    once. A node remembers a row more with every exchange, up to `REMEMBERED`; visitors meet nodes by their pace.
+    """
+    paces, weights, now = network.paces, network.paces * network.pace_shares, t * network.rarity
+    full = (REMEMBERED - 1) / paces  # when a node remembers as many rows as it can
+    rows = float(weights @ np.minimum(REMEMBERED, 1 + paces * now))
+    until = np.minimum(now, full)
+    compared = float(weights @ (until + paces * until**2 / 2 + REMEMBERED * (now - until))) / 2 + rows
+    pace = network.rarity / 2
+    start = math.exp(-t) * (1 + t) / 2
+    return Growth(start, pace * rate_of(rows, compared), pace * weight_of(rows, compared), rows, 0.0)
+
+
+TRACKING = Source(tracking_growth, 1, 0.0)
+# A visitor waits for two exchanges at each place, so its number of visits varies half as much as a Poisson number.
+CARRIED = Source(carried_growth, COPIES, 0.5)
+
+
+class MomentumErrors:
+    """Predicted errors over time, integrated as far as they are asked for.
+
+    `source` is None where nodes average moments of their own rows, and meet none of others.
+    """
+
+    def __init__(self, source: Source | None, network: NetworkSummary, kernel: KernelMoments) -> None:
+        self.source, self.network, self.kernel = source, network, kernel
+        rates, counts = network.merged()
+        self.is_single = counts[0] < 1.5  # whether the slowest mode is one, along which the rows are known
+        # The last mode is the mean over all nodes, whose share is 0: it takes no part in means over modes.
+        self.rates = np.append(np.minimum(rates * network.n / 4 * network.rarity, 1.0), 0.0)
+        self.shares = np.append(counts / network.n, 0.0)
+        self.copies = 1 if source is None else source.copies
+        # Where means travel, a row and a row that is remembered both move.
+        moves = 2.0 * self.copies
+        returns = np.exp(-moves * np.outer(LAGS, self.rates)) @ self.shares - np.exp(-self.copies * LAGS)
+        self.returns = np.maximum(0.0, returns)  # probability to be back, beyond that of two random nodes
+        self.covariances = self._first_covariances()
+        self.times, self.modes, self.slowest, self.means = [0.0], [0.0], [0.0], [0.0]
+        self._note(0.0)
+
+    def _first_covariances(self) -> Floats:
+        kernel, found = self.kernel, np.zeros((len(self.rates), len(PAIRS)))
+        if self.source is None:
+            found[:-1, AT[ESTIMATE, ESTIMATE]] = 4 * kernel.rows  # a row is in both places of the kernel
+        else:
+            for pair in [(i, j) for i in (MEAN, VISITOR, ROW) for j in (MEAN, VISITOR, ROW) if i <= j]:
+                found[:-1, AT[pair]] = kernel.rows  # the first visitor is a neighbour's or the node's own row
+            weights, met = self.network.paces * self.network.pace_shares, np.ones_like(self.network.paces)
+            if self.source is CARRIED:
+                met = np.clip(self.network.paces, 1.0, REMEMBERED)  # rows that a node remembers in its first exchange
+            found[:, AT[MEAN, MEAN]] += kernel.pairs * float(weights @ (1 / met)) / self.copies
+        if self.is_single:
+            found[0] *= kernel.slowest
+        return found
+
+    def at(self, t: float) -> ErrorMoments:
+        """Return the moments of errors after `t` exchanges of all nodes together."""
+        exchanges = 2 * t / self.network.n
+        while self.times[-1] * self.network.rarity < exchanges:
+            self._step(max(FIRST_STEP, GROWTH * self.times[-1]))
+        times = np.array(self.times) * self.network.rarity
+        modes, slowest, mean = (np.interp(exchanges, times, one) for one in (self.modes, self.slowest, self.means))
+        passed = exchanges * self.network.paces
+        lacking, bias, scale = 0.0, 0.0, 1.0
+        if self.source is CARRIED:
+            # A node has an estimate unless it had no exchange, or one with a node that had none before.
+            new = self.network.pace_shares @ -np.expm1(-passed)
+            lacking = float(self.network.pace_shares @ (np.exp(-passed) * (1 + self.network.paces * new)))
+            scale = 1 / (1 - min(lacking, 0.9)) ** 2
+        elif self.source is TRACKING:
+            # The last change is not in the estimate yet. In a ratio the bias cancels, but noise counts for more.
+            missing = float(self.network.pace_shares @ missing_of_tracking(np.maximum(passed - 1, 0.0)))
+            bias, scale = self.kernel.start * missing, 1 / (1 - (1 + self.kernel.start) * min(missing, 0.9)) ** 2
+        # Along the slowest mode, nodes of one half are off by about as much as those of the other.
+        bias = math.copysign(math.sqrt(bias**2 + scale * slowest), bias)
+        return ErrorMoments(bias, 0.0, float(scale * (modes - slowest) + mean), lacking)
+
+    def _note(self, time: float) -> None:
+        """Keep the variances of estimates: before the last change, averaging removed a share κ of each mode."""
+        energy = np.maximum(self.covariances[:, AT[ESTIMATE, ESTIMATE]], 0.0)
+        of_modes = self.shares * (1 - self.rates) * energy
+        kept = time, float(of_modes.sum()), float(of_modes[0]) if self.is_single else 0.0, energy[-1] / self.network.n
+        for column, value in zip((self.times, self.modes, self.slowest, self.means), kept, strict=True):
+            column.append(value)
+
+    def _step(self, length: float) -> None:
+        """Advance by so many exchanges of a node: one step of a two-stage implicit Runge-Kutta rule."""
+        t = self.times[-1] + length / 2
+        own, coupling, by_rate, noise = self._equation(t)
+        rates, shares, size = self.rates[:, None], self.shares, len(PAIRS)
+        h = GAMMA * length
+        inverse: Floats = np.asarray(np.linalg.inv(np.eye(size) - h * own), dtype=np.float64)
+        means = [np.tensordot(shares * self.rates**k, inverse, axes=1) for k in range(3)]
+        shared = np.eye(2 * size) - h * np.block(
+            [[means[0] @ coupling, means[1] @ by_rate], [means[1] @ coupling, means[2] @ by_rate]]
+        )
+
+        def slope(state: Floats) -> Floats:
+            both = coupling @ (shares @ state) + rates * (by_rate @ ((shares * self.rates) @ state))
+            return np.asarray(_times(own, state) + both + noise)
+
+        def solve(right: Floats) -> Floats:
+            alone = _times(inverse, right)
+            both = np.linalg.solve(shared, np.concatenate([shares @ alone, (shares * self.rates) @ alone]))
+            return _times(inverse, right + h * (coupling @ both[:size] + rates * (by_rate @ both[size:])))
+
+        first = solve(slope(self.covariances))
+        second = solve(slope(self.covariances + (1 - 2 * GAMMA) * length * first))
+        self.covariances = self.covariances + length * (first + second) / 2
+        self._note(self.times[-1] + length)
+
+    def _equation(self, t: float) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return what changes covariances: own modes, the mean over modes, that weighted by rates, and noise."""
+        network, source, unit = self.network, self.source, np.eye(SIZE)
+        payout = 1 / memory(t + 1)
+        gain = PUSH * network.push * min(1.0, (t + 1) / RAMP) * memory(t + 1)
+        moved = np.zeros((SIZE, SIZE))  # by averaging, times the difference of two estimates
+        moved[ESTIMATE, ESTIMATE], moved[DEBT, ESTIMATE] = 1 + gain * payout, (1 - payout) * gain
+        changed = np.zeros((SIZE, SIZE))  # at a node, in each of its exchanges
+        changed[ESTIMATE, DEBT], changed[DEBT, DEBT] = payout, -payout
+        drift, fade = np.zeros((SIZE, SIZE)), -moved
+        coupling, noise = _both(changed, changed), np.zeros((len(self.rates), len(PAIRS)))
+        by_rate = np.zeros_like(coupling)
+        if source is not None:
+            growth = source.growth(network, t)
+            grown = _grown(growth, self.copies)
+            carried = self.copies > 1
+            coupling = _both(changed + grown, changed + grown)
+            coupling += (self.copies / (network.rarity if carried else 1.0) - 1) * _both(grown, grown)
+            drift[ESTIMATE, ROW] = growth.start
+            changed = changed + grown
+            fade[VISITOR, VISITOR] = -2.0
+            if carried:
+                travelling = np.diag([0.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+                fade -= 2 * travelling
+                by_rate += 4 / (self.shares @ self.rates) * _both(travelling, travelling)
+            noise = self._noise(growth, t)
+        by_rate += 2 / network.rarity * (_both(moved, moved) - _both(moved, changed) - _both(changed, moved))
+        changed = changed + drift
+        own = _both(changed, unit) + _both(unit, changed)
+        return own + self.rates[:, None, None] * (_both(fade, unit) + _both(unit, fade)), coupling, by_rate, noise
+
+    def _noise(self, growth: Growth, t: float) -> Floats:
+        """Return the noise of rows that are met, by mode."""
+        kernel, rates, source = self.kernel, self.rates, self.source
+        assert source is not None
+        found = np.zeros((len(rates), len(PAIRS)))
+        shared = np.zeros(SIZE)
+        shared[[ESTIMATE, COUNTED]] = kernel.start * growth.follow * growth.missing
+        fresh = np.zeros(SIZE)
+        fresh[MEAN], fresh[[ESTIMATE, COUNTED]] = growth.renew, growth.follow * growth.renew
+        # A remainder that is met again while a mode responds; among many rows that are compared, one counts for little.
+        often = np.minimum(1 / growth.compared, self.returns)
+        sums = np.append(0.0, np.cumsum((often[1:] + often[:-1]) / 2 * np.diff(LAGS)))
+        response = 1 / (rates + 2.5 * np.sqrt(PUSH * self.network.push * rates) + 1e-12)
+        remainder = kernel.pairs * (1 / growth.compared + 2 * np.interp(np.minimum(t, response), LAGS, sums))
+        # The mean of the visitors that are remembered varies less than one; their noise is in `coupling` three times.
+        spread = _window_variance(rates, growth.compared)
+        visitors = -2 * kernel.rows * spread
+        visitors[-1] = source.evenness * kernel.rows
+        found += ((remainder + visitors) / (self.network.rarity if self.copies > 1 else 1.0))[:, None] * _square(fresh)
+        found[:, AT[VISITOR, VISITOR]] += 4 * rates * kernel.rows * spread
+        return found + _square(shared)
+
+
+def _grown(growth: Growth, copies: int) -> Floats:
+    """Return what an exchange changes of means and of what is counted of them."""
+    change = np.zeros((SIZE, SIZE))
+    change[MEAN, MEAN], change[MEAN, VISITOR] = -growth.renew, growth.renew
+    change[COUNTED] = growth.follow * change[MEAN]
+    change[COUNTED, MEAN] += growth.follow
+    change[COUNTED, COUNTED] -= growth.follow
+    if copies == 1:
+        change[COUNTED, ROW] += growth.follow
+    change[ESTIMATE] = change[COUNTED]
+    return change
+
+
+def _window_variance(rates: Floats, width: float) -> Floats:
+    """Return the variance of the mean of `width` successive visitors, relative to that of one."""
+    gap = np.minimum(np.maximum(2 * rates, 1e-3 / width), 1.0)
+    keep = 1 - gap
+    return np.asarray((width * (1 + keep) / gap - 2 * keep * (1 - keep**width) / gap**2) / width**2)
+
+
+def _both(left: Floats, right: Floats) -> Floats:
+    """Return the map P → left · P · rightᵀ, made symmetric, on the distinct entries of P."""
+    return np.asarray(ELIMINATE @ np.kron(left, right) @ DUPLICATE)
+
+
+def _square(vector: Floats) -> Floats:
+    """Return the distinct entries of a vector times itself."""
+    return np.asarray(ELIMINATE @ np.outer(vector, vector).ravel())
+
+
+def _times(matrices: Floats, vectors: Floats) -> Floats:
+    """Multiply the matrix and the vector of each mode."""
+    return np.asarray(np.matmul(matrices, vectors[:, :, None])[:, :, 0])
