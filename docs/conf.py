@@ -25,6 +25,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "api_pages",
+    "embedded_run",
     "generated_pages",
     "repository_documents",
     "built_links",

@@ -78,6 +78,9 @@ def _hide_overloads(_app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
+    from sphinx.util.inspect import TypeAliasForwardRef
+
+    TypeAliasForwardRef.__repr__ = lambda self: self.name.rpartition(".")[2]  # as `float | ndarray` shows it
     app.connect("builder-inited", _hide_overloads)
     app.connect("autodoc-process-docstring", _add_fields, BEFORE_NUMPYDOC)
     app.connect("autodoc-skip-member", _skip)

@@ -9,6 +9,7 @@ ORDER = (
     "how_the_graph_matters",
     "intervals_at_nodes",
     "several_statistics",
+    "what_faults_cost",
     "your_own_statistic",
     "your_own_protocol",
     "private_sums_or_rows",
