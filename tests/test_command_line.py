@@ -227,6 +227,48 @@ def test_progress_bar_appears_and_ctrl_c_ends_the_computation() -> None:
     assert b"interrupted before there was a result" in read_rest(terminal)
 
 
+@pytest.mark.parametrize("module", ["typer", "gosta.simulation.simulate", "numba"])
+def test_ctrl_c_during_an_import_prints_one_line(module: str, tmp_path: Path) -> None:
+    """Interrupt the process at the moment in which it imports a module, before and within a command."""
+    script = (
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['gosta', 'run', 'iris', '-s', 'variance', '--runs', '1', '--iterations', '9', '--plot', 'none']\n"
+        "from gosta.__main__ import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "gosta: interrupted before there was a result\n")
+
+
+@pytest.mark.parametrize(
+    ("setting", "code", "words"),
+    [
+        ({"PYTHONIOENCODING": "ascii"}, 0, "score: x * (mean of the positive rows - mean of the others)"),
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, 0, "score: x * (mean of the positive rows -"),
+        ({"NUMBA_DISABLE_JIT": "1"}, 2, "gosta: NUMBA_DISABLE_JIT is set, which switches off the compiler"),
+    ],
+)
+def test_settings_of_the_environment_end_well(setting: dict[str, str], code: int, words: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gosta", "run", "--runs", "1", "--iterations", "9", "--plot", "none"]
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHONIO"))
+    }
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=60, env=environment | setting)
+    assert (done.returncode, words in (done.stdout + done.stderr).decode("ascii")) == (code, True), done.stderr
+
+
+def test_without_a_compiler_small_exact_values_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = gosta.exact("iris", "mean-pairwise-distance")
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert gosta.exact("iris", "mean-pairwise-distance") == pytest.approx(expected)
+    with pytest.raises(gosta.InputError, match="NUMBA_DISABLE_JIT is set"):
+        gosta.exact(np.arange(9000.0), "mean-pairwise-distance")
+
+
 def test_closed_pipe_prints_no_traceback() -> None:
     process = subprocess.Popen([sys.executable, "-m", "gosta", "exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None

@@ -1,5 +1,15 @@
-"""``python -m gosta``: the command line."""
+"""``python -m gosta`` and ``gosta``: the command line."""
 
-from gosta.cli.main import main
+from gosta.runtime.interrupts import leave_while_starting
 
-main()
+
+def main() -> None:
+    """Run the command line; Ctrl-C ends it with one line from the first import on."""
+    leave_while_starting()
+    from gosta.cli.main import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

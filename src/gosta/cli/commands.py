@@ -18,6 +18,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from gosta.runtime import interrupts
+
 
 def make_command(function: Callable[..., None]) -> Callable[..., None]:
     """Return a function with the options as typer takes them, which exits with code 130 after Ctrl-C."""
@@ -30,12 +32,14 @@ def make_command(function: Callable[..., None]) -> Callable[..., None]:
     def command(**values: Any) -> None:
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in dataclasses.fields(group)})
-        handler = signal.getsignal(signal.SIGINT)
+        handler = interrupts.raise_from_now_on()
         try:
             function(**values)
-        except KeyboardInterrupt:
-            print("gosta: interrupted before there was a result", file=sys.stderr)
-            raise typer.Exit(130) from None
+        except (KeyboardInterrupt, Exception) as error:
+            if not interrupts.is_cause(error):
+                raise
+            print(interrupts.MESSAGE, file=sys.stderr)
+            raise typer.Exit(interrupts.EXIT_CODE) from None
         finally:
             signal.signal(signal.SIGINT, handler)  # commands ignore it while they save what an interruption left
 

@@ -30,6 +30,7 @@ from gosta.cli import (
 from gosta.cli.commands import make_command
 from gosta.cli.examples import epilog
 from gosta.errors import GostaError
+from gosta.views import terminal
 
 Commands = list[Callable[..., None]]
 # Sections of the help, each with its commands.
@@ -117,6 +118,7 @@ def _app() -> typer.Typer:
 
 def main() -> None:
     """Run a command; exit with one line and code 2 for errors that a user can correct, 130 for Ctrl-C."""
+    terminal.replace_unknown_characters()
     try:
         _app()()
         return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import os
 import sys
 import threading
 import types
@@ -48,6 +49,7 @@ def specialise(
     functions that will be needed, on no data, which compiles or loads them. Cached code that cannot be loaded is
     deleted.
     """
+    _require_compiler()
     try:
         key = fingerprint(text, functions, [file.read_text(encoding="utf-8") for file in MODULES])
     except UnstableContentError:
@@ -107,14 +109,24 @@ def _delete_cached(file: Path) -> None:
             kept.unlink()
 
 
+def _is_switched_off() -> bool:
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def _require_compiler() -> None:
+    if _is_switched_off():
+        raise InputError("NUMBA_DISABLE_JIT is set, which switches off the compiler that is needed here; unset it")
+
+
 def is_available(steps: float, purpose: str) -> bool:
     """Return whether numba is installed; raise an error where it is not and plain Python would take too long.
 
     `steps` is the number of kernel evaluations, or steps of similar cost, that the caller is going to run.
     """
-    if extras.is_installed("numba"):
+    if extras.is_installed("numba") and not _is_switched_off():
         return True
     if steps > MAX_PLAIN_STEPS:
+        _require_compiler()
         raise extras.missing("numba", "fast", f"{purpose} takes {steps:.1g} steps, too many for plain Python, so it")
     return False
 

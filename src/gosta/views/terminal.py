@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import shutil
 import sys
 import textwrap
@@ -9,6 +11,22 @@ from collections.abc import Collection, Iterable, Sequence
 
 MAX_WIDTH = 110  # characters up to which running text is easy to read
 MIN_WIDTH = 40
+# What is printed for characters that the encoding of the terminal does not have; for others a question mark.
+PLAIN = {"·": "*", "×": "x", "−": "-", "–": "-", "—": "-", "µ": "u", "≤": "<=", "≥": ">=", "…": "...", "²": "2"}
+
+
+def replace_unknown_characters() -> None:
+    """Print something else for characters that the encoding of the standard streams does not have."""
+    codecs.register_error("gosta.plain", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="gosta.plain")
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """Return a text for characters that cannot be encoded, and where to go on."""
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(PLAIN.get(one, "?") for one in error.object[error.start : error.end]), error.end
 
 
 def columns(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: int = 2) -> str:

@@ -1,0 +1,49 @@
+"""Ctrl-C on the command line: at any time, imports included, it ends the process with one line and exit code 130."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+EXIT_CODE = 130
+MESSAGE = "gosta: interrupted before there was a result"
+
+
+def leave(*_: Any) -> None:
+    """End the process at once: nothing has been computed that could be lost."""
+    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"{MESSAGE}\n".encode())
+    os._exit(EXIT_CODE)
+
+
+def leave_while_starting() -> None:
+    """From now on, Ctrl-C ends the process at once, unless it is ignored: imports cannot be interrupted cleanly."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)
+        sys.unraisablehook = _report
+
+
+def raise_from_now_on() -> Any:
+    """From now on, Ctrl-C raises KeyboardInterrupt; return the handler to set at the end of the command."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not leave:
+        return handler
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return signal.SIG_DFL
+
+
+def is_cause(error: BaseException | None) -> bool:
+    """Return whether an error was raised because of Ctrl-C, as by modules that were interrupted while imported."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ if error.__suppress_context__ else error.__context__
+    return False
+
+
+def _report(unraisable: sys.UnraisableHookArgs) -> None:
+    """Leave where Python would ignore Ctrl-C: in callbacks and destructors."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        leave()
+    sys.__unraisablehook__(unraisable)
