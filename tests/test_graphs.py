@@ -411,6 +411,28 @@ def test_broken_files(content: bytes, message: str, tmp_path: Path) -> None:
     says(message, graphs.load, str(path))
 
 
+def test_parameters_of_a_family_follow_its_name() -> None:
+    named = graphs.load("watts-strogatz:k=8,p=0.1", 100, seed=3)
+    assert named.name == "watts-strogatz:k=8,p=0.1"
+    assert named.edges is not None
+    assert np.array_equal(named.edges, families.watts_strogatz(100, 8, 0.1, seed=3).edges)
+    assert set(graphs.load("random-regular:degree=6", 50).degrees) == {6}
+    names = {name: list(family.parameters) for name, family in graphs.GRAPHS.items() if family.parameters}
+    assert names == {
+        "watts-strogatz": ["k", "p"],
+        "erdos-renyi": ["p"],
+        "random-regular": ["degree"],
+        "barabasi-albert": ["m"],
+        "geometric": ["radius"],
+    }
+    says("unknown parameter 'q'; the parameters of watts-strogatz are k and p", graphs.load, "watts-strogatz:q=1", 9)
+    says("unknown parameter 'k'; torus has none", graphs.load, "torus:k=3", 9)
+    says("k = '2.5' must be a whole number", graphs.load, "watts-strogatz:k=2.5", 9)
+    says("radius = 'wide' must be a number", graphs.load, "geometric:radius=wide", 9)
+    says("p = 2.0 must lie between 0 and 1", graphs.load, "erdos-renyi:p=2", 9)
+    says("unknown graph or file 'wats-strogatz'; did you mean 'watts-st", graphs.load, "wats-strogatz:k=8", 9)
+
+
 def test_missing_files(tmp_path: Path) -> None:
     says("no such file: nowhere.csv", graphs.load, "nowhere.csv")
     (tmp_path / "folder.csv").mkdir()

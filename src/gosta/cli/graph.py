@@ -27,8 +27,9 @@ def graph(
         typer.Argument(
             metavar="[GRAPH]",
             help="A family (complete, torus, grid, cycle, path, star, hypercube, watts-strogatz, erdos-renyi, "
-            "random-regular, barabasi-albert, geometric, two-cliques), or a file with one edge per line; by default "
-            "watts-strogatz, complete for fewer than 6 nodes.",
+            "random-regular, barabasi-albert, geometric, two-cliques), with parameters if you like "
+            "(watts-strogatz:k=8,p=0.1), or a file with one edge per line; by default watts-strogatz, complete for fewer "
+            "than 6 nodes.",
         ),
     ] = None,
     n: Annotated[int | None, f"Number of nodes of a family (default {DEFAULT_SIZE})."] = None,
@@ -37,17 +38,17 @@ def graph(
     as_json: Annotated[bool, "Print one JSON object.", "--json"] = False,
 ) -> None:
     """Show the properties of a graph, how fast gossip is on it, and its bottleneck."""
-    from gosta.graphs import GRAPHS, load
+    from gosta.graphs import is_family, load
     from gosta.graphs.plotting import check_drawable
 
-    is_family = source is None or source in GRAPHS
-    size = DEFAULT_SIZE if n is None and is_family else n
+    is_named = source is None or is_family(source)
+    size = DEFAULT_SIZE if n is None and is_named else n
     if plot is not None:
         check_picture("plot", plot)
     network = load(source, size, seed)
     if plot is not None:
         check_drawable(network)
-    record = _record(network, seed if is_family else None) | _theory(network)
+    record = _record(network, seed if is_named else None) | _theory(network)
     print(json.dumps(record) if as_json else _text(record))
     if plot is not None:
         _draw(network, plot)

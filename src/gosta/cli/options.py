@@ -43,8 +43,8 @@ Sheet = Annotated[str | None, "Sheet of an Excel file; by default the first."]
 NetworkFolder = Annotated[Path, typer.Argument(help="The network's folder.")]
 GraphName = Annotated[
     str | None,
-    "A family of graphs ('gosta graph --help'), or an edge-list file; by default watts-strogatz, complete for fewer "
-    "than 6 nodes.",
+    "A family of graphs ('gosta graph --help'), as watts-strogatz:k=8,p=0.1 with parameters, or an edge-list file; by "
+    "default watts-strogatz, complete for fewer than 6 nodes.",
     "-g",
 ]
 Runs = Annotated[int, "Independent runs."]

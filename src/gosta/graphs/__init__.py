@@ -9,7 +9,9 @@ Graph('hypercube', 1024 nodes, 5120 edges)
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,6 +78,12 @@ class Family(NamedTuple):
     make: Callable[..., Graph]  # from a number of nodes, and a seed if it is random
     is_random: bool = False  # whether `make` has a parameter `seed`
 
+    @property
+    def parameters(self) -> dict[str, type[int] | type[float]]:
+        """Names of the parameters besides the number of nodes and the seed, and whether they are whole numbers."""
+        known = inspect.signature(self.make).parameters.values()
+        return {p.name: int if p.annotation == "int" else float for p in known if p.name not in ("n", "seed")}
+
 
 GRAPHS = {
     "complete": Family("All nodes are neighbours; not stored.", complete),
@@ -105,7 +113,8 @@ def make(name: str, n: int, seed: int = 0) -> Graph:
     Parameters
     ----------
     name
-        A name from `gosta.graphs.GRAPHS`.
+        A name from `gosta.graphs.GRAPHS`, with parameters if they are not to be the default ones:
+        "watts-strogatz:k=8,p=0.1".
     n
         Number of nodes.
     seed
@@ -114,17 +123,47 @@ def make(name: str, n: int, seed: int = 0) -> Graph:
     Returns
     -------
     Graph
-        The graph, with the family's default parameters.
+        The graph; its name has the parameters that were given.
 
     Examples
     --------
     >>> make("torus", 1260)
     Graph('torus 35 x 36', 1260 nodes, 2520 edges)
+    >>> make("watts-strogatz:k=8,p=0.1", 100)
+    Graph('watts-strogatz:k=8,p=0.1', 100 nodes, 400 edges)
     """
-    if name not in GRAPHS:
-        raise unknown("graph", name, GRAPHS)
-    family = GRAPHS[name]
-    return family.make(n, seed=seed) if family.is_random else family.make(n)
+    if not is_family(name):
+        raise unknown("graph", name.partition(":")[0], GRAPHS)
+    chosen, parameters = parse_family(name)
+    family = GRAPHS[chosen]
+    graph = family.make(n, **parameters, **({"seed": seed} if family.is_random else {}))
+    return replace(graph, name=name) if parameters else graph
+
+
+def is_family(source: object) -> bool:
+    """Return whether a text is the name of a family, with parameters or without; they may be wrong."""
+    return isinstance(source, str) and source.partition(":")[0] in GRAPHS
+
+
+def parse_family(name: str) -> tuple[str, dict[str, float]]:
+    """Return the family and the parameters of a name such as "watts-strogatz:k=8,p=0.1"; raise an error if wrong.
+
+    >>> parse_family("watts-strogatz:k=8,p=0.1")
+    ('watts-strogatz', {'k': 8, 'p': 0.1})
+    """
+    family, colon, given = name.partition(":")
+    known, parameters = GRAPHS[family].parameters, dict[str, float]()
+    for part in given.split(",") if colon else []:
+        parameter, _, value = part.partition("=")
+        if parameter not in known:
+            others = f"the parameters of {family} are {' and '.join(known)}" if known else f"{family} has none"
+            raise InputError(f"graph = {name!r}: unknown parameter {parameter!r}; {others}")
+        try:
+            parameters[parameter] = known[parameter](value)
+        except ValueError:
+            kind = "a whole number" if known[parameter] is int else "a number"
+            raise InputError(f"graph = {name!r}: {parameter} = {value!r} must be {kind}") from None
+    return family, parameters
 
 
 def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
@@ -133,9 +172,9 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
     Parameters
     ----------
     source
-        The name of a family; the path of a file of edges; a ``Graph``; a networkx graph; a symmetric scipy sparse
-        matrix; or an array of edges, m × 2, with weights m × 3. None: "watts-strogatz", "complete" for fewer than 6
-        nodes.
+        The name of a family, such as "torus" or "watts-strogatz:k=8,p=0.1"; the path of a file of edges; a ``Graph``;
+        a networkx graph; a symmetric scipy sparse matrix; or an array of edges, m × 2, with weights m × 3. None:
+        "watts-strogatz", "complete" for fewer than 6 nodes.
     n
         Number of nodes: required for a family; any other graph must have that many.
     seed
@@ -154,12 +193,12 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
     """
     if source is None and n is not None:
         source = "complete" if n < LEAST_WATTS_STROGATZ else "watts-strogatz"
-    if isinstance(source, str) and source in GRAPHS:
+    if isinstance(source, str) and is_family(source):
         if n is None:
             raise InputError(f"graph {source!r} needs a number of nodes; give n")
         return make(source, n, seed)
     if isinstance(source, str) and not source.endswith(SUFFIXES) and not Path(source).is_file():
-        raise unknown("graph or file", source, GRAPHS)
+        raise unknown("graph or file", source.partition(":")[0], GRAPHS)
     graph = read(source) if isinstance(source, str | Path) else from_object(source)
     if n is not None and graph.n != n:
         raise SizeError.of(f"{graph.name} has {graph.n} nodes where {n} are needed", [graph.n])

@@ -261,7 +261,7 @@ def _count_nodes(graph: str | None, nodes: int | None, seed: int) -> int:
     """Return how many nodes there are: by default as many as an edge-list file has."""
     if nodes is not None:
         return nodes
-    return DEFAULT_NODES if graph is None or graph in graphs.GRAPHS else graphs.load(graph, seed=seed).n
+    return DEFAULT_NODES if graph is None or graphs.is_family(graph) else graphs.load(graph, seed=seed).n
 
 
 def edges_of(graph: Graph) -> tuple[tuple[int, int], ...]:
