@@ -105,9 +105,9 @@ def test_no_import_cycles() -> None:
 def test_public_names() -> None:
     errors = ["ClusterError", "DataError", "GostaError", "InputError", "MissingExtraError", "NetworkError"]
     classes = [*errors, "NumericalError", "Data", "Estimate", "Graph", "Interrupted", "Protocol", "Statistic", "Trace"]
-    classes += ["HypothesisTest", "UnsupportedError"]
+    classes += ["HypothesisTest", "SweepResult", "UnsupportedError"]
     modules = ["datasets", "engines", "graphs", "net", "private", "protocols", "statistics", "theory"]
-    assert gosta.__all__ == sorted([*classes, *modules, "exact", "resume", "simulate", "statistic", "test"])
+    assert gosta.__all__ == sorted([*classes, *modules, "exact", "resume", "simulate", "statistic", "sweep", "test"])
     for name in gosta.__all__:
         assert getattr(gosta, name) is not None
     assert not hasattr(gosta, "nothing_of_the_kind")

@@ -64,6 +64,12 @@ with progress.bar("2 < 3 jobs", 3, delay_seconds=0) as advance, ThreadPoolExecut
 print([shown["text/plain"].partition("%")[0] for shown in updates], "&lt;" in updates[0]["text/html"])""",
     """with progress.bar("short work", 3) as advance:
     advance(3)""",
+    """@gosta.statistic(name="notebook-gap")
+def gap(x, y):
+    return abs(x[0] - y[0])
+result = gosta.sweep("iris", gap, protocol="gosta-async", n=[20, 30, 40], runs=1, workers=2)
+result.plot();""",
+    "result",
 )  # fmt: skip
 
 
@@ -85,6 +91,9 @@ def test_cells_show_pictures_progress_and_short_errors() -> None:
     assert bar.data == {"text/plain": "", "text/html": ""}
     assert printed.text == "['2 < 3 jobs 33', '2 < 3 jobs 67', '2 < 3 jobs 100', ''] True\n"
     assert book.outputs[8] == []
+    assert book.outputs[9][0].data == {"text/plain": "", "text/html": ""}  # where the bar was
+    assert book.pictures(9) == 1
+    assert "<caption>Sweep: data iris, statistic notebook-gap" in book.texts(10, "text/html")[0]
 
 
 def test_estimate_is_a_number() -> None:

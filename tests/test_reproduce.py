@@ -102,7 +102,7 @@ def falling(iterations: int, size: float, rate: float, units: float = 1.0) -> Er
 
 
 def made(histories: dict[tuple[str, str], ErrorHistory]) -> HistoryOf:
-    return lambda job: histories.get((job.graph, job.protocol)) or histories["*", job.protocol]
+    return lambda job: histories.get((job["graph"], job["protocol"])) or histories["*", job["protocol"]]
 
 
 @pytest.fixture(scope="module")
@@ -170,8 +170,8 @@ def six() -> dict[tuple[str, str], ErrorHistory]:
 def test_claims_of_figure6_depend_on_the_histories(plan: Plan, six: dict[tuple[str, str], ErrorHistory]) -> None:
     def findings(ours: ErrorHistory, is_sorted: bool = False) -> Findings:
         def history_of(job: Job) -> ErrorHistory:
-            is_changed = (job.graph, job.protocol) == ("torus", figure6.OURS)
-            return ours if is_changed and is_sorted == ("sorted" in job.data) else six["*", job.protocol]
+            is_changed = (job["graph"], job["protocol"]) == ("torus", figure6.OURS)
+            return ours if is_changed and is_sorted == ("sorted" in job["data"]) else six["*", job["protocol"]]
 
         return figure6.evaluate(plan, history_of)
 
@@ -207,7 +207,7 @@ def test_figure6_says_at_least_where_gosta_does_not_reach_the_error(
 
 def test_figure6_shares_the_jobs_of_flooding_with_figure4(plan: Plan) -> None:
     four, six = ({job.key: job for job in jobs(plan)} for jobs in (figure4.jobs, figure6.jobs))
-    assert [four[key].protocol for key in four.keys() & six.keys()] == ["flooding"] * 3
+    assert [four[key]["protocol"] for key in four.keys() & six.keys()] == ["flooding"] * 3
     assert len(six) == 28
 
 
@@ -215,7 +215,7 @@ def test_rows_of_figure6_are_sorted_by_class(plan: Plan) -> None:
     codes = plan.sorted_scatter.rows.class_codes()[0]
     assert (np.diff(codes) >= 0).all()
     assert np.ptp(codes) > 0
-    assert plan.sorted_scatter.data in plan.loaded.data
+    assert ("data", plan.sorted_scatter.data) in plan.loaded
 
 
 def test_command_writes_figure6_and_its_table(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,15 +250,15 @@ def test_first_below_interpolates_between_checkpoints() -> None:
 
 def test_claims_of_figure3a_depend_on_the_times(plan: Plan) -> None:
     def growing(job: Job) -> ErrorHistory:
-        assert job.n
-        size = job.n * (2 if job.protocol == "gosta-sync" else job.n**1.2 / 20)
-        return falling(600 * job.n, size, 1)
+        assert job["n"]
+        size = job["n"] * (2 if job["protocol"] == "gosta-sync" else job["n"] ** 1.2 / 20)
+        return falling(600 * job["n"], size, 1)
 
     assert [c.agrees for c in figure3a.evaluate(plan, growing).claims] == [True, False]
 
     def proportional(job: Job) -> ErrorHistory:
-        assert job.n
-        return falling(600 * job.n, job.n * (2 if job.protocol == "gosta-sync" else 12), 1)
+        assert job["n"]
+        return falling(600 * job["n"], job["n"] * (2 if job["protocol"] == "gosta-sync" else 12), 1)
 
     gap, ratio = figure3a.evaluate(plan, proportional).claims
     assert gap.agrees

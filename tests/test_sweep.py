@@ -17,14 +17,13 @@ import pandas as pd
 import pytest
 
 import gosta
-from gosta.cli.options import find_statistic as from_file
 from gosta.errors import ClusterError, GostaError, InputError, MissingExtraError, UnsupportedError
 from gosta.estimation.setting import Setting
-from gosta.experiments import backends, summary
+from gosta.experiments import backends, plotting, summary
 from gosta.experiments.backends import Failure, Task
 from gosta.experiments.results import ResultFolder
+from gosta.experiments.run import Outcome, run_study
 from gosta.experiments.study import Study, read
-from gosta.experiments.sweep import SweepOutcome, sweep
 from gosta.runtime import machine
 from gosta.simulation.engines import ENGINES, Engine, reference
 
@@ -43,23 +42,28 @@ iterations_per_node = 20
 
 def written(folder: Path, text: str = GRID, name: str = "study.toml") -> Study:
     (folder / name).write_text(text)
-    return read(folder / name, find=from_file)
+    return read(folder / name)
 
 
-def numbers(study: Study, outcome: SweepOutcome) -> pd.DataFrame:
+def numbers(study: Study, outcome: Outcome) -> pd.DataFrame:
     assert not outcome.interrupted
     return outcome.results.frame(study.jobs)
 
 
 @pytest.fixture(scope="module")
-def grid(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    return written(tmp_path_factory.mktemp("grid"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("grid")
 
 
 @pytest.fixture(scope="module")
-def expected(grid: Study) -> pd.DataFrame:
+def grid(folder: Path) -> Study:
+    return written(folder)
+
+
+@pytest.fixture(scope="module")
+def expected(grid: Study, folder: Path) -> pd.DataFrame:
     """Return the numbers of a sweep in this process, one job after the other."""
-    return numbers(grid, sweep(grid, grid.path.parent / "expected", workers=1))
+    return numbers(grid, run_study(grid, folder / "expected", workers=1))
 
 
 def test_every_combination_is_a_job_with_the_numbers_of_simulate(grid: Study, expected: pd.DataFrame) -> None:
@@ -82,10 +86,9 @@ def test_every_combination_is_a_job_with_the_numbers_of_simulate(grid: Study, ex
     }
 
 
-def test_result_folder_is_one_data_set(grid: Study, expected: pd.DataFrame) -> None:
-    folder = grid.path.parent / "expected"
-    assert len(list(folder.iterdir())) == len(grid.jobs)
-    read_back = pd.read_parquet(folder)
+def test_result_folder_is_one_data_set(grid: Study, folder: Path, expected: pd.DataFrame) -> None:
+    assert len(list((folder / "expected").iterdir())) == len(grid.jobs)
+    read_back = pd.read_parquet(folder / "expected")
     keys = ["job", "iteration"]
     pd.testing.assert_frame_equal(
         read_back.sort_values(keys, ignore_index=True), expected.sort_values(keys, ignore_index=True)
@@ -93,34 +96,34 @@ def test_result_folder_is_one_data_set(grid: Study, expected: pd.DataFrame) -> N
 
 
 def test_two_workers_give_the_same_numbers_as_one(grid: Study, expected: pd.DataFrame, tmp_path: Path) -> None:
-    pd.testing.assert_frame_equal(numbers(grid, sweep(grid, tmp_path, workers=2)), expected)
+    pd.testing.assert_frame_equal(numbers(grid, run_study(grid, tmp_path, workers=2)), expected)
 
 
 def test_jobs_that_an_engine_does_not_support_are_compiled(
     grid: Study, expected: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def reference_of_one_protocol(setting: Setting, seed: int) -> Engine[Any]:
-        if setting.protocol.name != grid.jobs[0].protocol:
+        if setting.protocol.name != grid.jobs[0]["protocol"]:
             raise UnsupportedError("only one protocol")
         made.append(setting.protocol.name)
         return reference.make(setting, seed)
 
     made: list[str] = []
     monkeypatch.setitem(ENGINES, "one", reference_of_one_protocol)
-    pd.testing.assert_frame_equal(numbers(grid, sweep(grid, tmp_path, workers=1, engine="one")), expected)
-    assert len(made) == sum(job.protocol == grid.jobs[0].protocol for job in grid.jobs)
+    pd.testing.assert_frame_equal(numbers(grid, run_study(grid, tmp_path, workers=1, engine="one")), expected)
+    assert len(made) == sum(job["protocol"] == grid.jobs[0]["protocol"] for job in grid.jobs)
 
 
 def test_finished_jobs_are_kept_and_damaged_ones_run_again(grid: Study, tmp_path: Path) -> None:
-    few = Study(grid.path, grid.jobs[:4], grid.loaded)
-    first = sweep(few, tmp_path, workers=1)
+    few = Study(grid.jobs[:4], grid.loaded)
+    first = run_study(few, tmp_path, workers=1)
     before = numbers(few, first)
     files = [first.results.path(job) for job in few.jobs]
     untouched = files[0].stat().st_ino
     files[1].write_bytes(files[1].read_bytes()[:-100])
     files[2].write_bytes(b"")
     pd.DataFrame({"a": [1]}).to_parquet(files[3])
-    again = sweep(few, tmp_path, workers=1)
+    again = run_study(few, tmp_path, workers=1)
     assert again.finished_before == 1
     assert files[0].stat().st_ino == untouched
     pd.testing.assert_frame_equal(numbers(few, again), before)
@@ -129,7 +132,7 @@ def test_finished_jobs_are_kept_and_damaged_ones_run_again(grid: Study, tmp_path
 def test_jobs_finished_by_another_machine_are_skipped(
     grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = Study(grid.path, grid.jobs[:3], grid.loaded)
+    few = Study(grid.jobs[:3], grid.loaded)
     done: list[str] = []
     write = ResultFolder.write
 
@@ -140,7 +143,7 @@ def test_jobs_finished_by_another_machine_are_skipped(
             write(self, other, result)
 
     monkeypatch.setattr(ResultFolder, "write", write_all)
-    sweep(few, tmp_path, workers=1)
+    run_study(few, tmp_path, workers=1)
     assert len(done) == 1
     assert len(list(tmp_path.iterdir())) == 3
 
@@ -180,7 +183,7 @@ def test_killed_worker_of_a_cluster_changes_no_numbers(
         write(self, job, result)
 
     monkeypatch.setattr(ResultFolder, "write", kill_then_write)
-    outcome = sweep(grid, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
+    outcome = run_study(grid, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
     assert not victims
     assert not outcome.failed
     pd.testing.assert_frame_equal(numbers(grid, outcome), expected)
@@ -218,9 +221,9 @@ def test_cluster_without_workers_is_rejected(monkeypatch: pytest.MonkeyPatch) ->
         list(backends.run_on_dask(iter([]), empty.scheduler_address))
 
 
-def test_ray_gives_the_same_numbers(grid: Study, expected: pd.DataFrame, tmp_path: Path) -> None:
+def test_ray_gives_the_same_numbers(grid: Study, folder: Path, expected: pd.DataFrame, tmp_path: Path) -> None:
     pytest.importorskip("ray")
-    done = command("sweep", grid.path, "--backend", "ray", "--out", "results", folder=tmp_path)
+    done = command("sweep", folder / "study.toml", "--backend", "ray", "--out", "results", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     pd.testing.assert_frame_equal(ResultFolder(tmp_path / "results").frame(grid.jobs), expected)
 
@@ -255,7 +258,7 @@ def test_interrupt_keeps_finished_jobs_and_the_same_command_continues(tmp_path: 
     assert len(list(kept.iterdir())) == finished
     done = command("sweep", "study.toml", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    uninterrupted = numbers(study, sweep(study, tmp_path / "expected", workers=1))
+    uninterrupted = numbers(study, run_study(study, tmp_path / "expected", workers=1))
     pd.testing.assert_frame_equal(ResultFolder(kept).frame(study.jobs), uninterrupted)
     assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == list(range(20))
 
@@ -275,7 +278,7 @@ def test_failing_jobs_are_reported_and_the_others_run(tmp_path: Path) -> None:
     assert "torus: 101 nodes do not fill a rectangle" in done.stdout
     assert "spearman-rho is a function of each row's own mean" in done.stdout
     assert (tmp_path / "study-results.png").stat().st_size > 10_000
-    outcome = sweep(study, tmp_path / "study-results", workers=1)
+    outcome = run_study(study, tmp_path / "study-results", workers=1)
     assert (outcome.finished_before, len(outcome.failed)) == (3, 5)
     records = summary.records(study.jobs, outcome.results.frame(study.jobs), outcome.failed)
     assert ["failed" in record for record in records] == [job.key in outcome.failed for job in study.jobs]
@@ -298,7 +301,7 @@ def f(x, y): return abs(x[0] - y[0])
         'data = "x.csv"\nstatistic = "own.py:sweep-gap"\ngraph = ["ring.edges", "complete"]\ncolumns = "a"\nruns = 1\n'
     )
     study = written(tmp_path, text + "checkpoints = 3\n")
-    outcome = sweep(study, tmp_path / "out", workers=2)
+    outcome = run_study(study, tmp_path / "out", workers=2)
     assert not outcome.failed
     frame = numbers(study, outcome)
     assert set(frame["graph"]) == {"ring.edges", "complete"}
@@ -308,7 +311,7 @@ def f(x, y): return abs(x[0] - y[0])
     assert frame.loc[frame["component"] == 1, "exact"].tolist() == pytest.approx([2 * exact] * 6)
     assert [type(r["exact"]) for r in summary.records(study.jobs, frame, {})] == [list, list]
     (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{k % 5},{k}\n" for k in range(20)))
-    changed = read(study.path, find=from_file)
+    changed = read(tmp_path / "study.toml")
     assert {job.key for job in changed.jobs}.isdisjoint(job.key for job in study.jobs)
     gosta.statistics.STATISTICS.pop("sweep-gap")
 
@@ -355,7 +358,7 @@ def test_invalid_studies_are_rejected(text: str, message: str, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     Path("study.toml").write_text(text)
     with pytest.raises(InputError) as caught:
-        read("study.toml", find=from_file)
+        read("study.toml")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -363,7 +366,7 @@ def test_invalid_studies_are_rejected(text: str, message: str, tmp_path: Path, m
 def test_invalid_arguments_of_sweep_are_rejected(grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def rejected(kind: type[GostaError], message: str, **settings: Any) -> None:
         with pytest.raises(kind, match=message):
-            sweep(grid, tmp_path / "out", **settings)
+            run_study(grid, tmp_path / "out", **settings)
 
     rejected(InputError, "backend = 'slurm' must be local or dask or ray", backend="slurm")
     rejected(InputError, "requires the address of a scheduler", backend="dask")
@@ -379,7 +382,7 @@ def test_invalid_arguments_of_sweep_are_rejected(grid: Study, tmp_path: Path, mo
         rejected(MissingExtraError, rf"pip install 'gosta\[{backend}\]'", backend=backend, scheduler="tcp://head:1")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"cannot write into the folder .*file"):
-        sweep(grid, tmp_path / "file")
+        run_study(grid, tmp_path / "file")
     (tmp_path / "latin.toml").write_bytes(b"data = '\xe9'")
     for name, message in (("latin.toml", "not text in UTF-8"), ("none.toml", "no such file"), (".", "is not a file")):
         with pytest.raises(InputError, match=message):
@@ -403,21 +406,21 @@ def test_invalid_command_lines_are_rejected(tmp_path: Path) -> None:
 
 def test_table_of_many_jobs_averages_seeds(grid: Study, expected: pd.DataFrame) -> None:
     records = summary.records(grid.jobs, expected, {})
-    table = summary.as_text(records)
+    table = summary.as_text(records, grid.swept)
     assert "means over 2 seeds" in table
     assert len(table.splitlines()) == 1 + 1 + 16 + 1
-    few = summary.as_text(records[:2])
+    few = summary.as_text(records[:2], ["seed"])
     assert "data iris, statistic variance, graph complete, protocol gosta-async, n 50" in few
     assert [line.split()[0] for line in few.splitlines()[1:4]] == ["seed", "0", "1"]
 
 
-def test_plot_has_a_panel_for_each_statistic_and_graph(expected: pd.DataFrame) -> None:
-    figure = summary.draw(expected, "grid")
+def test_plot_has_a_panel_for_each_statistic_and_graph(grid: Study, expected: pd.DataFrame) -> None:
+    figure = plotting.draw(expected, "grid", grid.swept)[0, 0].figure
     assert [ax.get_title() for ax in figure.axes] == ["complete", "cycle", "", ""]
     assert [len(ax.lines) for ax in figure.axes] == [4] * 4
     assert [text.get_text() for text in figure.legends[0].texts] == ["gosta-async", "u2", "n = 50", "n = 80"]
     alone = expected[(expected["n"] == 50) & (expected["graph"] == "cycle")].assign(error=0.0, spacing="log")
-    assert len(summary.draw(alone, "zero").axes) == 2
+    assert plotting.draw(alone, "zero", ["statistic"]).shape == (2, 1)
 
 
 def test_values_do_not_depend_on_the_number_of_cores() -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from gosta.errors import NetworkError as NetworkError
     from gosta.errors import NumericalError as NumericalError
     from gosta.errors import UnsupportedError as UnsupportedError
+    from gosta.experiments.sweep import SweepResult as SweepResult
+    from gosta.experiments.sweep import sweep as sweep
     from gosta.graphs.graph import Graph as Graph
     from gosta.protocols.protocol import Protocol as Protocol
     from gosta.significance.definition import HypothesisTest as HypothesisTest
@@ -52,11 +54,13 @@ _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "Interrupted": "simulation.runner",
     "Protocol": "protocols.protocol",
     "Statistic": "statistics.definition",
+    "SweepResult": "experiments.sweep",
     "Trace": "simulation.trace",
     "exact": "sketches.exact",
     "resume": "simulation.simulate",
     "simulate": "simulation.simulate",
     "statistic": "statistics.definition",
+    "sweep": "experiments.sweep",
     "test": "significance.test",
 }
 __all__ = sorted([*_HOME, *_MODULES])

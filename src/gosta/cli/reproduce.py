@@ -46,7 +46,7 @@ def reproduce(
     """
     from gosta.experiments.paper import reproduce as paper
     from gosta.experiments.paper.report import count_agreeing, describe_data, write
-    from gosta.experiments.sweep import sweep
+    from gosta.experiments.run import run_study
 
     names = paper.select(parts or [])
     plan = paper.make_plan(runs, seed, data)
@@ -59,7 +59,7 @@ def reproduce(
     print(f"data: {describe_data(plan)}\n", flush=True)
     done = []
     try:
-        for part in paper.reproduce(plan, names, folder, partial(sweep, **vars(cluster))):
+        for part in paper.reproduce(plan, names, folder, partial(run_study, **vars(cluster))):
             done.append(part)
             print(_text(part), flush=True)
     except KeyboardInterrupt:

@@ -22,9 +22,12 @@ def sweep(
         Path | None, "Folder of the results, a Parquet data set; by default STUDY-results beside the file."
     ] = None,
     plot: options.Plot = None,
+    against: Annotated[
+        str | None, "Axis of the plot: iterations, or a number that is swept, such as n; by default the latter."
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Simulate every combination of a study's data, statistics, graphs, protocols, sizes and seeds.
+    """Simulate every combination of a study's lists: data, statistics, graphs, protocols, sizes, seeds and others.
 
     Finished jobs are not repeated: after an interruption, or with a longer list, run the same command again.
     """
@@ -34,20 +37,20 @@ def sweep(
     options.check_picture("plot", picture)
     if not folder.is_dir():
         options.check_writable("out", folder)
-    from gosta.experiments import summary
+    from gosta.experiments import plotting, summary
+    from gosta.experiments.run import run_study
     from gosta.experiments.study import read
-    from gosta.experiments.sweep import sweep as run
     from gosta.views import plots
 
-    chosen = read(study, find=options.find_statistic)
-    outcome = run(chosen, folder, **vars(cluster))
+    chosen = read(study)
+    outcome = run_study(chosen, folder, **vars(cluster))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off the report
     frame = outcome.results.frame(chosen.jobs)
     records = summary.records(chosen.jobs, frame, outcome.failed)
     if as_json:
         print("\n".join(map(json.dumps, records)), flush=True)
     elif records:
-        print(summary.as_text(records), flush=True)
+        print(summary.as_text(records, chosen.swept), flush=True)
     done, jobs = len(records) - len(outcome.failed), len(chosen.jobs)
     if outcome.interrupted:
         kept = f"{done} of {jobs} jobs are finished and kept in {folder}"
@@ -56,7 +59,7 @@ def sweep(
     if not done:
         raise InputError(f"{study}: none of its {jobs} jobs could be computed; see the reasons above")
     if picture is not None:
-        plots.save(summary.draw(frame, study.stem), picture)
+        plots.save(plotting.draw(frame, study.stem, chosen.swept, against)[0, 0].figure, picture)
     if not as_json:
         before = f" ({outcome.finished_before} of them earlier)" if outcome.finished_before else ""
         print(f"{done} of {jobs} jobs finished{before}: {folder}{f'; plot: {picture}' if picture else ''}")

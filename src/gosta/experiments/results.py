@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
-from gosta.experiments.study import FORMAT, Job
+from gosta.experiments.study import FORMAT, KEYS, Job
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
 from gosta.simulation.trace import Trace
@@ -29,21 +29,28 @@ class JobResult:
     """Result of a job: at each checkpoint, means over the runs. Small, because workers send it.
 
     The columns are ``iteration``, ``component`` (0, or which of several values), ``error`` and its ``spread`` over
-    nodes, ``units`` (numbers sent), ``estimate`` (mean over nodes), ``exact``.
+    nodes, ``units`` (numbers sent), ``estimate`` (mean over nodes), ``exact``; with intervals their ends ``low`` and
+    ``high``, means over nodes.
     """
 
-    n: int  # nodes of the network
+    n: int  # rows
+    nodes: int
     edges: int
+    graph: str  # its name
+    stopped: float | None  # iteration at which nodes stopped by themselves, if they were to
     relative: bool  # whether errors are relative; they are absolute where the exact value is 0
     columns: Mapping[str, NDArray[Any]]
 
     @classmethod
     def from_trace(cls, trace: Trace) -> JobResult:
-        """Return the means over the runs of a trace."""
-        data, error = trace.data, trace.error()
+        """Return the means over the runs of a trace; a run whose nodes have stopped keeps their last numbers."""
+        info, data = trace.info, trace.data
         target = data["target"].mean("node") if "node" in data["target"].dims else data["target"]
         exact = np.atleast_1d(target.values)
+        last = np.isfinite(data["mean"].values).sum(axis=1) - 1  # checkpoint that each run reached
         checkpoints, components = len(trace.iterations), len(exact)
+        places = np.minimum(np.arange(checkpoints), last[:, None])
+        rows = np.arange(info.runs)[:, None], places  # runs × checkpoints
 
         def at_each(values: NDArray[Any]) -> NDArray[Any]:
             return np.repeat(values, components)
@@ -51,13 +58,24 @@ class JobResult:
         columns = {
             "iteration": at_each(trace.iterations),
             "component": np.tile(np.arange(components), checkpoints),
-            "error": at_each(error["mean"].values),
-            "spread": at_each(error["spread"].values),
-            "units": at_each(trace.units),
-            "estimate": data["estimate"].mean("run").values.reshape(-1),
+            "error": at_each(data["mean"].values[rows].mean(axis=0)),
+            "spread": at_each(data["spread"].values[rows].mean(axis=0)),
+            "units": at_each(trace.units[places].mean(axis=0).round().astype(np.int64)),
+            "estimate": data["estimate"].values[rows].mean(axis=0).reshape(-1),
             "exact": np.tile(exact, checkpoints),
         }
-        return cls(trace.info.nodes, trace.info.edges, trace.info.is_relative, columns)
+        for name in ("low", "high") if info.level is not None else ():
+            ends = data[name].values[rows].reshape(info.runs, checkpoints, info.nodes, components)
+            columns[name] = _mean_of_numbers(ends.transpose(0, 2, 1, 3)).reshape(-1)
+        stopped = None if info.until is None else float(trace.iterations[last].mean())
+        return cls(info.rows, info.nodes, info.edges, info.graph, stopped, info.is_relative, columns)
+
+
+def _mean_of_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean over the first two axes of what is a number; NaN where nothing is."""
+    known = np.isfinite(values)
+    count = known.sum(axis=(0, 1))
+    return np.where(count > 0, np.where(known, values, 0.0).sum(axis=(0, 1)) / np.maximum(count, 1), np.nan)
 
 
 class ResultFolder:
@@ -115,26 +133,29 @@ def _pyarrow(module: str = "") -> Any:
 def schema() -> pa.Schema:
     """Return the columns of the data set: settings of the job, then those that vary with the checkpoint."""
     pa = _pyarrow()
-    text, integer, number, boolean = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-    settings = {"job": text, "data": text, "statistic": text, "options": text, "columns": text, "label": text}
-    settings |= {"score": text, "drop_missing": boolean, "graph": text, "protocol": text, "n": integer}
-    settings |= {"edges": integer, "seed": integer, "runs": integer, "iterations": integer, "checkpoints": integer}
-    settings |= {"spacing": text}
-    rows = {"iteration": integer, "component": integer, "error": number, "spread": number, "units": integer}
-    rows |= {"estimate": number, "exact": number, "relative": boolean}
-    return pa.schema([*settings.items(), *rows.items()], metadata={"gosta": FORMAT})
+    columns = {"job": "string"} | {name: key.column for name, key in KEYS.items() if key.column} | {"edges": "int64"}
+    columns |= {
+        "stopped": "float64",
+        "iteration": "int64",
+        "component": "int64",
+        "error": "float64",
+        "spread": "float64",
+    }
+    columns |= {"units": "int64", "estimate": "float64", "exact": "float64", "low": "float64", "high": "float64"}
+    columns["relative"] = "bool_"
+    fields = [(name, getattr(pa, kind)()) for name, kind in columns.items()]
+    return pa.schema(fields, metadata={"gosta": FORMAT})
 
 
 def _rows(job: Job, result: JobResult) -> pa.Table:
     count = len(result.columns["iteration"])
     constant = {
-        **vars(job),
+        **job.settings,
+        **{name: getattr(result, name) for name in ("n", "nodes", "edges", "stopped", "relative")},
         "job": job.key,
-        "options": json.dumps(job.options, sort_keys=True, default=str),
-        "columns": None if job.columns is None else ", ".join(job.columns),
-        "n": result.n,
-        "edges": result.edges,
-        "relative": result.relative,
+        "graph": job["graph"] or result.graph,
+        "options": json.dumps(job["options"], sort_keys=True, default=str),
+        "columns": None if job["columns"] is None else ", ".join(job["columns"]),
         "iterations": int(result.columns["iteration"][-1]),
     }
     values = {name: result.columns.get(name, [constant.get(name)] * count) for name in schema().names}

@@ -1,192 +1,227 @@
-"""Studies: a TOML file of lists, and one job for every combination of their values."""
+"""Studies: lists of settings, from a TOML file or from Python, and one job for every combination of their values."""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import itertools
 import json
 import math
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gosta import datasets, graphs, protocols, statistics
-from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
-from gosta.graphs import Graph
-from gosta.simulation.trace import Spacing
-from gosta.statistics import Statistic
+from gosta.estimation.placement import DEALS
+from gosta.experiments.content import digest
+from gosta.statistics.user_file import load_statistic, split_reference
+from gosta.views.numbers import percent
 
-FORMAT = "gosta sweep 2"  # changes when the same settings give other numbers or other columns
+FORMAT = "gosta sweep 3"  # changes when the same settings give other numbers or other columns
 MAX_JOBS = 1_000_000
 LARGEST = 2**53  # integers up to here are exact as floats
 
 
-@dataclass(frozen=True)
-class Job:
-    """One combination of settings, from which its numbers follow; data, statistic, graph and protocol are names."""
-
-    data: str
-    statistic: str
-    graph: str
-    protocol: str
-    n: int | None  # number of rows; None means all
-    seed: int
-    iterations: int | None  # without this and iterations_per_node, 100 a node
-    runs: int
-    checkpoints: int
-    spacing: Spacing
-    options: Mapping[str, Any]
-    content: Mapping[str, str]  # digests of the user's files: when a file changes, its jobs are run again
-    iterations_per_node: int | None = None
-    columns: tuple[str, ...] | None = None
-    label: str | None = None
-    score: str | None = None
-    drop_missing: bool = False
-
-    @cached_property
-    def key(self) -> str:
-        """Digest of the settings, which is the same on every machine."""
-        text = json.dumps([FORMAT, dataclasses.asdict(self)], sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-    def __str__(self) -> str:
-        size = "" if self.n is None else f", n = {self.n:,}"
-        return f"{self.statistic} of {self.data}, {self.protocol} on {self.graph}{size}, seed {self.seed}"
-
-
-class JobInputs(NamedTuple):
-    """Data, statistic and graph of a job: built-in names, or values read from the user's files."""
-
-    data: str | Data
-    statistic: str | Statistic
-    graph: str | Graph
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """Values read from the user's files, by the names in the study."""
-
-    data: Mapping[str, Data] = field(default_factory=dict)
-    statistic: Mapping[str, Statistic] = field(default_factory=dict)
-    graph: Mapping[str, Graph] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Study:
-    """The jobs of a file, and the values they need from other files, which workers possibly cannot read."""
-
-    path: Path
-    jobs: list[Job]
-    loaded: Loaded
-
-    def inputs(self, job: Job) -> JobInputs:
-        """Return the inputs of a job, as they are sent to a worker."""
-        loaded = self.loaded
-        return JobInputs(
-            loaded.data.get(job.data, job.data),
-            loaded.statistic.get(job.statistic, job.statistic),
-            loaded.graph.get(job.graph, job.graph),
-        )
-
-
 class Key(NamedTuple):
-    """Definition of a key of the file."""
+    """Definition of a setting."""
 
     is_valid: Callable[[Any], bool]
     description: str
-    is_list: bool = False  # whether a list of values is allowed, too
-    default: Any = None
+    column: str | None = None  # pyarrow's type of its column in the results; None: there is none
+    is_axis: bool = False  # whether it can be swept: a list of values makes a job for each
+    default: Any = None  # of an axis, its only value
 
 
 def _integer(least: int) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST
 
 
+def _share(value: Any) -> bool:
+    return isinstance(value, float) and 0 < value < 1
+
+
 def _text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _section(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
+COUNT = "a whole number, 1 or more"
+COLUMN = "the name of a column"
+# Every setting that a sweep knows, in the order of the columns of its results. Those that `gosta.simulate` has are
+# given to it under their names.
 KEYS = {
-    "data": Key(_text, "a name from 'gosta datasets' or a file", True),
-    "statistic": Key(_text, "a name from 'gosta statistics' or FILE.py:NAME", True),
-    "graph": Key(_text, "a family of graphs or an edge-list file", True, ["watts-strogatz"]),
-    "protocol": Key(_text, "a name from 'gosta protocols'", True, [protocols.DEFAULT]),
-    "n": Key(_integer(2), "a whole number of rows, 2 or more", True, [None]),
-    "seed": Key(_integer(0), "a whole number, not negative", True, [0]),
-    "seeds": Key(_integer(1), "a number of seeds: a whole number, 1 or more"),
-    "iterations": Key(_integer(1), "a whole number, 1 or more"),
-    "iterations_per_node": Key(_integer(1), "a whole number, 1 or more"),
-    "runs": Key(_integer(1), "a whole number, 1 or more", default=10),
-    "checkpoints": Key(_integer(1), "a whole number, 1 or more", default=100),
-    "spacing": Key(lambda value: value in ("linear", "log"), '"linear" or "log"', default="linear"),
-    "columns": Key(_text, "the name of a column", True),
-    "label": Key(_text, "the name of a column"),
-    "score": Key(_text, "the name of a column"),
-    "drop_missing": Key(lambda value: isinstance(value, bool), "true or false", default=False),
-    "options": Key(_section, "options of the statistics, in a section [options]", default={}),
+    "data": Key(_text, "a name from 'gosta datasets' or a file", "string", True),
+    "statistic": Key(_text, "a name from 'gosta statistics' or FILE.py:NAME", "string", True),
+    "graph": Key(
+        _text, "a family of graphs, such as torus or watts-strogatz:k=8, or an edge-list file", "string", True
+    ),
+    "protocol": Key(_text, "a name from 'gosta protocols'", "string", True, protocols.DEFAULT),
+    "n": Key(_integer(2), "a whole number of rows, 2 or more", "int64", True),
+    "nodes": Key(_integer(2), "a whole number of nodes, 2 or more", "int64", True),
+    "by": Key(lambda value: isinstance(value, str), f'{COLUMN}, or "" for rows at random nodes', "string", True),
+    "deal": Key(lambda value: value in list(DEALS), " or ".join(f'"{name}"' for name in DEALS), "string", True),
+    "until": Key(_share, "a relative error between 0 and 1, such as 0.01", "float64", True),
+    "interval": Key(_share, "a confidence level between 0 and 1, such as 0.95", "float64", True),
+    "seed": Key(_integer(0), "a whole number, not negative", "int64", True, 0),
+    "seeds": Key(_integer(1), f"a number of seeds: {COUNT}"),
+    "iterations": Key(_integer(1), COUNT, "int64"),
+    "iterations_per_node": Key(_integer(1), COUNT),
+    "runs": Key(_integer(1), COUNT, "int64", default=10),
+    "checkpoints": Key(_integer(1), COUNT, "int64", default=100),
+    "spacing": Key(lambda value: value in ("linear", "log"), '"linear" or "log"', "string", default="linear"),
+    "columns": Key(lambda value: _text(value) or _texts(value), f"{COLUMN}, or a list of such", "string"),
+    "label": Key(_text, COLUMN, "string"),
+    "score": Key(_text, COLUMN, "string"),
+    "drop_missing": Key(lambda value: isinstance(value, bool), "true or false", "bool_", default=False),
+    "options": Key(lambda value: isinstance(value, dict), "options of the statistics", "string", default={}),
 }
+AXES = tuple(name for name, key in KEYS.items() if key.is_axis)
+NAMED = ("data", "statistic", "graph", "protocol")  # axes whose values are names of something that has to be loaded
 EXCLUSIVE = [("iterations", "iterations_per_node"), ("seed", "seeds")]
-AXES = ("data", "statistic", "graph", "protocol", "n", "seed")
 
 
-def read(path: str | Path, find: Callable[[str], Statistic] = statistics.find) -> Study:
-    """Read a study and check every name in it.
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_text, value))
 
-    Parameters
-    ----------
-    path
-        A TOML file; files that it names are relative to its folder.
-    find
-        Function that returns a statistic for its name in the study.
-    """
+
+def describe(settings: Mapping[str, Any]) -> str:
+    """Return a combination of settings in words, for messages."""
+    protocol = settings["protocol"] + (f" on {settings['graph']}" if settings["graph"] else "")
+    others = [name for name in AXES if name not in (*NAMED, "seed") and settings.get(name) is not None]
+    parts = [f"{name} = {number(settings[name])}" for name in others] + [f"seed {settings['seed']}"]
+    return ", ".join([f"{settings['statistic']} of {settings['data']}", protocol, *parts])
+
+
+def number(value: Any) -> str:
+    """Return the value of an axis as text; fractions are errors, levels and shares, in per cent."""
+    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else percent(value, "g")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One combination of settings, from which its numbers follow."""
+
+    settings: Mapping[str, Any]  # by the names of `KEYS`; data, statistic, graph and protocol by theirs; None: not set
+    content: Mapping[str, str]  # digests of what the user's names stand for: when a file changes, its jobs run again
+
+    def __getitem__(self, name: str) -> Any:
+        return self.settings.get(name)
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of the settings, which is the same on every machine; those that are not set do not count."""
+        given = {name: value for name, value in self.settings.items() if value is not None}
+        text = json.dumps([FORMAT, given, dict(self.content)], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def __str__(self) -> str:
+        return describe(self.settings)
+
+
+Loaded = Mapping[tuple[str, str], Any]  # values of `NAMED` by setting and name, where workers possibly cannot load them
+
+
+@dataclass(frozen=True)
+class Study:
+    """Jobs, and what they need from files or from memory, which workers possibly cannot read."""
+
+    jobs: Sequence[Job]
+    loaded: Loaded
+
+    def inputs(self, job: Job) -> dict[str, Any]:
+        """Return data, statistic, graph and protocol of a job, as they are sent to a worker: by name, or as values."""
+        return {name: self.loaded.get((name, job[name]), job[name]) for name in NAMED}
+
+    @property
+    def swept(self) -> list[str]:
+        """The axes along which jobs differ."""
+        return [name for name in AXES if len({job[name] for job in self.jobs}) > 1]
+
+
+class Source(NamedTuple):
+    """Where settings come from."""
+
+    where: str = ""  # begin of messages, such as "study.toml: "
+    folder: Path = Path()  # that files are relative to
+
+
+def read(path: str | Path) -> Study:
+    """Read a study from a TOML file, and check every name in it; files that it names are relative to its folder."""
     path = Path(path)
-    settings = _validate(path, _parse(path))
-    axes: dict[str, Any] = {name: settings[name] for name in AXES}
+    return make_study(_parse(path), Source(f"{path}: ", path.parent))
+
+
+def make_study(given: Mapping[str, Any], source: Source, values: Loaded | None = None) -> Study:
+    """Make the jobs of all combinations of settings, and check every name.
+
+    `values` are those that names stand for which are neither built in nor files.
+    """
+    settings = _validate(dict(given), source)
+    axes = {name: settings[name] for name in AXES}
     if (count := math.prod(map(len, axes.values()))) > MAX_JOBS:
-        raise InputError(f"{path}: {count:,} jobs are more than {MAX_JOBS:,}; split the study into several files")
-    files: dict[tuple[str, str], Path] = {}
-    data: dict[str, Data] = {}
-    chosen: dict[str, Statistic] = {}
-    networks: dict[str, Graph] = {}
-    for name in axes["data"]:
-        with _errors_name(path, "data"):
-            if file := _file(path.parent, name, "data set", datasets.DATASETS):
-                files["data", name], data[name] = file, datasets.load(file)
-    for name in axes["graph"]:
-        with _errors_name(path, "graph"):
-            if file := _file(path.parent, name, "graph", graphs.GRAPHS):
-                files["graph", name], networks[name] = file, graphs.load(file)
-    for name in axes["statistic"]:
-        with _errors_name(path, "statistic"):
-            file_name, _, inside = name.rpartition(":")
-            if file_name.endswith(".py"):
-                files["statistic", name] = path.parent / file_name
-                chosen[name] = find(f"{path.parent / file_name}:{inside}")
-            else:
-                find(name)
-    for name in axes["protocol"]:
-        with _errors_name(path, "protocol"):
-            protocols.find(name)
-    digests = {key: hashlib.sha256(file.read_bytes()).hexdigest() for key, file in files.items()}
-    options = _options(path, settings["options"], {name: chosen.get(name) for name in axes["statistic"]})
-    rest = {field.name: settings.get(field.name) for field in dataclasses.fields(Job) if field.name not in axes}
-    rest["columns"] = tuple(rest["columns"]) if rest["columns"] else None
+        raise InputError(f"{source.where}{count:,} jobs are more than {MAX_JOBS:,}; split the study into several")
+    loaded, digests = dict(values or {}), dict[tuple[str, str], str]()
+    for at in [(key, name) for key in NAMED for name in axes[key] if name is not None]:
+        if at not in loaded:
+            with _errors_name(source, at[0]):
+                file, value = LOADERS[at[0]](at[1], source.folder)
+            if value is not None:
+                loaded[at] = value
+            if file is not None:
+                digests[at] = hashlib.sha256(file.read_bytes()).hexdigest()
+    digests |= {at: digest(value) for at, value in loaded.items() if at not in digests}
+    options = _options(
+        source, settings["options"], {name: loaded.get(("statistic", name)) for name in axes["statistic"]}
+    )
+    rest = {name: value for name, value in settings.items() if name not in (*axes, "seeds")}
     jobs = []
-    for values in itertools.product(*axes.values()):
-        at = dict(zip(axes, values, strict=True))
-        content = {name: digests[name, at[name]] for name in at if (name, at[name]) in digests}
-        jobs.append(Job(**{**rest, **at, "options": options[at["statistic"]], "content": content}))
-    return Study(path, jobs, Loaded(data, chosen, networks))
+    for combination in itertools.product(*axes.values()):
+        chosen = dict(zip(axes, combination, strict=True))
+        content = {name: digests[name, chosen[name]] for name in NAMED if (name, chosen[name]) in digests}
+        jobs.append(Job({**chosen, **rest, "options": options[chosen["statistic"]]}, content))
+    return Study(jobs, loaded)
+
+
+def _load_data(name: str, folder: Path) -> tuple[Path | None, Any]:
+    """Return the file that a name refers to and its content; None and None if the name is built in."""
+    file = _file(folder, name, "data set", datasets.DATASETS)
+    return (file, datasets.load(file)) if file else (None, None)
+
+
+def _load_graph(name: str, folder: Path) -> tuple[Path | None, Any]:
+    if graphs.is_family(name):
+        graphs.parse_family(name)  # raises an error for wrong parameters
+        return None, None
+    file = _file(folder, name, "graph", graphs.GRAPHS)
+    return file, graphs.load(file)
+
+
+def _load_statistic(name: str, folder: Path) -> tuple[Path | None, Any]:
+    if "," in name:
+        raise InputError(f"{name!r}: a job is of one statistic; give a list of several")
+    reference, found = split_reference(name), load_statistic(name, folder)
+    return (folder / reference[0], found) if reference else (None, None if found.is_built_in else found)
+
+
+def _load_protocol(name: str, _: Path) -> tuple[Path | None, Any]:
+    protocols.find(name)
+    return None, None
+
+
+LOADERS = {"data": _load_data, "statistic": _load_statistic, "graph": _load_graph, "protocol": _load_protocol}
+
+
+def _file(folder: Path, name: str, kind: str, registry: Collection[str]) -> Path | None:
+    """Return the file that a name refers to; None if it is a built-in name."""
+    if name in registry:
+        return None
+    file = folder / name
+    if not file.suffix and not file.is_file():
+        raise unknown(f"{kind} or file", name.partition(":")[0], registry)
+    return file
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -202,29 +237,33 @@ def _parse(path: Path) -> dict[str, Any]:
         raise InputError(f'{path} is not TOML: {error}; a line is like graph = ["torus", "complete"]') from error
 
 
-def _validate(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Check the value of every key, add defaults, and put single values of keys that allow lists into lists."""
+def _validate(given: dict[str, Any], source: Source) -> dict[str, Any]:
+    """Check every value, add defaults, and make the values of each axis a list."""
     for name, value in given.items():
         if name not in KEYS:
-            raise InputError(f"{path}: {unknown('key', name, KEYS)}")
+            raise InputError(f"{source.where}{unknown('key', name, KEYS)}")
         key = KEYS[name]
-        values = value if key.is_list and isinstance(value, list) else [value]
+        values = value if key.is_axis and isinstance(value, list) else [value]
         for one in values:
             if not key.is_valid(one):
-                more = ", or a list of such" if key.is_list else ""
-                raise InputError(f"{path}: {name} = {_toml(one)} must be {key.description}{more}")
+                more = ", or a list of such" if key.is_axis else ""
+                raise InputError(f"{source.where}{name} = {_toml(one)} must be {key.description}{more}")
         if not values:
-            raise InputError(f"{path}: {name} = [] is empty; give {key.description}")
-        given[name] = list(dict.fromkeys(values)) if key.is_list else value
+            raise InputError(f"{source.where}{name} = [] is empty; give {key.description}")
+        given[name] = list(dict.fromkeys(values)) if key.is_axis else value
     for one, other in EXCLUSIVE:
         if one in given and other in given:
-            raise InputError(f"{path}: {one} and {other} exclude each other; give one of them")
+            raise InputError(f"{source.where}{one} and {other} exclude each other; give one of them")
     for name in ("data", "statistic"):
         if name not in given:
-            raise InputError(f"{path}: {name} is missing; give {KEYS[name].description}")
+            raise InputError(f"{source.where}{name} is missing; give {KEYS[name].description}")
     if "seeds" in given:
         given["seed"] = range(given.pop("seeds"))
-    return {name: key.default for name, key in KEYS.items()} | given
+    if "by" in given:
+        given["by"] = [column or None for column in given["by"]]
+    if isinstance(given.get("columns"), str):
+        given["columns"] = [given["columns"]]
+    return {name: [key.default] if key.is_axis else key.default for name, key in KEYS.items()} | given
 
 
 def _toml(value: Any) -> str:
@@ -232,28 +271,19 @@ def _toml(value: Any) -> str:
 
 
 @contextmanager
-def _errors_name(path: Path, key: str) -> Iterator[None]:
+def _errors_name(source: Source, key: str) -> Iterator[None]:
     """Add the file and the key to the message of an error."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{path}: {key}: {error}") from None
+        raise InputError(f"{source.where}{key}: {error}") from None
 
 
-def _file(folder: Path, name: str, kind: str, registry: Collection[str]) -> Path | None:
-    """Return the file that a name refers to; None if it is a built-in name."""
-    if name in registry:
-        return None
-    file = folder / name
-    if not file.suffix and not file.is_file():
-        raise unknown(f"{kind} or file", name, registry)
-    return file
-
-
-def _options(path: Path, given: dict[str, Any], chosen: Mapping[str, Statistic | None]) -> dict[str, dict[str, Any]]:
+def _options(source: Source, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the options of each statistic; reject an option that no statistic has."""
-    known = {name: (own or statistics.find(name)).options for name, own in chosen.items()}
+    known = {name: (found or statistics.find(name)).options for name, found in own.items()}
     for option in given:
         if not any(option in names for names in known.values()):
-            raise InputError(f"{path}: options: {unknown('option', option, sorted(set().union(*known.values())))}")
+            names = sorted(set().union(*known.values()))
+            raise InputError(f"{source.where}options: {unknown('option', option, names)}")
     return {name: {k: v for k, v in given.items() if k in names} for name, names in known.items()}

@@ -1,155 +1,196 @@
-"""Running the jobs of a study: those without results, on all available cores, storing each result as it finishes."""
+"""``gosta.sweep``: simulations of all combinations of some settings, and their results together."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any
 
-import gosta
-from gosta import datasets, statistics
-from gosta.errors import GostaError, InputError, UnsupportedError
-from gosta.experiments import backends
-from gosta.experiments.backends import Failure, Task
-from gosta.experiments.results import JobResult, ResultFolder
-from gosta.experiments.study import Job, JobInputs, Study
-from gosta.runtime import machine, progress
-from gosta.runtime.extras import require
-from gosta.simulation import engines
-from gosta.simulation.engines import gpu
-from gosta.simulation.simulate import simulate
+from gosta.errors import InputError
+from gosta.experiments import summary
+from gosta.experiments.content import name_values
+from gosta.experiments.run import Backend, run_study
+from gosta.experiments.study import Source, Study, make_study, read
+from gosta.runtime.extras import require_extra
+from gosta.views import html, numbers
 
-Backend = Literal["local", "dask", "ray"]
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+NUMBERS = ("error", "spread", "units", "estimate", "exact", "low", "high")  # that vary with the checkpoint
 
 
-@dataclass(frozen=True)
-class SweepOutcome:
-    """Outcome of a sweep."""
+class SweepResult:
+    """Results of a sweep: errors and estimates of every job at its checkpoints.
 
-    results: ResultFolder
-    finished_before: int  # number of jobs that had results already
-    failed: Mapping[str, str]  # reasons why jobs have no result, by the job's key
-    interrupted: bool  # whether Ctrl-C ended the sweep
+    Attributes
+    ----------
+    failed
+        Reasons why jobs have no results, by the job in words.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> result = gosta.sweep("iris", "variance", protocol=["u2", "averaging"], n=[20, 40], runs=2, workers=1)
+    >>> result
+    SweepResult(4 jobs over protocol, n)
+    >>> result.to_xarray()["error"].dims
+    ('protocol', 'n', 'checkpoint')
+    """
+
+    def __init__(self, study: Study, frame: pd.DataFrame, failed: Mapping[str, str]) -> None:
+        self._study, self._frame = study, frame
+        self._records = summary.records(study.jobs, frame, failed)
+        self.failed = {str(job): failed[job.key] for job in study.jobs if job.key in failed}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each job and checkpoint (and value, where a statistic has several): settings and numbers."""
+        return self._frame.copy()
+
+    def last(self) -> pd.DataFrame:
+        """Return a row for each job: what was swept, and the numbers at its last checkpoint."""
+        import pandas as pd
+
+        rows = pd.DataFrame([record for record in self._records if "failed" not in record])
+        swept, given = self._study.swept, rows.dropna(axis="columns", how="all").columns
+        return rows[[*swept, *(name for name in given if name not in swept)]]
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return the numbers with a dimension for each setting that was swept, and one for the checkpoints.
+
+        ``iteration`` is that of each checkpoint; where a statistic has several values, they are the dimension
+        ``component``. Jobs that failed are NaN; those whose nodes stopped keep their last numbers.
+        """
+        import pandas as pd
+
+        settings = {job.key: job.settings for job in self._study.jobs}
+        frame = self._frame.assign(checkpoint=self._frame.groupby(["job", "component"]).cumcount())
+        order: dict[str, list[Any]] = {}
+        for name in self._study.swept:  # as they were given: `n` and `nodes` of the results are those that were used
+            frame[name] = [_label(settings[key][name]) for key in frame["job"]]
+            order[name] = list(dict.fromkeys(_label(job[name]) for job in self._study.jobs))
+        dimensions = [*self._study.swept, *["component"] * (frame["component"].nunique() > 1)]
+        kept = ["iteration", *(name for name in NUMBERS if frame[name].notna().any())]
+        table = frame.set_index([*dimensions, "checkpoint"])[kept]
+        if frame["stopped"].notna().any() and dimensions:  # such jobs have fewer checkpoints than others
+            wide = table.unstack("checkpoint")
+            table = pd.concat({name: wide[name].ffill(axis=1).stack() for name in kept}, axis=1)
+        data: xr.Dataset = table.to_xarray().set_coords("iteration")
+        return data.transpose(*self._study.swept, "checkpoint", ...).reindex(order)
+
+    def plot(self, against: str | None = None) -> Any:
+        """Draw the errors: a panel for each statistic and graph, a colour for each protocol; return an array of axes.
+
+        Parameters
+        ----------
+        against
+            "iterations" draws the curves; the name of a number that was swept, such as "n", the last errors against it;
+            so does the name of a parameter of a family of graphs, such as "k". By default a number that has at least
+            three values, else the iterations.
+        """
+        from gosta.experiments.plotting import draw
+        from gosta.views.plots import shown_figure
+
+        return draw(self._frame, "sweep", self._study.swept, against, figure=shown_figure)
+
+    def __repr__(self) -> str:
+        over = ", ".join(self._study.swept) or "nothing"
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        return f"SweepResult({numbers.count(len(self._study.jobs), 'job')} over {over}{failed})"
+
+    def __str__(self) -> str:
+        return summary.as_text(self._records, self._study.swept)
+
+    def _repr_html_(self) -> str:
+        heading, rows = summary.table(self._records, self._study.swept)
+        shown = html.table(rows, heading=True, caption=f"Sweep: {heading}") if rows else ""
+        return shown + html.table(self.failed.items(), caption="Failed") if self.failed else shown
+
+
+def _label(value: Any) -> Any:
+    """Return the coordinate of a setting; of rows at random nodes, for which it is not set, an empty text."""
+    return "" if value is None else value
 
 
 def sweep(
-    study: Study,
-    folder: str | Path,
+    data: Any,
+    statistic: Any = None,
     *,
+    out: str | Path | None = None,
     backend: Backend = "local",
     scheduler: str | None = None,
     workers: int | None = None,
     engine: str = "compiled",
-) -> SweepOutcome:
-    """Run all jobs of a study that have no results yet.
+    **settings: Any,
+) -> SweepResult:
+    """Simulate every combination of some settings, in processes of this machine or on a cluster.
 
     Parameters
     ----------
-    study
-        Returned by `gosta.experiments.study.read`.
-    folder
-        Folder of the results, one Parquet file for each job. Jobs that have one are not run again.
-    backend
-        "local" for processes of this machine, "dask" or "ray" for a cluster. The numbers do not depend on it.
-    scheduler
-        Address of the cluster; required for Dask. Without one, Ray starts on this machine.
+    data
+        A data set, as for `gosta.simulate`, or a list of them; ``{"a": frame, "b": frame}`` gives them names. Or the
+        path of a study, a file that ends in .toml and holds all settings.
+    statistic
+        A statistic by name, a `gosta.Statistic`, or a list of them.
+    **settings
+        Of these a list sweeps: ``graph``, ``protocol``, ``n`` (rows), ``nodes``, ``by``, ``deal``, ``until``,
+        ``interval``, ``seed``. Graphs and protocols are names or values. ``seeds=5`` are the seeds 0 to 4. The same for
+        all jobs are ``iterations`` or ``iterations_per_node``, ``runs``, ``checkpoints``, ``spacing``, ``columns``,
+        ``label``, ``score``, ``drop_missing``, ``options``. They are those of `gosta.simulate`.
+    out
+        Folder that keeps the results. Jobs that it has are not run again, so that the same call continues after an
+        interruption, and a longer list adds jobs.
+    backend, scheduler
+        "local", or a cluster: "dask" with the address of its scheduler, "ray".
     workers
-        Number of processes on this machine; by default one for each core, or one with engine="gpu".
+        Number of processes on this machine; by default one for each core.
     engine
         As for `gosta.simulate`; jobs that it does not support are run by the compiled engine.
+
+    Returns
+    -------
+    SweepResult
+        Errors and estimates of all jobs, as a table, an xarray data set or a plot. A combination that cannot be
+        simulated, such as a torus of 101 nodes, is in its `failed`.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C; finished jobs are kept in `out`, if it is given.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> result = gosta.sweep("iris", "variance", graph=["complete", "cycle"], n=[20, 40], seeds=2, runs=2, workers=1)
+    >>> errors = result.to_xarray()["error"].isel(checkpoint=-1).mean("seed")
+    >>> errors.dims, bool((errors.sel(graph="complete") < errors.sel(graph="cycle")).all())
+    (('graph', 'n'), True)
     """
-    _check(backend, scheduler, workers)
-    engines.find(engine)
-    if engine == "gpu" and backend == "local":
-        gpu.check_available()
-    require("pandas", "sim", "sweeps")  # now: Ctrl-C during the import would leave half a module behind
-    results = ResultFolder(Path(folder))
-    missing = [job for job in study.jobs if results.read(job) is None]
-    for job in missing:
-        results.remove(job)
-    random.shuffle(missing)  # so that machines that share the folder share the work, too
-    finished_before, failed, interrupted = len(study.jobs) - len(missing), dict[str, str](), False
-    if not missing:
-        return SweepOutcome(results, finished_before, failed, interrupted)
-    processes = min(workers or (1 if engine == "gpu" else machine.available_cores()), len(missing))
-    threads = max(1, machine.available_cores() // processes) if backend == "local" else 1
-    title = f"{len(missing)} job{'s' * (len(missing) > 1)}"
-    with progress.bar(title, len(missing), delay_seconds=0) as advance:
-        tasks = _tasks(study, missing, engine, threads, results, advance)
-        try:
-            for number, result in _start(backend, tasks, scheduler, processes):
-                if isinstance(result, Failure):
-                    failed[missing[number].key] = result.reason
-                else:
-                    results.write(missing[number], result)
-                advance(1)
-        except KeyboardInterrupt:
-            interrupted = True
-    return SweepOutcome(results, finished_before, failed, interrupted)
+    require_extra("sim", "data", purpose="gosta.sweep")
+    given = {name: value for name, value in settings.items() if value is not None}
+    if isinstance(data, str | Path) and Path(data).suffix == ".toml":
+        if statistic is not None or given:
+            names = ", ".join([*["statistic"] * (statistic is not None), *given])
+            raise InputError(f"{names}: the study {data} has all settings; write them there, or give no study")
+        study = read(data)
+    else:
+        plain, values = name_values({"data": data, "statistic": statistic, **given})
+        study = make_study(plain, Source(), values)
+    where = {"backend": backend, "scheduler": scheduler, "workers": workers, "engine": engine}
+    if out is not None:
+        return _run(study, Path(out), where)
+    with tempfile.TemporaryDirectory() as folder:
+        return _run(study, Path(folder), where, is_kept=False)
 
 
-def _check(backend: str, scheduler: str | None, workers: int | None) -> None:
-    if backend not in get_args(Backend):
-        raise InputError(f"backend = {backend!r} must be {' or '.join(get_args(Backend))}")
-    if backend == "dask" and scheduler is None:
-        raise InputError("backend = 'dask' requires the address of a scheduler: --scheduler tcp://HOST:8786")
-    if backend == "local" and scheduler is not None:
-        raise InputError(f"scheduler = {scheduler!r} requires a cluster: --backend dask or --backend ray")
-    if workers is not None and backend != "local":
-        raise InputError(f"workers = {workers} requires --backend local; a cluster has its own workers")
-    if workers is not None and workers < 1:
-        raise InputError(f"workers = {workers} must be 1 or more")
-
-
-def _start(
-    backend: Backend, tasks: Iterator[Task[JobResult | Failure]], scheduler: str | None, processes: int
-) -> backends.Results[JobResult | Failure]:
-    if backend == "dask":
-        assert scheduler is not None
-        return backends.run_on_dask(tasks, scheduler)
-    return backends.run_on_ray(tasks, scheduler) if backend == "ray" else backends.run_local(tasks, processes)
-
-
-def _tasks(
-    study: Study,
-    jobs: Sequence[Job],
-    engine: str,
-    threads: int,
-    results: ResultFolder,
-    advance: Callable[[float], None],
-) -> Iterator[Task[JobResult | Failure]]:
-    for number, job in enumerate(jobs):
-        if results.has(job):  # another machine finished it meanwhile
-            advance(1)
-        else:
-            yield Task(number, partial(run_job, job, study.inputs(job), engine, threads, gosta.__version__))
-
-
-def run_job(job: Job, inputs: JobInputs, engine: str, threads: int, version: str) -> JobResult | Failure:
-    """Run one job on a worker; return the reason in one line if it fails."""
-    if gosta.__version__ != version:
-        return Failure(f"a worker has gosta {gosta.__version__}, not {version}; install the same version everywhere")
-    try:
-        with machine.limit_cores(threads), progress.silent():
-            data = datasets.load(inputs.data, n=job.n).select(job.columns, job.label, job.score, job.drop_missing)
-            iterations = job.iterations
-            if job.iterations_per_node is not None:
-                nodes = len(statistics.find(inputs.statistic).encode_rows(data, job.options))
-                iterations = job.iterations_per_node * nodes
-            names = ("protocol", "runs", "seed", "checkpoints", "spacing", "options")
-            settings = {name: getattr(job, name) for name in names}
-            settings |= {"graph": inputs.graph, "iterations": iterations}
-            try:
-                trace = simulate(data, inputs.statistic, engine=engine, **settings)
-            except UnsupportedError:
-                trace = simulate(data, inputs.statistic, **settings)
-    except GostaError as error:
-        return Failure(str(error))
-    except MemoryError:
-        return Failure("not enough memory; take fewer rows or runs")
-    except Exception as error:  # an unforeseen error in one job must not end the others
-        return Failure(" ".join(f"{type(error).__name__}: {error}".split()))
-    return JobResult.from_trace(trace)
+def _run(study: Study, folder: Path, where: Mapping[str, Any], is_kept: bool = True) -> SweepResult:
+    outcome = run_study(study, folder, **where)
+    if outcome.interrupted:
+        kept = f"finished jobs are kept in {folder}; the same call continues" if is_kept else "out=FOLDER keeps jobs"
+        raise KeyboardInterrupt(kept)
+    if len(outcome.failed) == len(study.jobs):
+        reason = next(iter(outcome.failed.values()))
+        raise InputError(f"none of {numbers.count(len(study.jobs), 'job')} could be simulated: {reason}")
+    return SweepResult(study, outcome.results.frame(study.jobs), outcome.failed)

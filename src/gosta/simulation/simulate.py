@@ -73,6 +73,7 @@ def simulate(
     graph: Any = None,
     protocol: str | AnyProtocol = protocols.DEFAULT,
     iterations: int | None = None,
+    iterations_per_node: int | None = None,
     runs: int = 10,
     seed: int = 0,
     checkpoints: int = 100,
@@ -114,8 +115,8 @@ def simulate(
         on; "day.csv,night.csv@5000,repeat@10000" begins again after 10,000.
     protocol
         A name from ``gosta protocols``, or a `gosta.Protocol`.
-    iterations
-        Edges drawn in each run (U2 draws two an iteration); by default 100 for each node.
+    iterations, iterations_per_node
+        Edges drawn in each run (U2 draws two an iteration), or how many for each node; by default 100 for each node.
     runs, seed
         Number of independent runs; run r always draws the same edges for the same seed and graph.
     checkpoints, spacing
@@ -169,6 +170,10 @@ def simulate(
     (True, 0.9462)
     """
     check_run(iterations, runs, seed, checkpoints, spacing, engine, until)
+    if iterations_per_node is not None:
+        check_count("iterations_per_node", iterations_per_node)
+        if iterations is not None:
+            raise InputError("iterations and iterations_per_node exclude each other; give one of them")
     arguments = locals()
     faults = check_faults(loss, away, away_for, partition)
     for member in choose(statistic):
@@ -182,6 +187,8 @@ def simulate(
         raise InputError(
             f"{setting.estimand.statistic.name} has a value for each row, {reason}; use protocol='u1' (--protocol u1)"
         )
+    if iterations_per_node is not None:
+        iterations = iterations_per_node * setting.placement.nodes
     at = checkpoint_iterations(setting.placement.nodes, iterations, checkpoints, spacing, until)
     info = _info(
         setting, runs=int(runs), seed=int(seed), engine=engine, iterations=int(at[-1]), clocks=clocks,

@@ -55,8 +55,8 @@ def _job(plan: Plan, graph: str, protocol: str) -> Job:
 
 def _sorted_job(plan: Plan, graph: str, protocol: str) -> Job:
     iterations = SORTED_ITERATIONS[protocol]
-    job = plan.job(plan.sorted_scatter, graph, protocol, iterations, spacing="log", checkpoints=CHECKPOINTS)
-    return replace(job, runs=max(1, plan.runs // SORTED_SHARE))
+    fewer = replace(plan, runs=max(1, plan.runs // SORTED_SHARE))
+    return fewer.job(plan.sorted_scatter, graph, protocol, iterations, spacing="log", checkpoints=CHECKPOINTS)
 
 
 def _histories(plan: Plan, history_of: HistoryOf) -> tuple[model.ByGraph, model.ByGraph]:

@@ -73,7 +73,7 @@ class Plan:
     @property
     def loaded(self) -> Loaded:
         """Data that jobs refer to by name, with rows in the order of this plan."""
-        return Loaded(data={each.data: each.rows for each in (self.scatter, self.auc, self.sorted_scatter)})
+        return {("data", each.data): each.rows for each in (self.scatter, self.auc, self.sorted_scatter)}
 
     @cached_property
     def sorted_scatter(self) -> Subject:
@@ -93,20 +93,20 @@ class Plan:
         checkpoints: int = CHECKPOINTS,
     ) -> Job:
         """Return the job of one simulation."""
-        return Job(
-            data=subject.data,
-            statistic=subject.statistic,
-            graph=graph,
-            protocol=protocol,
-            n=n,
-            seed=self.seed,
-            iterations=iterations,
-            runs=self.runs,
-            checkpoints=min(checkpoints, iterations),
-            spacing=spacing,
-            options=subject.options,
-            content={"rows": subject.digest},
-        )
+        settings = {
+            "data": subject.data,
+            "statistic": subject.statistic,
+            "graph": graph,
+            "protocol": protocol,
+            "n": n,
+            "seed": self.seed,
+            "iterations": iterations,
+            "runs": self.runs,
+            "checkpoints": min(checkpoints, iterations),
+            "spacing": spacing,
+            "options": subject.options,
+        }
+        return Job(settings, {"rows": subject.digest})
 
     def jobs_by_graph(self, subject: Subject, protocols: Sequence[str], iterations: int = ITERATIONS) -> list[Job]:
         """Return the jobs of some protocols on all three networks."""

@@ -17,8 +17,8 @@ from gosta.errors import DataError, InputError, unknown
 from gosta.experiments.paper import figure2, figure3a, figure3b, figure4, figure5, figure6, table1
 from gosta.experiments.paper.drawing import STYLE
 from gosta.experiments.paper.model import CompletedExperiment, ErrorHistory, HistoryOf, Plan, Subject
+from gosta.experiments.run import Outcome, run_study
 from gosta.experiments.study import LARGEST, Job, Study
-from gosta.experiments.sweep import SweepOutcome, sweep
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
 from gosta.views import plots
@@ -29,7 +29,7 @@ DATA_OF_THE_PAPER = ("wine-quality-red", "svmguide3")
 TITLES = {"wine-quality-red": "Wine Quality", "svmguide3": "SVMguide3"}
 TIMED_ITERATIONS = 200  # of the loop in numpy
 
-Sweep = Callable[[Study, Path], SweepOutcome]
+Run = Callable[[Study, Path], Outcome]
 
 
 def make_plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
@@ -72,7 +72,7 @@ def select(names: Sequence[str]) -> list[str]:
     return [name for name in EXPERIMENTS if not names or name in names]
 
 
-def reproduce(plan: Plan, names: Sequence[str], folder: Path, run: Sweep = sweep) -> Iterator[CompletedExperiment]:
+def reproduce(plan: Plan, names: Sequence[str], folder: Path, run: Run = run_study) -> Iterator[CompletedExperiment]:
     """Run experiments one after the other; simulations whose results are in the folder are not run again."""
     for name in names:
         start = time.perf_counter()
@@ -89,14 +89,14 @@ def reproduce(plan: Plan, names: Sequence[str], folder: Path, run: Sweep = sweep
                 figure = experiment.draw(plan, history_of, findings)
                 for file in files:
                     plots.save(figure, folder / file)
-        iterations = sum(job.runs * (job.iterations or 0) for job in jobs)
+        iterations = sum(job["runs"] * job["iterations"] for job in jobs)
         seconds = time.perf_counter() - start
         yield CompletedExperiment(name, experiment.title, findings, seconds, iterations, files)
 
 
-def _run_jobs(plan: Plan, jobs: list[Job], folder: Path, run: Sweep) -> HistoryOf:
+def _run_jobs(plan: Plan, jobs: list[Job], folder: Path, run: Run) -> HistoryOf:
     """Run the jobs that have no results in the folder yet; return a function that reads the results of a job."""
-    outcome = run(Study(folder, jobs, plan.loaded), folder)
+    outcome = run(Study(jobs, plan.loaded), folder)
     if outcome.interrupted:
         raise KeyboardInterrupt
     for job in jobs:

@@ -1,0 +1,123 @@
+"""Settings of a sweep that are values in memory: their names in its results, and digests of their content."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gosta import datasets, graphs, protocols, statistics
+from gosta.datasets.data import Data
+from gosta.errors import InputError
+from gosta.graphs.graph import Graph
+from gosta.runtime import compiler
+
+# How a value of each setting is loaded that is not a name.
+LOADERS: dict[str, Callable[[Any], Any]] = {
+    "data": datasets.load,
+    "statistic": statistics.find,
+    "graph": graphs.load,
+    "protocol": protocols.find,
+}
+ROLES = ("label", "score", "by", "weights", "features", "default_columns", "has_selected_columns", "drop_missing")
+
+
+def digest(value: Any) -> str:
+    """Return a digest of data, a graph, a statistic or a protocol.
+
+    That of a function which depends on something without a digest is another one each time, so that its results are
+    not mistaken for those of another function.
+    """
+    if isinstance(value, Data):
+        columns = [(name, _column(values)) for name, values in value.columns.items()]
+        return compiler.fingerprint([repr(getattr(value, role)) for role in ROLES], columns)
+    if isinstance(value, Graph):
+        return compiler.fingerprint(value.n, value.edges, value.weights)
+    try:
+        return compiler.fingerprint(value)
+    except compiler.UnstableContentError:
+        return uuid.uuid4().hex
+
+
+def _column(values: Any) -> Any:
+    return values if values.dtype.kind in "biuf" else [repr(one) for one in values.tolist()]
+
+
+def name_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
+    """Return settings in which values in memory are replaced by names, and these values by setting and name.
+
+    A list has several values of a setting; so has a mapping, with the names they are to have. Of data, a mapping with
+    columns is one table.
+    """
+    settings, loaded = dict[str, Any](), dict[tuple[str, str], Any]()
+    for key, value in given.items():
+        if value is None:
+            continue
+        if key not in LOADERS:
+            settings[key] = _plain(value)
+            continue
+        several = _named(key, value)
+        names = [str(one) if name is None and isinstance(one, str | Path) else name for name, one in several]
+        for position, (name, (_, one)) in enumerate(zip(names, several, strict=True)):
+            if name == str(one) and isinstance(one, str | Path):
+                continue
+            found: Any = _load(key, one)
+            if name is None and not _is_built_in(key, found):
+                title = _title(key, found, position if len(several) > 1 else None)
+                name = next(free for free in _numbered(title) if free not in names)
+            if name is None:
+                names[position] = found.name
+            else:
+                names[position] = name
+                loaded[key, name] = replace(found, name=name) if key == "data" else found
+        settings[key] = names
+    return settings, loaded
+
+
+def _is_built_in(key: str, found: Any) -> bool:
+    """Return whether a statistic or a protocol is one of gosta's, which every process has by its name."""
+    if key == "statistic":
+        return bool(found.is_built_in) and statistics.STATISTICS.get(found.name) is found
+    return key == "protocol" and protocols.PROTOCOLS.get(found.name) is found
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and sequences of Python in place of numpy's, ranges and tuples."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, Mapping):
+        return dict(value)
+    return ["" if one is None else one for one in value] if isinstance(value, list | tuple | range) else value
+
+
+def _named(key: str, value: Any) -> list[tuple[str | None, Any]]:
+    """Return the values of a setting, with their names where these are given."""
+    if isinstance(value, Mapping) and (key != "data" or all(map(_is_table, value.values()))):
+        return [(str(name), one) for name, one in value.items()]
+    return [(None, one) for one in value] if isinstance(value, list | tuple) else [(None, value)]
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Data | str | Path | Mapping) or getattr(value, "ndim", 1) == 2
+
+
+def _load(key: str, value: Any) -> Any:
+    if key == "data" and isinstance(value, int | float):
+        raise InputError(f"data: a list has several data sets, and {value!r} is none; give one column as an array")
+    try:
+        return LOADERS[key](value)
+    except InputError as error:
+        raise InputError(f"{key}: {error}") from None
+
+
+def _title(key: str, found: Any, position: int | None) -> str:
+    """Return the name of a value: its own, or the setting's with its place in the list."""
+    if key == "data" and found.name == "the data":
+        return "data" if position is None else f"data {position + 1}"
+    return str(found.name)
+
+
+def _numbered(title: str) -> Iterable[str]:
+    yield title
+    yield from (f"{title} ({k})" for k in range(2, 10**6))
