@@ -148,8 +148,9 @@ def unknown_words(command: Any, words: list[str]) -> list[str]:
     if hasattr(command, "commands") and command.name == "node":  # gosta node FOLDER
         command = command.commands["run"]
     known = {"-h", "--help", *(option for parameter in command.params for option in parameter.opts)}
-    no_command = words[:1] if hasattr(command, "commands") and words and words[0] not in {*known, "...", "COMMAND"} else []
-    return no_command + [word for word in words if re.match("--?[a-z]", word) and word.split("=")[0] not in known]
+    is_command = not hasattr(command, "commands") or not words or words[0] in {*known, "...", "COMMAND"}
+    unknown = [word for word in words if re.match("--?[a-z]", word) and word.split("=")[0] not in known]
+    return unknown if is_command else [words[0], *unknown]
 
 
 @pytest.mark.parametrize(
