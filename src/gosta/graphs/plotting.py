@@ -15,6 +15,7 @@ from gosta.runtime.arrays import Floats
 from gosta.views.plots import matplotlib
 
 MAX_NODES = 10_000  # more dots than a screen has room for
+MAX_VECTORS = 2000  # dots or lines that are drawn as such in .svg and .pdf files; more are an image in them
 MAX_EDGES = 20_000  # lines beyond which a picture becomes a grey area, and slow to draw
 
 
@@ -39,7 +40,8 @@ def draw_network(ax: Any, graph: Graph, places: Floats, **nodes: Any) -> Any:
     edges = edges_drawn(graph)
     opacity = min(0.8, 15 / math.sqrt(len(edges) + 1))
     draw_edges(ax, places, edges, colors="0.5", linewidths=0.5, alpha=opacity)
-    dots = ax.scatter(*places.T, **{"s": node_area(ax, graph.n), "linewidths": 0, "zorder": 3} | nodes)
+    style = {"s": node_area(ax, graph.n), "linewidths": 0, "zorder": 3, "rasterized": graph.n > MAX_VECTORS}
+    dots = ax.scatter(*places.T, **style | nodes)
     middle, radius = (places.max(axis=0) + places.min(axis=0)) / 2, 1.04 * np.ptp(places, axis=0) / 2 + 0.02
     ax.set(xlim=middle[0] + radius[0] * np.array([-1, 1]), ylim=middle[1] + radius[1] * np.array([-1, 1]))
     ax.set_aspect("equal")
@@ -48,8 +50,8 @@ def draw_network(ax: Any, graph: Graph, places: Floats, **nodes: Any) -> Any:
 
 
 def draw_edges(ax: Any, places: Floats, edges: Edges, **style: Any) -> None:
-    """Draw lines between nodes; as an image in files of vectors, which thousands of lines would make large."""
-    lines = matplotlib("collections").LineCollection(places[edges], rasterized=len(edges) > 1000, **style)
+    """Draw lines between nodes."""
+    lines = matplotlib("collections").LineCollection(places[edges], rasterized=len(edges) > MAX_VECTORS, **style)
     ax.add_collection(lines, autolim=False)
 
 

@@ -19,6 +19,7 @@ from gosta.runtime.files import write_atomically
 from gosta.simulation.overview import (
     add_colour_bar,
     average_error,
+    curve_title,
     draw_estimates,
     network_view,
     reason_not_to_draw,
@@ -26,7 +27,6 @@ from gosta.simulation.overview import (
     time_of,
 )
 from gosta.simulation.plotting import error_curve, plot
-from gosta.views import numbers
 from gosta.views.plots import matplotlib, new_figure, set_scales
 
 if TYPE_CHECKING:
@@ -96,8 +96,7 @@ class _Figure:
 
     def _draw_curve(self) -> None:
         plot([self.trace], [self.trace.info.protocol], ax=self.axes)
-        runs = numbers.count(self.trace.info.runs, "run")
-        self.axes.set_title(f"error, mean of {runs}, spread over nodes", fontsize=15)
+        self.axes.set_title(curve_title(self.trace.info), fontsize=15)
         if self.axes.get_yscale() == "log":  # errors that are not all zero
             set_scales(self.axes, self.trace.info.is_relative, log_x=True)
         self.axes.set(xlim=self.axes.get_xlim(), ylim=self.axes.get_ylim())

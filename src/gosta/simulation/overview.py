@@ -147,6 +147,13 @@ def _span(least: int, most: int) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
+def curve_title(info: TraceInfo) -> str:
+    """Say what the error curve and its band are."""
+    return (
+        f"error, mean of {info.runs} runs, spread over nodes" if info.runs > 1 else "error, mean and spread over nodes"
+    )
+
+
 def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "iterations") -> Any:
     """Draw the network of the first trace before and after, and the error curves of all; return the curves' axes."""
     trace, info, view = traces[0], traces[0].info, network_view(traces[0])
@@ -164,10 +171,9 @@ def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "it
         ax.set_title(f"{when}:\n{average_error(view, deviations)}", fontsize=10)
     add_colour_bar(figure.add_subplot(grid[1, :2]), dots, view)
     plot(traces, labels, against, curves)
-    runs = numbers.count(info.runs, "run")
     network = f"{view.graph.name}{' at first' if info.graph_changes else ''}"
     shown_run = f"networks: {info.protocol if len(traces) > 1 else network}{', first run' if info.runs > 1 else ''}"
-    curves.set_title(f"error, mean of {runs}, spread over nodes\n({shown_run})", fontsize=9)
+    curves.set_title(f"{curve_title(info)}\n({shown_run})", fontsize=9)
     curve = error_curve(trace, against)
     curves.plot(curve.x[shown], curve.mean[shown], "o", markersize=11, markerfacecolor="none", markeredgecolor="0.2")
     figure.suptitle("\n".join(textwrap.wrap(sentence(info), MAX_LINE)), fontsize=12)
