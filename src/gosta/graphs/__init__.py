@@ -34,6 +34,7 @@ from gosta.graphs.families import (
     watts_strogatz,
 )
 from gosta.graphs.graph import Graph
+from gosta.graphs.layout import positions
 from gosta.graphs.read import SUFFIXES, from_edges, from_networkx, from_object, from_scipy, read
 from gosta.graphs.sizes import SizeError
 
@@ -54,6 +55,7 @@ __all__ = [
     "load",
     "make",
     "path",
+    "positions",
     "random_regular",
     "read",
     "star",

@@ -33,7 +33,12 @@ def positions(graph: Graph, seed: int = 0) -> Floats:
     graph
         The graph; weights are not used.
     seed
-        Chooses the first pivot, and so another drawing of a graph that has no geometry of its own.
+        Another seed gives another drawing of a graph that has no geometry of its own.
+
+    Returns
+    -------
+    numpy.ndarray
+        n × 2 coordinates.
 
     Examples
     --------
