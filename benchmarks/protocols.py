@@ -49,7 +49,7 @@ TARGET = 0.01
 STEP = 1.04  # ratio of one checkpoint to the one before
 STOP_BELOW = 0.75  # of the target: where a simulation ends
 MOST_TIMES = 30  # the exchanges of the default protocol, after which others are given up
-PER_NODE = 40_000  # exchanges for each node after which the default protocol is given up
+PER_NODE = 40_000  # exchanges, relative to the number of nodes, after which the default protocol is given up
 TIMED_SECONDS, MOST_REPEATS = 1.0, 20  # a time is the best of several until so long has passed
 
 

@@ -26,7 +26,7 @@ from gosta.simulation.engines import compiled, read
 
 NAMES = "gosta-async", "carried-means", "relay"
 MOST_TIMES = 300
-PER_NODE = 20_000  # exchanges for each node after which relay is given up
+PER_NODE = 20_000  # exchanges, relative to the number of nodes, after which relay is given up
 GINI = SYNTHETIC[0]
 CASES = [
     *[Case(GINI, graph, 400, False) for graph in ("two-cliques", "star", "barabasi-albert", "geometric", "weighted")],

@@ -37,7 +37,7 @@ class Run(NamedTuple):
 
 
 def run_on_small_graph(seed: int, iterations: int | None = None, statistic: str = "gini-mean-difference") -> Run:
-    """Run so many iterations, by default 500 a node; two of three graphs have weights."""
+    """Run so many iterations, by default 500 times the number of nodes; two of three graphs have weights."""
     rng = np.random.default_rng(seed)
     graph = small_graph(rng, weighted=bool(seed % 3))
     setting = make_setting(NAME, rng.lognormal(size=graph.n), statistic, graph, seed, {})
@@ -69,7 +69,7 @@ def test_every_row_has_two_visitors(seed: int, exchanges: int) -> None:
 
 
 def test_no_divergence_on_a_thousand_small_graphs() -> None:
-    """Weights over several orders of magnitude; 500 iterations a node: no estimate is further off than at first."""
+    """Weights over several orders of magnitude; 1000 exchanges a node: no estimate is further off than at first."""
     left = [run_on_small_graph(seed).relative_errors.max() for seed in range(1000)]
     assert max(left) <= 1
     assert np.median(left) < 1e-3

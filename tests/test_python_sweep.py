@@ -71,7 +71,7 @@ def test_plots_are_against_a_swept_number_or_iterations(sizes: gosta.SweepResult
     assert ax.lines[0].get_ydata().tolist() == pytest.approx(means.tolist())
     curves = sizes.plot("iterations")
     assert [len(panel.lines) for panel in curves[0]] == [6, 4]
-    assert curves[0, 0].get_xlabel() == "iterations a node"
+    assert curves[0, 0].get_xlabel() == "iterations / number of nodes"
     with pytest.raises(
         InputError, match="against = 'nodes' is not a number that was swept; choose from: iterations, n"
     ):

@@ -141,7 +141,9 @@ class Simulation:
     option: StatisticOptions = None
     protocol: Annotated[str, "Names from 'gosta protocols', separated by commas.", "-p"] = DEFAULT_PROTOCOL
     graph: GraphName = None
-    iterations: Annotated[int | None, "Edges drawn in a run; by default 100 per node."] = None
+    iterations: Annotated[
+        int | None, "Edges drawn in a run; by default 100 times the number of nodes: 200 exchanges a node."
+    ] = None
     runs: Runs = 10
     seed: Seed = 0
 

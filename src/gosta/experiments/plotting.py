@@ -76,7 +76,7 @@ def draw(
         kind = "relative" if subject["relative"].all() else "absolute"
         line[0].set_ylabel(f"{statistic}\n{data}\n{kind} error", fontsize=8)
         line[0].set_ylim(bottom=_floor(subject))
-    x_label = "iterations a node" if layout.per_node else "iterations (edges drawn)"
+    x_label = "iterations / number of nodes" if layout.per_node else "iterations (edges drawn)"
     for graph, top, bottom in zip(layout.columns, panels[0], panels[-1], strict=True):
         top.set_title(graph, fontsize=9)
         bottom.set_xlabel(x_label if against == ITERATIONS else against, fontsize=8)

@@ -38,7 +38,7 @@ NUMBER_BYTES = 8
 STATEMENT_BYTES = 128  # of a contribution beside its numbers: names, epoch, signature
 ID_BYTES = 16  # of a contribution, in the lists that two nodes compare
 AVERAGING_ERROR = 0.01  # relative: averaging never ends
-MOST_EXCHANGES_PER_NODE = 5_000  # of averaging
+MOST_EXCHANGES = 5_000  # of averaging, times the number of nodes
 ROWS, SITES, SHARED = "rows one by one", "each site noises", "masks + shared noise"
 Advance = Callable[[float], None]
 
@@ -165,7 +165,7 @@ def spread_by_averaging(
     """Average vectors between two nodes that meet, until every node's multiple of its average is near the total."""
     held = vectors * graph.n
     near = np.array([is_near(vector) for vector in held])
-    most = MOST_EXCHANGES_PER_NODE * graph.n
+    most = MOST_EXCHANGES * graph.n
     exchanges = 0
     while not near.all():
         if exchanges >= most:

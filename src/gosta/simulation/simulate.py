@@ -116,7 +116,8 @@ def simulate(
     protocol
         A name from ``gosta protocols``, or a `gosta.Protocol`.
     iterations, iterations_per_node
-        Edges drawn in each run (U2 draws two an iteration), or how many for each node; by default 100 for each node.
+        Edges drawn in each run (U2 draws two an iteration), or how many times the number of nodes; by default 100
+        times. An edge has two ends: a node then takes part in 200 exchanges, on average.
     runs, seed
         Number of independent runs; run r always draws the same edges for the same seed and graph.
     checkpoints, spacing
@@ -146,7 +147,7 @@ def simulate(
         `Trace.intervals`.
     until
         Relative error, such as 0.01, at which the nodes of a run stop by their own readings; runs that do not stop end
-        after `iterations`, by default 10 000 for each node.
+        after `iterations`, by default 10,000 times the number of nodes.
     patience
         Seconds after which a progress bar appears.
     runner

@@ -49,8 +49,8 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     times = {name: [history_of(_job(plan, n, name)).first_below(ERROR) for n in nodes] for name in PROTOCOLS}
     if not np.isfinite(list(times.values())).all():
         raise NumericalError(
-            f"{plan.scatter.title}: {percent(ERROR)} error is not reached within {ITERATIONS_PER_NODE} iterations "
-            "a node; take data that depend less on a few rows"
+            f"{plan.scatter.title}: {percent(ERROR)} error is not reached within {ITERATIONS_PER_NODE} times as "
+            "many iterations as nodes; take data that depend less on a few rows"
         )
     pairs = list(zip(times["gosta-sync"], times["u2"], strict=True))
     gaps, ratios = [theirs - ours for ours, theirs in pairs], [theirs / ours for ours, theirs in pairs]
