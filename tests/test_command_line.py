@@ -172,6 +172,46 @@ def test_every_command_has_a_help_text(run, command: list[str]) -> None:  # type
     assert f"gosta {' '.join(command)} " in shown.out
 
 
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("command", [(), ("run",), ("exact",), ("network", "init"), ("node", "run")])
+def test_help_fits_and_names_values_in_plain_words(run, command, width: int, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", width)
+    lines = run(*command, "--help").out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert not [line for line in lines if line.startswith("│ --") and ("<" in line or "completion" in line)]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["netw"], ["network"]),
+        (["exact", "--interv"], ["--interval"]),
+        (["run", "-s", "auc,kendall-t"], ["auc,kendall-tau"]),
+        (["run", "--protocol", "gosta-"], ["gosta-async", "gosta-sync"]),
+        (["run", "--graph", "two"], ["two-cliques"]),
+        (["graph", "two"], ["two-cliques"]),
+        (["exact", "bre"], ["breast-cancer", "breath.csv"]),
+    ],
+)
+def test_the_shell_completes_commands_options_and_names(run, words, found, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "breath.csv").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("_GOSTA_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", " ".join(["gosta", *words]))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    assert run().out.split() == found
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_offered_for_shells(shell: str) -> None:
+    """By default the shell is detected; typer has a setting for tests, with which it is named."""
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    command = [sys.executable, "-m", "gosta", "--show-completion", shell]
+    shown = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (shown.returncode, f"_GOSTA_COMPLETE=complete_{shell}" in shown.stdout) == (0, True), shown.stderr
+
+
 def test_options_of_a_group_stand_together_in_the_help(run) -> None:  # type: ignore[no-untyped-def]
     shown = run("run", "--help").out
     places = [shown.index(text) for text in ("Simulation", "--statistic", "--until", "Rows and columns", "--label")]

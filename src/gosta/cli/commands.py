@@ -14,11 +14,18 @@ import inspect
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+import typer.core
+import typer.models
 
+from gosta.cli.completion import completer
 from gosta.runtime import interrupts
+
+# What stands for the value of an option in the help; flags have none, and all other types are texts.
+METAVARS = {"": (bool,), "NUMBER": (int, float, int | None, float | None), "PATH": (Path, Path | None)}
 
 
 def make_command(function: Callable[..., None]) -> Callable[..., None]:
@@ -64,6 +71,33 @@ def _parameter(name: str, annotation: Any, default: Any, title: str | None = Non
             long = [] if any(each.startswith("--") for each in names) else [f"--{name.replace('_', '-')}"]
             info = typer.Option(*long, *names, help=info)
         info = copy.copy(info)
-        info.rich_help_panel = title
+        info.rich_help_panel, info.autocompletion = title, completer(name)
+        if info.metavar is None and isinstance(info, typer.models.OptionInfo):
+            info.metavar = next((word for word, kinds in METAVARS.items() if kind in kinds), "TEXT")
         annotation = Annotated[kind, info]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+class _PlainHelpOption:
+    """The option --help, without a type in the help."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class Command(_PlainHelpOption, typer.core.TyperCommand):
+    """A command."""
+
+
+class Group(_PlainHelpOption, typer.core.TyperGroup):
+    """A group of commands; in its help, the options that install completion in a shell are left out."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)
+        for one in params:
+            if one.name in ("install_completion", "show_completion"):
+                one.hidden = True
+        return params

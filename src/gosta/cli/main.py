@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-import typer.core
 
 from gosta.cli import (
     audit,
@@ -27,7 +26,7 @@ from gosta.cli import (
     test,
     theory,
 )
-from gosta.cli.commands import make_command
+from gosta.cli.commands import Command, Group, make_command
 from gosta.cli.examples import epilog
 from gosta.errors import GostaError
 from gosta.views import terminal
@@ -60,14 +59,16 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")]
+Version = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.", metavar="")
+]
 
 
 def _options(version: Version = False) -> None:
     pass
 
 
-class NodeGroup(typer.core.TyperGroup):
+class NodeGroup(Group):
     """Commands of one node; ``gosta node FOLDER`` stands for ``gosta node run FOLDER``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -75,11 +76,11 @@ class NodeGroup(typer.core.TyperGroup):
         return super().parse_args(ctx, ["run", *args] if is_folder else args)
 
 
-def _group(name: str, commands: Commands, cls: type[typer.core.TyperGroup] = typer.core.TyperGroup) -> typer.Typer:
+def _group(name: str, commands: Commands, cls: type[Group] = Group) -> typer.Typer:
     group = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", cls=cls)
     for function in commands:
         command = function.__name__.replace("_", "-")
-        group.command(command, epilog=epilog(f"gosta {name} {command}"))(make_command(function))
+        group.command(command, cls=Command, epilog=epilog(f"gosta {name} {command}"))(make_command(function))
     return group
 
 
@@ -90,7 +91,7 @@ def _app() -> typer.Typer:
         help="Pairwise statistics (AUC, Gini, Kendall's tau, ...) of data that cannot be collected in one place.",
         epilog="Begin with: gosta run",
         no_args_is_help=True,
-        add_completion=False,
+        cls=Group,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -98,7 +99,8 @@ def _app() -> typer.Typer:
     )
     for section, commands in COMMANDS.items():
         for function in commands:
-            app.command(epilog=epilog(f"gosta {function.__name__}"), rich_help_panel=section)(make_command(function))
+            text = epilog(f"gosta {function.__name__}")
+            app.command(cls=Command, epilog=text, rich_help_panel=section)(make_command(function))
     app.add_typer(
         _group("node", NODE, NodeGroup),
         name="node",
@@ -120,7 +122,7 @@ def main() -> None:
     """Run a command; exit with one line and code 2 for errors that a user can correct, 130 for Ctrl-C."""
     terminal.replace_unknown_characters()
     try:
-        _app()()
+        _app()(prog_name="gosta")
         return
     except GostaError as error:
         reason = str(error)
