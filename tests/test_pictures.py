@@ -55,6 +55,7 @@ def test_a_graph_is_drawn_into_given_axes() -> None:
     ax = Graph("pair", 2, np.array([[0, 1]], dtype=np.int32)).plot()
     assert graphs.star(5).plot(ax) is ax
     assert ax.get_title() == "star: 5 nodes, 4 edges"
+    assert graphs.grid(7, 1).plot().figure.get_figheight() < 8  # upright
 
 
 def test_graph_plot_on_the_command_line(

@@ -11,6 +11,7 @@ gosta run --protocol carried-means,tracking,gosta-async
 gosta run --nodes 20 --protocol tracking,gosta-async
 gosta run --nodes 20 --interval 95%
 gosta run --nodes 20 --report run.html
+gosta run --log --animate run.gif
 gosta run --nodes 20 --by 'mean radius' --until 1%
 gosta exact breast-cancer --statistic auc --interval 95%
 gosta exact patients.csv --statistic auc --score risk --label died
@@ -31,7 +32,7 @@ gosta test table.csv --statistic distance-correlation --columns a,b --permutatio
 gosta statistics --for patients.csv
 gosta statistics --for patients.xlsx --label died --json
 gosta graph watts-strogatz --n 1599
-gosta graph torus --n 1260
+gosta graph geometric --n 300 --plot network.png
 gosta graph erdos-renyi --n 100000 --seed 7 --json
 gosta graph friends.csv
 gosta theory

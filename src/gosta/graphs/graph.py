@@ -195,7 +195,7 @@ class Graph:
         plotting.check_drawable(self)
         places = positions(self)
         ax = plotting.new_axes(places, 6.0, shown_figure) if ax is None else ax
-        plotting.draw_network(ax, self, places, color="#0072B2")
+        plotting.draw_network(ax, self, places, color="C0")
         ax.set_title(f"{self.name}: {self.n:,} nodes, {self.m:,} edges", fontsize=10)
         return ax
 

@@ -26,9 +26,8 @@ def check_drawable(graph: Graph) -> None:
 
 
 def new_axes(places: Floats, width: float, figure: Callable[[float, float], Any]) -> Any:
-    """Return the axes of a new figure, of a width in inches, that is as high as the nodes need."""
-    height = width * max(0.25, float(np.divide(*np.ptp(places, axis=0)[::-1])))
-    return figure(width, height + 1.0).add_subplot()
+    """Return the axes of a new figure, of a width in inches, that is as high as the nodes in the unit square are."""
+    return figure(width, width * max(0.25, float(np.ptp(places[:, 1]))) + 1.0).add_subplot()
 
 
 def draw_network(ax: Any, graph: Graph, places: Floats, **nodes: Any) -> Any:
@@ -63,7 +62,7 @@ def edges_drawn(graph: Graph) -> Edges:
 
 
 def node_area(ax: Any, n: int) -> float:
-    """Return the area of a dot in square points, so that about a fifth of the picture is covered by dots."""
+    """Return the area of a dot in square points, so that about a quarter of the picture is covered by dots."""
     box = ax.get_window_extent()
     side = min(box.width, box.height) * 72 / ax.figure.dpi
     return float(np.clip((0.55 * side / math.sqrt(n)) ** 2, 1.5, 100.0))

@@ -122,7 +122,7 @@ class _Figure:
 
 
 def _frames(trace: Trace) -> Iterator[Frame]:
-    with matplotlib("pyplot").rc_context({"font.size": 13}):  # to be read from afar
+    with require("matplotlib", "plot", "drawing plots").rc_context({"font.size": 13}):  # to be read from afar
         figure = _Figure(trace)
     chosen = frame_checkpoints(trace.iterations, figure.view.last, trace.info.nodes)
     with progress.bar("drawing frames", len(chosen)) as advance:
@@ -145,10 +145,11 @@ def _write_gif(frames: Iterator[Frame]) -> bytes:
 
 
 def _write_video(frames: Iterator[Frame]) -> bytes:
-    """Return an .mp4 file that players, browsers and slides show: H.264, two pixels of colour in each direction."""
+    """Return an .mp4 file in H.264 with the pixel format that players, browsers and slides show."""
     av, content = require("av", "video", "writing an .mp4 file"), io.BytesIO()
     with av.open(content, "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=FRAMES_PER_SECOND, options={"crf": "20", "preset": "medium"})
+        stream.pix_fmt = "yuv420p"
         stream.width, stream.height = (round(DPI * inches) for inches in SIZE)
         for frame in _hold_last(frames):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import textwrap
 from collections.abc import Sequence
@@ -49,11 +50,11 @@ class NetworkView:
         """Return the first checkpoint at which a node has taken part in an exchange, on average."""
         return min(self.last, int(np.searchsorted(iterations, self.info.nodes / 2)))
 
-    @property
+    @functools.cached_property
     def reach(self) -> float:
-        """The deviation from which on the colour does not change: a round number above most of the first ones."""
-        first = self.deviations[0] if self.start is None else self.start
-        usual = float(np.nanquantile(np.abs(first), 0.9)) if np.isfinite(first).any() else 0.0
+        """The deviation from which on the colour does not change: a round number above most that occur."""
+        known = self.deviations if self.start is None else self.start[None]
+        usual = float(np.quantile(np.nan_to_num(np.abs(known)), 0.9, axis=1).max())
         if self.info.is_relative:
             usual = min(usual, MAX_RELATIVE)
         return _round_up(usual) if usual > 0 else MAX_RELATIVE
@@ -100,11 +101,11 @@ def network_view(trace: Trace) -> NetworkView:
 
 def draw_estimates(ax: Any, view: NetworkView, deviations: Floats) -> Any:
     """Draw the network with nodes coloured by their deviations from the exact value; return the nodes."""
-    colours = matplotlib("pyplot").get_cmap(COLOURS).with_extremes(bad=UNKNOWN)
     # Logarithmic on both sides, so that a tenth of an error can be told from the error, and linear in the middle.
     limits = {"linthresh": view.reach / 100, "linscale": 0.5, "vmin": -view.reach, "vmax": view.reach}
-    scale = {"cmap": colours, "norm": matplotlib("colors").SymLogNorm(**limits), "plotnonfinite": True}
+    scale = {"cmap": COLOURS, "norm": matplotlib("colors").SymLogNorm(**limits), "plotnonfinite": True}
     dots = draw_network(ax, view.graph, view.places, c=deviations, **scale)
+    dots.set_cmap(dots.get_cmap().with_extremes(bad=UNKNOWN))
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))  # panels of all networks are squares
     return dots
 
@@ -149,9 +150,8 @@ def _span(least: int, most: int) -> str:
 
 def curve_title(info: TraceInfo) -> str:
     """Say what the error curve and its band are."""
-    return (
-        f"error, mean of {info.runs} runs, spread over nodes" if info.runs > 1 else "error, mean and spread over nodes"
-    )
+    mean = "mean and" if info.runs == 1 else f"mean of {info.runs} runs,"
+    return f"error, {mean} spread over nodes"
 
 
 def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "iterations") -> Any:
@@ -160,21 +160,20 @@ def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "it
     figure = new_figure(10.5, 4.5)
     grid = figure.add_gridspec(2, 3, width_ratios=[1, 1, 1], height_ratios=[24, 1])
     before, after, curves = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[:, 2]))
-    early = view.early(trace.iterations)
-    shown = [early, view.last]
-    panels = [(before, view.deviations[early], time_of(info, int(trace.iterations[early])))]
-    panels.append((after, view.deviations[view.last], time_of(info, int(trace.iterations[view.last]))))
+    checkpoints = [view.early(trace.iterations), view.last]
+    panels = [(view.deviations[k], time_of(info, int(trace.iterations[k]))) for k in checkpoints]
     if view.start is not None:
-        shown, panels[0] = [view.last], (before, view.start, "at the start, from its own rows")
-    for ax, deviations, when in panels:
+        checkpoints, panels[0] = [view.last], (view.start, "at the start, from its own rows")
+    for ax, (deviations, when) in zip((before, after), panels, strict=True):
         dots = draw_estimates(ax, view, deviations)
         ax.set_title(f"{when}:\n{average_error(view, deviations)}", fontsize=10)
     add_colour_bar(figure.add_subplot(grid[1, :2]), dots, view)
     plot(traces, labels, against, curves)
     network = f"{view.graph.name}{' at first' if info.graph_changes else ''}"
-    shown_run = f"networks: {info.protocol if len(traces) > 1 else network}{', first run' if info.runs > 1 else ''}"
-    curves.set_title(f"{curve_title(info)}\n({shown_run})", fontsize=9)
+    networks = f"networks: {info.protocol if len(traces) > 1 else network}{', first run' if info.runs > 1 else ''}"
+    curves.set_title(f"{curve_title(info)}\n({networks})", fontsize=9)
     curve = error_curve(trace, against)
-    curves.plot(curve.x[shown], curve.mean[shown], "o", markersize=11, markerfacecolor="none", markeredgecolor="0.2")
+    ring = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "markeredgecolor": "0.2", "linestyle": ""}
+    curves.plot(curve.x[checkpoints], curve.mean[checkpoints], **ring)
     figure.suptitle("\n".join(textwrap.wrap(sentence(info), MAX_LINE)), fontsize=12)
     return curves
