@@ -1,8 +1,8 @@
 """What faults cost each protocol in simulations, and whether real nodes do the same.
 
 The first table is simulated: the AUC of 569 patients, one per node, after 100 iterations a node; patients are placed at
-random but for the last line. The second compares real nodes and journals in virtual time with simulations of the same network: sixteen hospitals, each with tumours of
-about one size, where messages are lost or one node is down at any time.
+random but for the last line. The second compares real nodes and journals in virtual time with simulations of the same
+network: sixteen hospitals, each with tumours of about one size; messages are lost, or one node is down at any time.
 
 Run with: python benchmarks/simulated_faults.py [--smoke]
 """
