@@ -13,6 +13,9 @@ gosta run --nodes 20 --interval 95%
 gosta run --nodes 20 --report run.html
 gosta run --log --animate run.gif
 gosta run --nodes 20 --by 'mean radius' --until 1%
+gosta run --loss 10% --away 5% --away-for 50
+gosta run --graph cycle,random-regular@20000 --partition 5000-15000
+gosta run --by 'mean radius' --homophily 0.8
 gosta exact breast-cancer --statistic auc --interval 95%
 gosta exact patients.csv --statistic auc --score risk --label died
 gosta exact incomes.parquet --statistic gini-index --columns income --json
