@@ -6,18 +6,20 @@ Messages are lost, nodes go and come back, and for a while one half of them does
 network does to the error of gossip.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 
 import gosta
 
 data = gosta.datasets.load("breast-cancer")
-FAULTS = {
+FAULTS: dict[str, Any] = {
     "no faults": {},
     "30 % of messages lost": {"loss": 0.3},
     "20 % of nodes away, for 100 exchanges": {"away": 0.2, "away_for": 100},
     "halves separated (shaded)": {"partition": (5_000, 25_000)},
 }
-ALIKE = {"by": "mean radius", "homophily": 1.0}
+ALIKE: dict[str, Any] = {"by": "mean radius", "homophily": 1.0}
 
 # %%
 # Neighbours see tumours of about one size, which is hard for gossip: patients to compare with are far away. Exchanges
