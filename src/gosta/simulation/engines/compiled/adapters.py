@@ -58,6 +58,7 @@ class LoopEngine(ArrayEngine):
             "DRAWS": protocol.draws,
             "NODE_SIZE": self.size,
             "PREFETCHES": False,
+            "HAS_FAULTS": bool(setting.faults),
             "AHEAD": PREFETCH_EXCHANGES * protocol.draws,
             "CACHE_LINE": CACHE_LINE,
             "ZEROS": (0.0,) * setting.estimand.width,

@@ -16,6 +16,7 @@ Options = tuple[Any, ...]
 # Constants.
 DRAWS: int  # edges in an iteration
 STATES: int  # states of a node
+HAS_FAULTS: bool  # whether some exchanges do not take place; asking costs a tenth of the fastest exchange
 NODE_SIZE: int  # numbers in a row of the array of nodes, the first array of a run
 PREFETCHES: bool  # whether nodes do not fit into the cache
 AHEAD: int  # draws between prefetching a node and using it
@@ -58,7 +59,7 @@ def advance(state: Arrays, fixed: Arrays, edges: Any, shares: Floats, start: int
             for c in range(0, NODE_SIZE, CACHE_LINE):
                 prefetch(state[0], edges[soon, 0], c)
                 prefetch(state[0], edges[soon, 1], c)
-        if edges[t, 0] < 0:  # an exchange that does not take place
+        if HAS_FAULTS and edges[t, 0] < 0:  # an exchange that does not take place
             continue
         tick, share = start + t // DRAWS + 1.0, shares[min(t, len(shares) - 1)]
         # Unsigned, because numba checks at every use whether a signed index counts from the end.
