@@ -35,7 +35,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
 }
 
 NODES, LOSS, DOWN_SECONDS = 16, 0.1, 3.0
-NODE_RATE = 4.0  # exchanges that a real node starts in a second, so that it has twice as many
+NODE_RATE = 4.0  # exchanges that a real node starts in a second, if nothing is in the way
 GOAL, STEP = 0.01, 5  # relative error; exchanges between two looks at it
 MOST_FACTOR = 1.5  # between the exchanges of real and of simulated nodes until they are within the goal
 
@@ -68,11 +68,11 @@ class Curve(NamedTuple):
     errors: Floats
     """Relative errors, means over nodes."""
 
-    def exchanges_until(self, goal: float) -> int:
-        """Return after how many exchanges the error, a mean over runs, stays below a goal."""
+    def exchanges_until(self, goal: float) -> float:
+        """Return after how many exchanges the error, a mean over runs, stays below a goal; infinite if it does not."""
         grid = np.arange(STEP, int(self.exchanges[:, -1].min()) + 1, STEP)
         mean = np.mean([np.interp(grid, *run) for run in zip(*self, strict=True)], axis=0)
-        return int(grid[np.flatnonzero(np.append(True, mean >= goal))[-1]])
+        return float(np.append(grid, np.inf)[np.flatnonzero(np.append(True, mean >= goal))[-1]])
 
 
 SETTINGS: dict[str, Any] = {"graph": "watts-strogatz", "nodes": NODES, "by": BY}
@@ -103,11 +103,13 @@ def real(loss: float, has_crashes: bool, runs: int, seconds: int) -> Curve:
     return Curve(exchanges, errors)
 
 
-def simulated(loss: float, has_crashes: bool, runs: int, exchanges: int) -> Curve:
-    """Simulate the same network."""
-    away = {"away": 1 / NODES, "away_for": 2 * NODE_RATE * DOWN_SECONDS} if has_crashes else {}
+def simulated(loss: float, has_crashes: bool, runs: int, iterations: int, exchanges_per_second: float) -> Curve:
+    """Simulate the same network; by the rate of the real one, a node that is down misses so many exchanges."""
+    up = 1 - 1 / NODES if has_crashes else 1.0
+    drawn_per_node = 2 * exchanges_per_second / NODES / ((1 - loss) * up) ** 2
+    away = {"away": 1 - up, "away_for": DOWN_SECONDS * drawn_per_node} if has_crashes else {}
     settings = {**SETTINGS, **away, "loss": loss, "protocol": "tracking", "runs": runs, "checkpoints": 150}
-    trace = gosta.simulate("breast-cancer", "auc", iterations=exchanges, **settings)
+    trace = gosta.simulate("breast-cancer", "auc", iterations=iterations, **settings)
     failed = trace.data["failed"].sum("fault").values if "failed" in trace.data else np.zeros((runs, 1))
     return Curve(trace.iterations - failed, trace.data["mean"].values)
 
@@ -118,7 +120,7 @@ def main() -> None:
     common.print_machine("msgspec", "numba")
     start = time.perf_counter()
     simulated_table(60 if smoke else None, 2 if smoke else 20)
-    runs, seconds = (2, 5) if smoke else (20, 8)
+    runs, seconds = (2, 5) if smoke else (20, 20)
     print(f"\nexchanges until the AUC is within {numbers.percent(GOAL, 'g')}, {NODES} nodes, tracking:")
     table, factors = [("", "real nodes", "simulated", "ratio")], []
     for name, loss, has_crashes in (
@@ -128,10 +130,11 @@ def main() -> None:
         ("both", LOSS, True),
     ):
         curve = real(loss, has_crashes, runs, seconds)
-        ours = simulated(loss, has_crashes, 10 * runs, 1500)
+        rate = float(curve.exchanges[:, -1].mean()) / seconds
+        ours = simulated(loss, has_crashes, 10 * runs, 1500, rate)
         one, two = curve.exchanges_until(GOAL), ours.exchanges_until(GOAL)
         factors.append(one / two)
-        table.append((name, f"{one:,}", f"{two:,}", f"{one / two:.2f}"))
+        table.append((name, f"{one:,.0f}", f"{two:,.0f}", f"{one / two:.2f}"))
     print(terminal.columns(table, right=range(1, 4)))
     print(f"{time.perf_counter() - start:.0f} s")
     if not smoke:
