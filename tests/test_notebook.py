@@ -67,7 +67,7 @@ print([shown["text/plain"].partition("%")[0] for shown in updates], "&lt;" in up
     """@gosta.statistic(name="notebook-gap")
 def gap(x, y):
     return abs(x[0] - y[0])
-result = gosta.sweep("iris", gap, protocol="gosta-async", n=[20, 30, 40], runs=1, workers=2)
+result = gosta.sweep("iris", "notebook-gap", protocol="gosta-async", n=[20, 30, 40], runs=1, workers=2)
 result.plot();""",
     "result",
 )  # fmt: skip

@@ -72,9 +72,7 @@ def test_plots_are_against_a_swept_number_or_iterations(sizes: gosta.SweepResult
     curves = sizes.plot("iterations")
     assert [len(panel.lines) for panel in curves[0]] == [6, 4]
     assert curves[0, 0].get_xlabel() == "iterations / number of nodes"
-    with pytest.raises(
-        InputError, match="against = 'nodes' is not a number that was swept; choose from: iterations, n"
-    ):
+    with pytest.raises(InputError, match="against = 'nodes' is not a number that is swept; choose from: iterations, n"):
         sizes.plot("nodes")
 
 
@@ -130,6 +128,21 @@ def test_parameters_of_families_are_swept() -> None:
     assert [tick.get_text() for tick in result.plot("p")[0, 0].get_xticklabels()] == ["0.1", "0.5"]
 
 
+def test_faults_and_graphs_that_change_are_swept() -> None:
+    changing = "watts-strogatz:k=8,p=0.1,cycle@500"
+    result = gosta.sweep("iris", "variance", graph=[changing, "cycle"], loss=[0, 0.2, 0.5], away=0.1, **QUICK)
+    trace = gosta.simulate(
+        "iris", "variance", graph=changing, loss=0.2, away=0.1, protocol="gosta-async", runs=2, checkpoints=4
+    )
+    found = result.to_xarray().sel(loss=0.2, graph=changing)
+    assert found["error"].values.tolist() == trace.error()["mean"].values.tolist()
+    (ax, _) = result.plot()[0]
+    assert ax.get_xlabel() == "loss"
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0 %", "20 %", "50 %"]
+    with pytest.raises(InputError, match=r"graphs that change are families, which 'a.csv' is not"):
+        gosta.sweep("iris", "variance", graph="cycle,a.csv@500")
+
+
 def own_statistic(scale: float) -> gosta.Statistic:
     def scaled_gap(x: Sequence[float], y: Sequence[float]) -> float:
         return scale * abs(x[0] - y[0])
@@ -172,16 +185,6 @@ def test_values_in_memory_are_swept_kept_and_recognised(tmp_path: Path, monkeypa
     found(rows=frame.assign(b=list("xyy") * 4))  # another text in a column
     assert len(ran) == 24
     assert len(list((tmp_path / "kept").iterdir())) == 40
-
-
-def test_statistics_of_this_session_are_known_to_workers() -> None:
-    made = own_statistic(3.0)
-    gosta.statistics.STATISTICS["scaled-gap"] = made
-    try:
-        result = gosta.sweep("iris", "scaled-gap", seeds=2, **{**QUICK, "workers": 2})
-    finally:
-        gosta.statistics.STATISTICS.pop("scaled-gap")
-    assert set(result.to_pandas()["exact"]) == {gosta.exact("iris", made)}
 
 
 def test_studies_are_read_and_take_no_other_settings(tmp_path: Path) -> None:

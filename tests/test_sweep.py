@@ -396,6 +396,7 @@ def test_invalid_command_lines_are_rejected(tmp_path: Path) -> None:
         (("study.toml", "--plot", "a.docx"), "must end in .png, .svg or .pdf"),
         (("study.toml", "--out", "no/where"), "there is no folder no"),
         (("study.toml", "--backend", "slurm"), "must be local or dask or ray"),
+        (("study.toml", "--against", "n"), "against = 'n' is not a number that is swept; choose from: iterations"),
     ]:
         done = command("sweep", *arguments, folder=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
@@ -415,12 +416,13 @@ def test_table_of_many_jobs_averages_seeds(grid: Study, expected: pd.DataFrame) 
 
 
 def test_plot_has_a_panel_for_each_statistic_and_graph(grid: Study, expected: pd.DataFrame) -> None:
-    figure = plotting.draw(expected, "grid", grid.swept)[0, 0].figure
+    figure = plotting.draw(expected, "grid", grid)[0, 0].figure
     assert [ax.get_title() for ax in figure.axes] == ["complete", "cycle", "", ""]
     assert [len(ax.lines) for ax in figure.axes] == [4] * 4
     assert [text.get_text() for text in figure.legends[0].texts] == ["gosta-async", "u2", "n = 50", "n = 80"]
     alone = expected[(expected["n"] == 50) & (expected["graph"] == "cycle")].assign(error=0.0, spacing="log")
-    assert plotting.draw(alone, "zero", ["statistic"]).shape == (2, 1)
+    few = Study([job for job in grid.jobs if job["n"] == 50 and job["graph"] == "cycle"], grid.loaded)
+    assert plotting.draw(alone, "zero", few).shape == (2, 1)
 
 
 def test_values_do_not_depend_on_the_number_of_cores() -> None:

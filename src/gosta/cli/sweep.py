@@ -43,6 +43,7 @@ def sweep(
     from gosta.views import plots
 
     chosen = read(study)
+    plotting.choose_axis(chosen, against)  # raises an error before anything is computed
     outcome = run_study(chosen, folder, **vars(cluster))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off the report
     frame = outcome.results.frame(chosen.jobs)
@@ -59,7 +60,7 @@ def sweep(
     if not done:
         raise InputError(f"{study}: none of its {jobs} jobs could be computed; see the reasons above")
     if picture is not None:
-        plots.save(plotting.draw(frame, study.stem, chosen.swept, against)[0, 0].figure, picture)
+        plots.save(plotting.draw(frame, study.stem, chosen, against)[0, 0].figure, picture)
     if not as_json:
         before = f" ({outcome.finished_before} of them earlier)" if outcome.finished_before else ""
         print(f"{done} of {jobs} jobs finished{before}: {folder}{f'; plot: {picture}' if picture else ''}")

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gosta.errors import InputError
-from gosta.experiments.study import KEYS, NAMED, number
+from gosta.experiments.study import KEYS, NAMED, Study, as_text
 from gosta.graphs import is_family, parse_family
+from gosta.graphs.changing import is_changing
 from gosta.views import numbers
 from gosta.views.plots import COLOURS, ErrorCurve, draw_curve, marker, matplotlib, new_figure, set_scales
 
@@ -38,9 +39,7 @@ class Layout(NamedTuple):
     omitted: int  # rows for which there is no room
 
 
-def draw(
-    frame: pd.DataFrame, title: str, swept: Sequence[str], against: str | None = None, figure: Figure = new_figure
-) -> Any:
+def draw(frame: pd.DataFrame, title: str, study: Study, against: str | None = None, figure: Figure = new_figure) -> Any:
     """Draw the results of a sweep; return the panels, an array of axes.
 
     Parameters
@@ -49,19 +48,20 @@ def draw(
         Results, as `ResultFolder.frame` returns them.
     title
         Begin of the title.
-    swept
-        Axes along which jobs differ.
+    study
+        The jobs.
     against
-        "iterations", or the name of a number that was swept, a parameter of a family of graphs included. By default
-        such a number, if it has at least three values.
+        As for `choose_axis`.
     figure
         Function that makes the figure.
     """
     frame = frame[(frame["component"] == 0) & ~(frame["iteration"] > 2 * frame["stopped"])]
-    frame, against = _choose_axis(frame, swept, against)
+    against = choose_axis(study, against)
+    if against not in (ITERATIONS, *study.swept):
+        frame = _with_parameter(frame, against)
     if against != ITERATIONS:
         frame = frame.loc[frame.groupby("job", sort=False)["iteration"].idxmax()]
-    others = [name for name in swept if name not in (*NAMED, "seed", against)]
+    others = [name for name in study.swept if name not in (*NAMED, "seed", against)]
     jobs = frame.drop_duplicates("job").set_index("job")[others].astype(object)
     frame = frame.assign(variant=frame["job"].map({job: _describe(others, row) for job, row in jobs.iterrows()}))
     layout = _lay_out(frame, against, bool(others))
@@ -85,29 +85,36 @@ def draw(
     return panels
 
 
-def _choose_axis(frame: pd.DataFrame, swept: Sequence[str], against: str | None) -> tuple[pd.DataFrame, str]:
-    """Return the results with a column for what errors are drawn against, and its name.
+def choose_axis(study: Study, against: str | None) -> str:
+    """Return what errors are drawn against: "iterations", or the name of a number that was swept.
 
-    A parameter of families becomes a column of its own, and is left out of the names of graphs.
+    By default it is the number with most values, if it has at least three.
     """
-    parameters = {graph: parse_family(graph)[1] if is_family(graph) else {} for graph in dict.fromkeys(frame["graph"])}
-    candidates = {name: frame[name].nunique() for name in swept if KEYS[name].column != "string" and name != "seed"}
-    for name in dict.fromkeys(name for given in parameters.values() for name in given):
-        values = {given[name] for given in parameters.values() if name in given}
-        if len(values) > 1 and name not in candidates:
-            candidates[name] = len(values)
+    swept = {name: {job[name] for job in study.jobs} for name in study.swept if name != "seed"}
+    candidates = {name: values for name, values in swept.items() if KEYS[name].column != "string"}
+    for given in map(_parameters, dict.fromkeys(job["graph"] or "" for job in study.jobs)):
+        for name, value in given.items():
+            candidates.setdefault(name, set()).add(value)
+    counts = {name: len(values) for name, values in candidates.items() if len(values) > 1}
     if against is None:
-        most = max(candidates, key=lambda name: candidates[name], default=ITERATIONS)
-        against = most if candidates.get(most, 0) >= LEAST_VALUES else ITERATIONS
-    if against != ITERATIONS and against not in candidates:
-        names = ", ".join([ITERATIONS, *candidates])
-        raise InputError(f"against = {against!r} is not a number that was swept; choose from: {names}")
-    if against in candidates and against not in swept:
-        name = against
-        has_it = frame["graph"].map(lambda graph: name in parameters[graph])
-        frame = frame[has_it].assign(**{name: frame["graph"].map(lambda graph: parameters[graph].get(name))})
-        frame = frame.assign(graph=frame["graph"].map(lambda graph: _without(graph, name)))
-    return frame, against
+        most = max(counts, key=lambda name: counts[name], default=ITERATIONS)
+        return most if counts.get(most, 0) >= LEAST_VALUES else ITERATIONS
+    if against not in (ITERATIONS, *counts):
+        names = ", ".join([ITERATIONS, *counts])
+        raise InputError(f"against = {against!r} is not a number that is swept; choose from: {names}")
+    return against
+
+
+def _parameters(graph: str) -> dict[str, float]:
+    """Return the parameters that the name of a graph has, if it is that of a family."""
+    return parse_family(graph)[1] if is_family(graph) and not is_changing(graph) else {}
+
+
+def _with_parameter(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the results whose graphs have a parameter, as a column of its own instead of a part of their names."""
+    values = frame["graph"].map(lambda graph: _parameters(graph).get(name))
+    names = frame["graph"].map(lambda graph: _without(graph, name))
+    return frame.assign(**{name: values, "graph": names})[values.notna()]
 
 
 def _without(graph: str, parameter: str) -> str:
@@ -123,12 +130,7 @@ def _without(graph: str, parameter: str) -> str:
 
 def _describe(names: Sequence[str], values: Sequence[Any]) -> str:
     parts = [(name, value) for name, value in zip(names, values, strict=True) if value is not None and value == value]
-    return ", ".join(f"{name} = {number(_plain(value))}" for name, value in parts) or "at random" * bool(names)
-
-
-def _plain(value: Any) -> Any:
-    """Return a whole number as such where missing values have made it a float."""
-    return int(value) if not isinstance(value, str) and value == int(value) else value
+    return ", ".join(f"{name} = {as_text(name, value)}" for name, value in parts) or "at random" * bool(names)
 
 
 def _lay_out(frame: pd.DataFrame, against: str, has_variants: bool) -> Layout:
@@ -173,8 +175,8 @@ def _set_number_axis(ax: Any, here: pd.DataFrame, layout: Layout) -> None:
     if (here["error"] > 0).any():
         set_scales(ax, here["relative"].all(), is_log)
     shown = values[:: -(-len(values) // MAX_TICKS)]
-    # Parameters of graphs are numbers of any kind; settings that are fractions are errors, levels and shares.
-    ax.set_xticks(shown, [number(_plain(value)) if layout.against in KEYS else f"{value:g}" for value in shown])
+    is_setting = layout.against in KEYS  # otherwise it is a parameter of a family of graphs
+    ax.set_xticks(shown, [as_text(layout.against, value) if is_setting else f"{value:g}" for value in shown])
     ax.set_xticks([], minor=True)
 
 

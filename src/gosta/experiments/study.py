@@ -18,12 +18,14 @@ from gosta import datasets, graphs, protocols, statistics
 from gosta.errors import InputError, unknown
 from gosta.estimation.placement import DEALS
 from gosta.experiments.content import digest
+from gosta.graphs.changing import graph_names, is_changing
 from gosta.statistics.user_file import load_statistic, split_reference
-from gosta.views.numbers import percent
+from gosta.views.numbers import NONE, percent
 
 FORMAT = "gosta sweep 3"  # changes when the same settings give other numbers or other columns
 MAX_JOBS = 1_000_000
 LARGEST = 2**53  # integers up to here are exact as floats
+ALMOST_ONE = 1 - 2**-53
 
 
 class Key(NamedTuple):
@@ -34,10 +36,15 @@ class Key(NamedTuple):
     column: str | None = None  # pyarrow's type of its column in the results; None: there is none
     is_axis: bool = False  # whether it can be swept: a list of values makes a job for each
     default: Any = None  # of an axis, its only value
+    is_share: bool = False  # whether it is written in per cent
 
 
 def _integer(least: int) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST
+
+
+def _number(least: float, most: float) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
 
 def _share(value: Any) -> bool:
@@ -63,8 +70,12 @@ KEYS = {
     "nodes": Key(_integer(2), "a whole number of nodes, 2 or more", "int64", True),
     "by": Key(lambda value: isinstance(value, str), f'{COLUMN}, or "" for rows at random nodes', "string", True),
     "deal": Key(lambda value: value in list(DEALS), " or ".join(f'"{name}"' for name in DEALS), "string", True),
-    "until": Key(_share, "a relative error between 0 and 1, such as 0.01", "float64", True),
-    "interval": Key(_share, "a confidence level between 0 and 1, such as 0.95", "float64", True),
+    "homophily": Key(_number(0, 1), "a share of the nodes, from 0 to 1", "float64", True, is_share=True),
+    "loss": Key(_number(0, ALMOST_ONE), "a probability below 1, such as 0.1", "float64", True, is_share=True),
+    "away": Key(_number(0, ALMOST_ONE), "a share of the nodes below 1, such as 0.05", "float64", True, is_share=True),
+    "away_for": Key(_number(1, LARGEST), "a number of exchanges, 1 or more", "float64", True),
+    "until": Key(_share, "a relative error between 0 and 1, such as 0.01", "float64", True, is_share=True),
+    "interval": Key(_share, "a confidence level between 0 and 1, such as 0.95", "float64", True, is_share=True),
     "seed": Key(_integer(0), "a whole number, not negative", "int64", True, 0),
     "seeds": Key(_integer(1), f"a number of seeds: {COUNT}"),
     "iterations": Key(_integer(1), COUNT, "int64"),
@@ -91,13 +102,19 @@ def describe(settings: Mapping[str, Any]) -> str:
     """Return a combination of settings in words, for messages."""
     protocol = settings["protocol"] + (f" on {settings['graph']}" if settings["graph"] else "")
     others = [name for name in AXES if name not in (*NAMED, "seed") and settings.get(name) is not None]
-    parts = [f"{name} = {number(settings[name])}" for name in others] + [f"seed {settings['seed']}"]
+    parts = [f"{name} = {as_text(name, settings[name])}" for name in others] + [f"seed {settings['seed']}"]
     return ", ".join([f"{settings['statistic']} of {settings['data']}", protocol, *parts])
 
 
-def number(value: Any) -> str:
-    """Return the value of an axis as text; fractions are errors, levels and shares, in per cent."""
-    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else percent(value, "g")
+def as_text(name: str, value: Any) -> str:
+    """Return the value of a setting in words; None is a setting that is not set.
+
+    >>> as_text("n", 1000), as_text("loss", 0.1), as_text("by", None)
+    ('1,000', '10 %', '-')
+    """
+    if value is None or isinstance(value, str):
+        return value or NONE
+    return percent(value, "g") if KEYS[name].is_share else f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 @dataclass(frozen=True)
@@ -192,6 +209,12 @@ def _load_data(name: str, folder: Path) -> tuple[Path | None, Any]:
 
 
 def _load_graph(name: str, folder: Path) -> tuple[Path | None, Any]:
+    if is_changing(name):  # workers make it; of files they could not
+        for one in graph_names(name):
+            if not graphs.is_family(one):
+                raise InputError(f"{name!r}: in a study, graphs that change are families, which {one!r} is not")
+            graphs.parse_family(one)
+        return None, None
     if graphs.is_family(name):
         graphs.parse_family(name)  # raises an error for wrong parameters
         return None, None

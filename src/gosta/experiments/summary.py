@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gosta.experiments.study import AXES, NAMED, Job, describe, number
+from gosta.experiments.study import AXES, NAMED, Job, describe
+from gosta.experiments.study import as_text as setting_text
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def table(records: Sequence[Record], swept: Sequence[str]) -> tuple[str, list[li
     if not finished:
         return "", []
     varied = list(swept)
-    shared = [f"{name} {number(finished[0][name])}" for name in _shared(finished, varied)]
+    shared = [f"{name} {setting_text(name, finished[0][name])}" for name in _shared(finished, varied)]
     if "seed" in varied and len(finished) > MAX_LINES:
         varied.remove("seed")
         shared.append(f"means over {len({record['seed'] for record in finished})} seeds")
@@ -95,7 +96,7 @@ def table(records: Sequence[Record], swept: Sequence[str]) -> tuple[str, list[li
         relative = all(record["relative"] for record in group)
         errors = [numbers.error(_mean(group, name), relative) for name in ("error", "spread")]
         counts = [numbers.count(_mean(group, name)) for name in ("units", *["stopped"] * has_stopped)]
-        rows.append([*(numbers.NONE if value is None else number(value) for value in values), *errors, *counts])
+        rows.append([*map(setting_text, varied, values), *errors, *counts])
     return ", ".join(shared), rows
 
 

@@ -93,7 +93,7 @@ class SweepResult:
         from gosta.experiments.plotting import draw
         from gosta.views.plots import shown_figure
 
-        return draw(self._frame, "sweep", self._study.swept, against, figure=shown_figure)
+        return draw(self._frame, "sweep", self._study, against, figure=shown_figure)
 
     def __repr__(self) -> str:
         over = ", ".join(self._study.swept) or "nothing"
@@ -135,10 +135,11 @@ def sweep(
     statistic
         A statistic by name, a `gosta.Statistic`, or a list of them.
     **settings
-        Of these a list sweeps: ``graph``, ``protocol``, ``n`` (rows), ``nodes``, ``by``, ``deal``, ``until``,
-        ``interval``, ``seed``. Graphs and protocols are names or values. ``seeds=5`` are the seeds 0 to 4. The same for
-        all jobs are ``iterations`` or ``iterations_per_node``, ``runs``, ``checkpoints``, ``spacing``, ``columns``,
-        ``label``, ``score``, ``drop_missing``, ``options``. They are those of `gosta.simulate`.
+        Of these a list sweeps: ``graph``, ``protocol``, ``n`` (rows), ``nodes``, ``by``, ``deal``, ``homophily``,
+        ``loss``, ``away``, ``away_for``, ``until``, ``interval``, ``seed``. Graphs and protocols are names or values.
+        ``seeds=5`` are the seeds 0 to 4. The same for all jobs are ``iterations`` or ``iterations_per_node``, ``runs``,
+        ``checkpoints``, ``spacing``, ``columns``, ``label``, ``score``, ``drop_missing``, ``options``. They are those
+        of `gosta.simulate`.
     out
         Folder that keeps the results. Jobs that it has are not run again, so that the same call continues after an
         interruption, and a longer list adds jobs.

@@ -70,6 +70,15 @@ def is_changing(source: object) -> bool:
     return pairs and bool(source) and not any(isinstance(graph, int | float) for graph, _ in source)  # type: ignore[attr-defined]
 
 
+def graph_names(text: str) -> list[str]:
+    """Return the names of the graphs of a text.
+
+    >>> graph_names("watts-strogatz:k=8,p=0.1,torus@500,repeat@800")
+    ['watts-strogatz:k=8,p=0.1', 'torus']
+    """
+    return [name for name, _ in _parse(text) if name != REPEAT]
+
+
 def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
     """Return the graphs of a text such as "cycle,torus@20000", or of pairs of a graph and an iteration."""
     from gosta.graphs import load
