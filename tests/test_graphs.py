@@ -582,6 +582,20 @@ def test_advice_on_sizes_names_the_argument_that_was_given() -> None:
     assert (str(error), error.sizes) == ("torus: 7 nodes; take n=9 (--n 9), or another graph", (9,))
 
 
+def test_how_fast_a_large_graph_is_is_computed_only_on_request(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    show("cycle", n=200_000)
+    assert "spectral gap" in capsys.readouterr().out  # known without eigenvalues
+    monkeypatch.setattr("gosta.cli.graph.MAX_QUICK_NODES", 100)
+    show("watts-strogatz", n=101)
+    assert "speed         not computed above 100 nodes" in capsys.readouterr().out
+    show("watts-strogatz", n=101, as_json=True)
+    assert "spectral_gap" not in json.loads(capsys.readouterr().out)
+    show("watts-strogatz", n=101, speed=True)
+    shown = capsys.readouterr().out
+    assert "spectral gap" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 @pytest.mark.parametrize("n", [2, 3, 5, 6])
 def test_the_default_graph_exists_for_few_nodes(n: int, capsys: pytest.CaptureFixture[str]) -> None:
     show(None, n=n, as_json=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from gosta.graphs import Graph
 
 DEFAULT_SIZE = 1000
-MAX_SPECTRUM_NODES = 2_000_000  # the eigensolver takes about a minute
+MAX_QUICK_NODES = 100_000  # up to which the eigenvalues take seconds
+MAX_BOTTLENECK_NODES = 2_000_000  # beyond, finding it takes many minutes
 ACCURACIES = (0.1, 0.01, 0.001)
 
 
@@ -35,6 +36,9 @@ def graph(
     n: Annotated[int | None, f"Number of nodes of a family (default {DEFAULT_SIZE})."] = None,
     seed: Annotated[int, "Seed of a random family."] = 0,
     plot: Annotated[Path | None, "Draw the network with its bottleneck: a .png, .svg or .pdf file."] = None,
+    speed: Annotated[
+        bool, f"Compute how fast gossip is beyond {MAX_QUICK_NODES:,} nodes, too: minutes for a million."
+    ] = False,
     as_json: Annotated[bool, "Print one JSON object.", "--json"] = False,
 ) -> None:
     """Show the properties of a graph, how fast gossip is on it, and its bottleneck."""
@@ -48,8 +52,12 @@ def graph(
     network = load(source, size, seed)
     if plot is not None:
         check_drawable(network)
-    record = _record(network, seed if is_named else None) | _theory(network)
-    print(json.dumps(record) if as_json else _text(record))
+    record = _record(network, seed if is_named else None)
+    if not as_json:
+        print(_properties(record), flush=True)
+    if network.n <= MAX_QUICK_NODES or network.spectrum is not None or speed:
+        record |= _theory(network)
+    print(json.dumps(record) if as_json else _speed(record))
     if plot is not None:
         _draw(network, plot)
         if not as_json:
@@ -78,9 +86,7 @@ def _record(graph: Graph, seed: int | None) -> dict[str, Any]:
 
 
 def _theory(graph: Graph) -> dict[str, Any]:
-    """Return how fast gossip is on a graph; empty if that takes more than about a minute to compute."""
-    if graph.n > MAX_SPECTRUM_NODES and graph.spectrum is None:
-        return {}
+    """Return how fast gossip is on a graph."""
     from gosta.theory import bottleneck, mixing_time, predict, spectral_gap
 
     def rounded(value: float) -> int | None:
@@ -94,37 +100,41 @@ def _theory(graph: Graph) -> dict[str, Any]:
         "protocol": DEFAULT_PROTOCOL,
         "exchanges": {str(accuracy): rounded(one.exchanges) for accuracy, one in found.items()},
         "exchanges_per_node": {str(accuracy): rounded(one.per_node) for accuracy, one in found.items()},
-        "bottleneck": bottleneck(graph).description if graph.n <= MAX_SPECTRUM_NODES else None,
+        "bottleneck": bottleneck(graph).description if graph.n <= MAX_BOTTLENECK_NODES else None,
     }
 
 
-def _text(record: dict[str, Any]) -> str:
+def _properties(record: dict[str, Any]) -> str:
     low, mean, high = record["degrees"].values()
     degrees = f"{low:,} each" if low == high else f"{low:,} to {high:,}, mean {mean:.4g}"
-    entries = [
-        ("nodes", numbers.count(record["n"])),
-        ("edges", numbers.count(record["edges"]) + ", weighted" * record["weighted"]),
-        ("degrees", degrees),
-        ("components", numbers.count(record["components"])),
-        *(_speed(record) if "spectral_gap" in record else [("speed", _not_computed("gosta.theory has no limit"))]),
-    ]
-    lines = [record["graph"], terminal.definitions(entries)]
-    if "exchanges" in record:
-        subject = f"derived for {record['protocol']} and a typical kernel"
-        lines.append(f"to x %: mean error, {subject}; 'gosta theory' computes it for your data")
-    return "\n".join(lines)
+    entries = {
+        "nodes": numbers.count(record["n"]),
+        "edges": numbers.count(record["edges"]) + ", weighted" * record["weighted"],
+        "degrees": degrees,
+        "components": numbers.count(record["components"]),
+    }
+    return f"{record['graph']}\n{_aligned(entries)}"
 
 
-def _speed(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _speed(record: dict[str, Any]) -> str:
+    if "spectral_gap" not in record:
+        reason = f"not computed above {MAX_QUICK_NODES:,} nodes: that takes minutes; --speed does it"
+        return _aligned({"speed": reason})
     gap, mixing, per_node = record["spectral_gap"], record["mixing_time"], record["exchanges_per_node"]
     time = numbers.count(1 / gap if gap else math.inf, "exchange")
     mixes = f"{numbers.count(mixing, 'exchange')} until a visitor can be anywhere" if mixing else "visitors never mix"
-    yield from (("spectral gap", f"{gap:.3g}: differences shrink by e in {time}"), ("mixing time", mixes))
+    entries = {"spectral gap": f"{gap:.3g}: differences shrink by e in {time}", "mixing time": mixes}
     for accuracy, total in record["exchanges"].items():
         each = numbers.count(per_node[accuracy] or math.inf)
-        yield f"to {numbers.percent(float(accuracy))}", f"{numbers.count(total or math.inf)} exchanges, {each} a node"
-    yield "bottleneck", record["bottleneck"] or _not_computed("use a smaller graph")
+        reached = f"{numbers.count(total or math.inf)} exchanges, {each} a node"
+        entries[f"to {numbers.percent(float(accuracy))}"] = reached
+    too_large = f"not computed above {MAX_BOTTLENECK_NODES:,} nodes; use a smaller graph"
+    entries["bottleneck"] = record["bottleneck"] or too_large
+    subject = f"derived for {record['protocol']} and a typical kernel"
+    return f"{_aligned(entries)}\nto x %: mean error, {subject};\n'gosta theory' computes it for your data"
 
 
-def _not_computed(way_out: str) -> str:
-    return f"not computed above {MAX_SPECTRUM_NODES:,} nodes; {way_out}"
+def _aligned(entries: Mapping[str, str]) -> str:
+    """Align names, which are printed in two parts, and what they stand for."""
+    padded = ((name.ljust(len("spectral gap")), text) for name, text in entries.items())
+    return terminal.definitions(padded, wrap=True)
