@@ -85,10 +85,10 @@ def shown_figure(width: float, height: float) -> Any:
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure, given itself or a part of it, as PNG, SVG or PDF, according to the file's ending."""
+    """Write a figure as PNG, SVG or PDF, according to the file's ending."""
     content, kind = io.BytesIO(), path.suffix[1:].lower()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # so that a file depends on its content only
-    figure.figure.savefig(content, format=kind, metadata=undated.get(kind))
+    figure.savefig(content, format=kind, metadata=undated.get(kind))
     write_atomically(path, content.getvalue())
 
 
