@@ -94,6 +94,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_search_summary = False  # a browser does not fetch pages that are opened as files
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
 html_theme_options = {
     "logo": {"text": "gosta"},
     "header_links_before_dropdown": 6,

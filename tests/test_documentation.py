@@ -119,6 +119,14 @@ def test_links_and_images_lead_somewhere(page: Path) -> None:
     assert broken_links(page) == []
 
 
+def test_documents_that_are_named_exist() -> None:
+    """Also where they are no links: in comments, docstrings and messages."""
+    files = [*PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "tests").glob("*.py"), ROOT / "Makefile"]
+    named = {(file.name, name) for file in files for name in re.findall(r"\bdocs/[\w/-]+\.md\b", file.read_text())}
+    assert len(named) > 20
+    assert [(file, name) for file, name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 def test_broken_links_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# One `two`\n[a](#one-two) [b](#three) ![c](none.png) `[d](e)` [f](https://example.org)\n")
