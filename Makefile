@@ -49,6 +49,7 @@ gallery: .venv/installed  ## the paper in full, into docs/reference/gallery.md
 
 pictures: .venv/installed  ## the pictures of networks and runs, into docs
 	$(BIN)/gosta run --plot docs/images/run.png
+	$(BIN)/gosta run iris --statistic variance --columns 'petal length' --graph torus --log --plot none --animate docs/images/run.gif
 	$(BIN)/gosta graph geometric --n 300 --seed 3 --plot docs/images/bottleneck.png
 	$(BIN)/python docs/_tools/small_images.py docs/images/run.png docs/images/bottleneck.png
 

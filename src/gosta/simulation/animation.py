@@ -81,7 +81,7 @@ class _Figure:
         self.canvas = matplotlib("backends.backend_agg").FigureCanvasAgg(figure)
         grid = figure.add_gridspec(2, 2, width_ratios=[1.1, 1], height_ratios=[26, 1])
         self.network, self.axes = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[:, 1])
-        figure.suptitle("\n".join(textwrap.wrap(sentence(trace.info), MAX_TITLE)), fontsize=18)
+        figure.suptitle(textwrap.fill(sentence(trace.info), MAX_TITLE, break_on_hyphens=False), fontsize=18)
         self.dots = draw_estimates(self.network, self.view, self.view.deviations[self.view.last])
         self.network.set_title("after\noff", fontsize=15)
         add_colour_bar(figure.add_subplot(grid[1, 0]), self.dots, self.view)

@@ -175,5 +175,5 @@ def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "it
     curve = error_curve(trace, against)
     ring = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "markeredgecolor": "0.2", "linestyle": ""}
     curves.plot(curve.x[checkpoints], curve.mean[checkpoints], **ring)
-    figure.suptitle("\n".join(textwrap.wrap(sentence(info), MAX_LINE)), fontsize=12)
+    figure.suptitle(textwrap.fill(sentence(info), MAX_LINE, break_on_hyphens=False), fontsize=12)
     return curves

@@ -39,8 +39,8 @@ def plot_bottleneck(found: Bottleneck, figure: Callable[[float, float], Any], ax
     draw_edges(ax, places, crossing, colors=CUT, linewidths=width, zorder=2)
     _add_legend(ax, found)
     gap = f"spectral gap {spectral_gap(graph):.3g}"
-    lines = textwrap.wrap(f"Bottleneck: {found.description}.", MAX_LINE)
-    ax.set_title(f"{graph.name}: {graph.n:,} nodes, {graph.m:,} edges, {gap}\n" + "\n".join(lines), fontsize=8.5)
+    text = textwrap.fill(f"Bottleneck: {found.description}.", MAX_LINE, break_on_hyphens=False)
+    ax.set_title(f"{graph.name}: {graph.n:,} nodes, {graph.m:,} edges, {gap}\n{text}", fontsize=8.5)
     return ax
 
 
