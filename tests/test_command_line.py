@@ -287,8 +287,8 @@ def test_ctrl_c_during_an_import_prints_one_line(module: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("setting", "code", "words"),
     [
-        ({"PYTHONIOENCODING": "ascii"}, 0, "score: x * (mean of the positive rows - mean of the others)"),
-        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, 0, "score: x * (mean of the positive rows -"),
+        ({"PYTHONIOENCODING": "ascii"}, 0, "score: x * (mean of positive rows - mean of the others)"),
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, 0, "score: x * (mean of positive rows -"),
         ({"NUMBA_DISABLE_JIT": "1"}, 2, "gosta: NUMBA_DISABLE_JIT is set, which switches off the compiler"),
     ],
 )
@@ -357,6 +357,12 @@ def test_a_plot_can_be_left_out(run, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert run("run", *common, "--json", "--plot", "x.svg").code == 0
     assert run("run", *common).out.endswith("plot: gosta-run.png\n")
     assert {file.name for file in tmp_path.iterdir()} == {"study.toml", "study-results", "x.svg", "gosta-run.png"}
+
+
+@pytest.mark.parametrize("protocols", ["carried-means", "carried-means,gosta-async"])
+def test_the_summary_of_a_run_fits_a_terminal(run, protocols: str) -> None:  # type: ignore[no-untyped-def]
+    shown = run("run", "-p", protocols, "--iterations", 100, "--plot", "none")
+    assert max(map(len, shown.out.splitlines())) <= 80, shown.out
 
 
 def test_bound_draws_theory_over_runs(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -274,5 +274,5 @@ def test_a_column_of_scores_that_is_left_out_is_named(run: Any, tmp_path: Path) 
 def test_a_score_from_class_means_and_dropped_rows_are_said(run: Any, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b,label\n1,5,0\n2,6,1\n4,9,0\n,9,1\n3,3,1\n")
     shown = run("exact", tmp_path / "t.csv", "-s", "auc", "--drop-missing")[1]
-    assert "score: x · (mean of the positive rows − mean of the others), from several columns" in shown
+    assert "score: x · (mean of positive rows − mean of the others), from several columns" in shown
     assert "left out: 1 row with missing or infinite values" in shown

@@ -171,7 +171,7 @@ def text(records: Sequence[Record]) -> str:
             f"{first['statistic']} of {first['data']} on {first['graph']}: {where}",
             exact,
             terminal.columns(rows, right=range(2 if "statistics" in first else 1, len(rows[0]))),
-            f"error: {kind}, mean over nodes; spread: its standard deviation over nodes",
+            f"error: {kind}, mean over nodes; spread: its standard deviation",
             *_notes(records),
         ]
     )

@@ -63,7 +63,7 @@ def as_text(records: Sequence[Record], swept: Sequence[str]) -> str:
         kinds = {True: "relative error", False: "absolute error where the exact value is 0"}
         found = {record["relative"] for record in records if "failed" not in record}
         kind = ", ".join(kinds[relative] for relative in sorted(found, reverse=True))
-        explanation = f"error: {kind}, mean over nodes; spread: its standard deviation over nodes"
+        explanation = f"error: {kind}, mean over nodes; spread: its standard deviation"
         lines = [heading, terminal.columns(rows, right), explanation]
     if failed:
         lines.append(f"{numbers.count(len(failed), 'job')} failed:")

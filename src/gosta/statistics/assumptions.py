@@ -106,7 +106,7 @@ def text(assumed: Mapping[str, Any], has_selected_columns: bool = False) -> list
         others = shorten(assumed["negative"])
         lines.append(f"positive class: {assumed['positive']}, against {others} (--positive names another)")
     if "score" in assumed:
-        lines.append("score: x · (mean of the positive rows − mean of the others), from several columns")
+        lines.append("score: x · (mean of positive rows − mean of the others), from several columns")
     known = ("positive", "negative", "positive_was_given", "score", "columns_left_out", "rows_dropped", "header")
     chosen = [f"{name} = {_shown(value)}" for name, value in assumed.items() if name not in known]
     if chosen:
