@@ -331,6 +331,10 @@ def test_theory_beside_a_simulation(run, tmp_path: Path) -> None:  # type: ignor
     shown = run("theory", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-g", "torus", "--plot", picture)
     assert shown.code == 0, shown.err
     assert "spectral gap  c = " in shown.out
+    assert shown.out.startswith("carried-means estimates ")
+    assert "predicted: error of a single run, derived from network and kernel alone" in shown.out
+    assert "expectation and bound: not known for carried-means" in shown.out
+    assert "neighbours have similar rows (their row means correlate by " in shown.out  # iris is sorted by species
     assert all(word in picture.read_text() for word in ("<svg", "</svg>"))
     common = ("theory", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-g", "complete", "--json")
     record = json.loads(run(*common, "-p", "gosta-sync").out)
@@ -371,6 +375,8 @@ def test_bound_draws_theory_over_runs(run, tmp_path: Path) -> None:  # type: ign
     assert run(*common, "--plot", plain).code == 0
     assert run(*common, "--plot", theory, "--bound").code == 0
     assert plain.read_bytes() != theory.read_bytes()
+    shown = run("run", "iris", *common[2:6], "--runs", "2", "--plot", theory, "--bound")
+    assert "gosta: expectation and bound: not known for carried-means" in shown.err
 
 
 @pytest.mark.parametrize(

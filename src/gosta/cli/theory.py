@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
 
 SHOWN_CHECKPOINTS = 7  # of the 60 that are simulated
+NOTABLE_CORRELATION = 0.2  # of neighbours' row means: from here on a line says that they are alike
 CURVES = ("simulated", "spread", "predicted", "expectation", "bound")
 
 
@@ -75,6 +76,7 @@ def theory(
 def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, Any]:
     from gosta.theory import mixing_time, spectral_gap
     from gosta.theory.bounds import data_terms
+    from gosta.theory.prediction import neighbour_correlation
 
     info, error, terms = trace.info, trace.error(), data_terms(setting)
     curves = {"simulated": error["mean"].values, "spread": error["spread"].values, **found}
@@ -86,6 +88,7 @@ def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, 
         "mixing_time": mixing if math.isfinite(mixing) else None,
         "row_term": math.hypot(*(term.rows for term in terms)),
         "pair_term": math.hypot(*(term.pairs for term in terms)),
+        "neighbour_correlation": neighbour_correlation(setting),
         "relative": info.is_relative,
         "iterations": trace.iterations.tolist(),
         **{name: [float(v) if math.isfinite(v) else None for v in values] for name, values in curves.items()},
@@ -106,6 +109,10 @@ def _text(record: dict[str, Any], limits: str) -> str:
     gap, curves = record["spectral_gap"], [name for name in CURVES if name in record]
     mixing = math.inf if record["mixing_time"] is None else record["mixing_time"]
     unknown = unknown_kinds(record, record["protocol"])
+    correlation = record["neighbour_correlation"]
+    is_ordered = correlation > NOTABLE_CORRELATION and "predicted" in curves and "expectation" not in curves
+    alike = f"neighbours have similar rows (their row means correlate by {correlation:.2f}): "
+    alike += "the prediction assumes rows placed at random, and is too low"
     rows = [("iterations", *curves)]
     for k in _spread_out(record["iterations"], record["n"]):
         cells = [numbers.error(record[name][k], record["relative"]) for name in curves]
@@ -128,6 +135,7 @@ def _text(record: dict[str, Any], limits: str) -> str:
             terminal.columns(rows, right=range(len(rows[0]))),
             *(f"{name}: {words}" for name, words in explained.items() if name in curves),
             *([unknown] if unknown else []),
+            *([alike] if is_ordered else []),
         ]
     )
 

@@ -199,6 +199,17 @@ def _along_slowest_mode(graph: Graph, deviations: Floats) -> float:
     return float(((vector @ deviations) ** 2).mean() / size) if size else 1.0
 
 
+def neighbour_correlation(setting: Setting) -> float:
+    """Return the correlation of row means between neighbours: about 0 where rows are placed at random."""
+    means, edges = setting.estimand.row_means @ setting.slopes.T, setting.graph.edges
+    if edges is None:
+        return 0.0
+    first, second = (means - means.mean(axis=0))[edges.T]
+    weights = setting.graph.rates
+    size = weights @ ((first**2 + second**2).sum(axis=1) / 2)
+    return float(weights @ (first * second).sum(axis=1) / size) if size else 0.0
+
+
 def first_below(error: Callable[[float], float], accuracy: float) -> float:
     """Return the time from which on an error stays below an accuracy; infinite if that is beyond 2**53."""
     times, above = np.geomspace(1.0, LATEST, 160), -1
