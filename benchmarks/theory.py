@@ -21,6 +21,9 @@ from gosta.graphs import Graph, make
 from gosta.runtime.arrays import Floats, Integers
 from gosta.theory import prediction, spectrum
 
+Subject = tuple[str, str, str | None]
+Network = tuple[str, int | None, int, int]
+
 GINI = "gini-mean-difference"
 ACCURACIES = (0.1, 0.05, 0.01)
 LARGE_ERROR = 0.2  # above, errors are not compared
@@ -53,7 +56,16 @@ OTHER_NETWORKS = [
         ("random-regular", 100), ("geometric", 500), ("hypercube", 100), ("path", 2000), ("grid", 300),
     )),
 ]  # fmt: skip
-OTHER_SUBJECTS = [
+# For as many nodes as there are rows.
+NETWORKS_OF_DATA: list[Network] = [
+    ("complete", None, 60, 100),
+    ("watts-strogatz", None, 100, 200),
+    ("geometric", None, 500, 500),
+    ("cycle", None, 2000, 2000),
+    ("star", None, 100, 200),
+    ("barabasi-albert", None, 100, 200),
+]
+OTHER_SUBJECTS: list[Subject] = [
     ("breast-cancer", "auc", None),
     ("iris", "gini-mean-difference", "petal length"),
     ("wine", "within-cluster-scatter", None),
@@ -100,10 +112,6 @@ def compare_gaps(cases: list[tuple[str, int, list[str]]]) -> None:
             assert abs(value / ours - 1) < 1e-2, (name, title, value, ours)
             print(f"; {title} {theirs:.1f} s ({theirs / seconds:.1f} x)", end="", flush=True)
         print()
-
-
-Subject = tuple[str, str, str | None]
-Network = tuple[str, int | None, int, int]
 
 
 class Comparison(NamedTuple):
@@ -158,22 +166,25 @@ def _cell(exchanges: float) -> str:
 
 
 def compare_predictions(
-    title: str, subjects: Sequence[Subject], networks: Sequence[Network], shuffle: bool = False, required: bool = True
+    title: str, subjects: Sequence[Subject], networks: Sequence[Network], is_other: bool = False
 ) -> None:
+    """Print and check predictions; other networks and data than usual have shuffled rows, and need not be within."""
     print(f"{title}: exchanges that a node takes part in until the error is 10 %, 5 %, 1 %, simulated / predicted;")
     print(f"predicted / simulated error where the simulated one is below {100 * LARGE_ERROR:g} %")
     for protocol, runs in PROTOCOLS.items():
+        if is_other and protocol == "gosta-async":
+            continue
         factors = []
         print(f"{protocol}, {runs} runs")
         for subject in subjects:
             for network in networks:
-                found = compare(protocol, subject, network, shuffle)
+                found = compare(protocol, subject, network, is_other)
                 factors.append(found.factor)
                 size = "" if network[1] is None else f" {network[1]}"
                 print_comparison(f"{subject[0]} {subject[1]} {network[0]}{size}", found)
         within = sum(factor < MOST_FACTOR for factor in factors)
         print(f"  within a factor of {MOST_FACTOR:g}: {within} of {len(factors)}; worst {max(factors):.2f}", flush=True)
-        assert within == len(factors) or not required, factors
+        assert within == len(factors) or is_other, factors
 
 
 def compare_expectations(runs: int) -> None:
@@ -201,9 +212,8 @@ def main() -> None:
         compare_predictions("small", SUBJECTS[1:2], [("complete", 300, 60, 60), ("torus", 300, 100, 100)])
         return
     compare_predictions("n = 1000", SUBJECTS, NETWORKS)
-    compare_predictions("other sizes and families", SUBJECTS, OTHER_NETWORKS, shuffle=True, required=False)
-    others = [(name, None, edges, edges) for name, _, edges, _ in NETWORKS if name != "two-cliques"]
-    compare_predictions("other data", OTHER_SUBJECTS, others, shuffle=True, required=False)
+    compare_predictions("other sizes and families", SUBJECTS, OTHER_NETWORKS, is_other=True)
+    compare_predictions("other data", OTHER_SUBJECTS, NETWORKS_OF_DATA, is_other=True)
 
 
 if __name__ == "__main__":

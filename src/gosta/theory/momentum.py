@@ -122,12 +122,17 @@ class MomentumErrors:
         self.rates = np.append(np.minimum(rates * network.n / 4 * network.rarity, 1.0), 0.0)
         self.shares = np.append(counts / network.n, 0.0)
         self.copies = 1 if source is None else source.copies
+        # Visitors move equally often whatever the graph, so often in an exchange of a typical node; nodes do not.
+        self.moves = network.rarity if self.copies > 1 else 1.0
         # Where means travel, a row and a row that is remembered both move.
-        moves = 2.0 * self.copies
-        returns = np.exp(-moves * np.outer(LAGS, self.rates)) @ self.shares - np.exp(-self.copies * LAGS)
-        self.returns = np.maximum(0.0, returns)  # probability to be back, beyond that of two random nodes
+        returns = np.exp(-2.0 * self.copies * np.outer(LAGS, self.rates)) @ self.shares - np.exp(-self.copies * LAGS)
+        self.returns = np.maximum(0.0, returns)  # probability to meet again, beyond that of two random rows
         self.covariances = self._first_covariances()
-        self.times, self.modes, self.slowest, self.means = [0.0], [0.0], [0.0], [0.0]
+        # By time: the variance over all modes, over the slowest of them, and that of the mean over all nodes.
+        self.times: list[float] = []
+        self.modes: list[float] = []
+        self.slowest: list[float] = []
+        self.means: list[float] = []
         self._note(0.0)
 
     def _first_covariances(self) -> Floats:
@@ -216,13 +221,11 @@ class MomentumErrors:
         if source is not None:
             growth = source.growth(network, t)
             grown = _grown(growth, self.copies)
-            carried = self.copies > 1
-            coupling = _both(changed + grown, changed + grown)
-            coupling += (self.copies / (network.rarity if carried else 1.0) - 1) * _both(grown, grown)
-            drift[ESTIMATE, ROW] = growth.start
             changed = changed + grown
+            coupling = _both(changed, changed) + (self.copies / self.moves - 1) * _both(grown, grown)
+            drift[ESTIMATE, ROW] = growth.start
             fade[VISITOR, VISITOR] = -2.0
-            if carried:
+            if self.copies > 1:
                 travelling = np.diag([0.0, 0.0, 1.0, 1.0, 0.0, 0.0])
                 fade -= 2 * travelling
                 by_rate += 4 / (self.shares @ self.rates) * _both(travelling, travelling)
@@ -241,16 +244,18 @@ class MomentumErrors:
         shared[[ESTIMATE, COUNTED]] = kernel.start * growth.follow * growth.missing
         fresh = np.zeros(SIZE)
         fresh[MEAN], fresh[[ESTIMATE, COUNTED]] = growth.renew, growth.follow * growth.renew
-        # A remainder that is met again while a mode responds; among many rows that are compared, one counts for little.
+        # A remainder counts again if it is met again while a mode responds: within 1/κ exchanges, or 0.4/ω of a mode of
+        # frequency ω, since up to there 1/√s has the integral that cos(ωs)/√s has in all. One of many counts little.
         often = np.minimum(1 / growth.compared, self.returns)
         sums = np.append(0.0, np.cumsum((often[1:] + often[:-1]) / 2 * np.diff(LAGS)))
         response = 1 / (rates + 2.5 * np.sqrt(PUSH * self.network.push * rates) + 1e-12)
         remainder = kernel.pairs * (1 / growth.compared + 2 * np.interp(np.minimum(t, response), LAGS, sums))
-        # The mean of the visitors that are remembered varies less than one; their noise is in `coupling` three times.
+        # Where visitors mix at once, their noise is three times in drift and coupling together; it should be once. The
+        # mean of those that are remembered varies less than one of them.
         spread = _window_variance(rates, growth.compared)
         visitors = -2 * kernel.rows * spread
         visitors[-1] = source.evenness * kernel.rows
-        found += ((remainder + visitors) / (self.network.rarity if self.copies > 1 else 1.0))[:, None] * _square(fresh)
+        found += ((remainder + visitors) / self.moves)[:, None] * _square(fresh)
         found[:, AT[VISITOR, VISITOR]] += 4 * rates * kernel.rows * spread
         return found + _square(shared)
 
