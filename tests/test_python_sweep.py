@@ -139,7 +139,7 @@ def test_faults_and_graphs_that_change_are_swept() -> None:
     (ax, _) = result.plot()[0]
     assert ax.get_xlabel() == "loss"
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0 %", "20 %", "50 %"]
-    with pytest.raises(InputError, match=r"graphs that change are families, which 'a.csv' is not"):
+    with pytest.raises(InputError, match=r"graph: no such file: a.csv"):
         gosta.sweep("iris", "variance", graph="cycle,a.csv@500")
 
 

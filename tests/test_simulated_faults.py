@@ -257,6 +257,33 @@ def test_mistakes(name: str) -> None:
     assert message in str(caught.value)
 
 
+def test_studies_with_files_of_graphs_that_change(tmp_path: Path) -> None:
+    """Files of graphs are read beside the study, and every job gives the numbers of `gosta.simulate`."""
+    lines = [f"{k},{(k + 1) % 150}" for k in range(150)]
+    (tmp_path / "ring.csv").write_text("\n".join(lines))
+    (tmp_path / "study.toml").write_text(
+        """data = "iris"
+statistic = "gini-mean-difference"
+protocol = "tracking"
+graph = ["cycle", "ring.csv,complete@400,repeat@700"]
+loss = 0.2
+away = 0.1
+away_for = 3
+partition = [300, 900]
+iterations = 1500
+runs = 2
+seed = 5
+checkpoints = 7
+"""
+    )
+    result = gosta.sweep(tmp_path / "study.toml", workers=1)
+    assert result.failed == {}
+    errors = result.to_xarray()["error"]
+    for graph, settings in (("cycle", {}), ("ring.csv,complete@400,repeat@700", CHANGING)):
+        trace = gosta.simulate(*DATA, **{**SAME, **FAULTS, **settings, "protocol": "tracking"})
+        np.testing.assert_allclose(errors.sel(graph=graph), trace.error()["mean"])
+
+
 def test_only_simulations_have_graphs_that_change() -> None:
     with pytest.raises(InputError, match="graph = 'cycle,star@9' changes, which only simulations do; give one graph"):
         gosta.theory.predict("cycle,star@9", "gosta-async", data="iris", statistic="gini-mean-difference")

@@ -7,7 +7,6 @@ ORDER = (
     "averaging_local_values",
     "comparing_protocols",
     "how_the_graph_matters",
-    "a_network_with_faults",
     "intervals_at_nodes",
     "several_statistics",
     "what_faults_cost",

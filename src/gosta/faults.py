@@ -43,21 +43,21 @@ class Faults:
 NO_FAULTS = Faults()
 
 
-def check_faults(loss: Any, away: Any, away_for: Any, partition: Any) -> Faults:
+def check_faults(loss: Any = None, away: Any = None, away_for: Any = None, partition: Any = None) -> Faults:
     """Return the faults that arguments of `gosta.simulate` describe; raise `InputError` where they are not valid."""
     for name, value in (("loss", loss), ("away", away)):
-        if not _is_number(value) or not 0 <= value < 1:
+        if value is not None and (not _is_number(value) or not 0 <= value < 1):
             raise InputError(f"{name} = {value!r} must be a number from 0 to less than 1, such as 0.1")
     if away_for is not None and (not _is_number(away_for) or not 1 <= away_for < math.inf):
         raise InputError(f"away_for = {away_for!r} must be a number of exchanges, 1 or more")
-    if away_for not in (None, AWAY_FOR) and not away:
+    if away_for is not None and away is None:
         raise InputError(f"away_for = {away_for!r} requires away, the share of the nodes that are away, such as 0.05")
     period = None
     if partition is not None:
         if not _is_pair(partition) or not 0 <= partition[0] < partition[1]:
             raise InputError(f"partition = {partition!r} must be two iterations, its start and its end: (5000, 15000)")
         period = int(partition[0]), int(partition[1])
-    return Faults(float(loss), float(away), AWAY_FOR if away_for is None else float(away_for), period)
+    return Faults(float(loss or 0.0), float(away or 0.0), AWAY_FOR if away_for is None else float(away_for), period)
 
 
 def _is_number(value: Any) -> bool:

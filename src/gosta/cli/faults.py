@@ -37,8 +37,8 @@ class Faults:
     def settings(self) -> dict[str, Any]:
         """Return arguments of `gosta.simulate`."""
         return {
-            "loss": options.fraction("loss", self.loss, SHARE) or 0.0,
-            "away": options.fraction("away", self.away, SHARE) or 0.0,
+            "loss": options.fraction("loss", self.loss, SHARE),
+            "away": options.fraction("away", self.away, SHARE),
             "away_for": self.away_for,
             "partition": None if self.partition is None else _iterations(self.partition),
         }

@@ -25,7 +25,7 @@ ROLES = ("label", "score", "by", "weights", "features", "default_columns", "has_
 
 
 def digest(value: Any) -> str:
-    """Return a digest of data, a graph, a statistic or a protocol.
+    """Return a digest of data, a graph, graphs that change, a statistic or a protocol.
 
     That of a function which depends on something without a digest is another one each time, so that its results are
     not mistaken for those of another function.
@@ -33,6 +33,8 @@ def digest(value: Any) -> str:
     if isinstance(value, Data):
         columns = [(name, _column(values)) for name, values in value.columns.items()]
         return compiler.fingerprint([repr(getattr(value, role)) for role in ROLES], columns)
+    if isinstance(value, list):  # graphs that change, with the iterations from which on they are in force
+        return compiler.fingerprint([(one if isinstance(one, str) else digest(one), at) for one, at in value])
     if isinstance(value, Graph):
         return compiler.fingerprint(value.n, value.edges, value.weights)
     try:

@@ -18,7 +18,7 @@ from gosta import datasets, graphs, protocols, statistics
 from gosta.errors import InputError, unknown
 from gosta.estimation.placement import DEALS
 from gosta.experiments.content import digest
-from gosta.graphs.changing import graph_names, is_changing
+from gosta.graphs.changing import REPEAT, is_changing, parse_changing
 from gosta.statistics.user_file import load_statistic, split_reference
 from gosta.views.numbers import NONE, percent
 
@@ -49,6 +49,10 @@ def _number(least: float, most: float) -> Callable[[Any], bool]:
 
 def _share(value: Any) -> bool:
     return isinstance(value, float) and 0 < value < 1
+
+
+def _iterations(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_integer(0), value))
 
 
 def _text(value: Any) -> bool:
@@ -83,6 +87,7 @@ KEYS = {
     "runs": Key(_integer(1), COUNT, "int64", default=10),
     "checkpoints": Key(_integer(1), COUNT, "int64", default=100),
     "spacing": Key(lambda value: value in ("linear", "log"), '"linear" or "log"', "string", default="linear"),
+    "partition": Key(_iterations, "two iterations, [FROM, TO]"),
     "columns": Key(lambda value: _text(value) or _texts(value), f"{COLUMN}, or a list of such", "string"),
     "label": Key(_text, COLUMN, "string"),
     "score": Key(_text, COLUMN, "string"),
@@ -209,12 +214,10 @@ def _load_data(name: str, folder: Path) -> tuple[Path | None, Any]:
 
 
 def _load_graph(name: str, folder: Path) -> tuple[Path | None, Any]:
-    if is_changing(name):  # workers make it; of files they could not
-        for one in graph_names(name):
-            if not graphs.is_family(one):
-                raise InputError(f"{name!r}: in a study, graphs that change are families, which {one!r} is not")
-            graphs.parse_family(one)
-        return None, None
+    if is_changing(name):
+        parts = [(one, one if one == REPEAT else _load_graph(one, folder)[1], at) for one, at in parse_changing(name)]
+        has_files = any(found not in (None, REPEAT) for _, found, _ in parts)
+        return None, [(found or one, at) for one, found, at in parts] if has_files else None
     if graphs.is_family(name):
         graphs.parse_family(name)  # raises an error for wrong parameters
         return None, None

@@ -70,20 +70,11 @@ def is_changing(source: object) -> bool:
     return pairs and bool(source) and not any(isinstance(graph, int | float) for graph, _ in source)  # type: ignore[attr-defined]
 
 
-def graph_names(text: str) -> list[str]:
-    """Return the names of the graphs of a text.
-
-    >>> graph_names("watts-strogatz:k=8,p=0.1,torus@500,repeat@800")
-    ['watts-strogatz:k=8,p=0.1', 'torus']
-    """
-    return [name for name, _ in _parse(text) if name != REPEAT]
-
-
 def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
     """Return the graphs of a text such as "cycle,torus@20000", or of pairs of a graph and an iteration."""
     from gosta.graphs import load
 
-    pairs = _parse(source) if isinstance(source, str) else list(source)
+    pairs: list[tuple[Any, int]] = list(parse_changing(source) if isinstance(source, str) else source)
     period = None
     if isinstance(pairs[-1][0], str) and pairs[-1][0] == REPEAT:
         period = pairs.pop()[1]
@@ -95,8 +86,12 @@ def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
     return ChangingGraph(tuple(starts), tuple(load(graph, n, seed).check() for graph, _ in pairs), period)
 
 
-def _parse(text: str) -> list[tuple[str, int]]:
-    """Return the graphs of a text with their starts; the first may be without."""
+def parse_changing(text: str) -> list[tuple[str, int]]:
+    """Return the names of the graphs in a text with their starts; the first may be without.
+
+    >>> parse_changing("watts-strogatz:k=8,p=0.1,torus@500,repeat@800")
+    [('watts-strogatz:k=8,p=0.1', 0), ('torus', 500), ('repeat', 800)]
+    """
     pairs = []
     for k, part in enumerate(BETWEEN.split(text)):
         found = CHANGE.fullmatch(part)
