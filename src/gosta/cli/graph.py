@@ -47,8 +47,8 @@ def graph(
 
     is_named = source is None or is_family(source)
     size = DEFAULT_SIZE if n is None and is_named else n
-    if plot is not None:
-        check_picture("plot", plot)
+    plot = None if plot == Path("none") else plot
+    check_picture("plot", plot)
     network = load(source, size, seed)
     if plot is not None:
         check_drawable(network)

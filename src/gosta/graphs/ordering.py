@@ -1,8 +1,8 @@
 """The order of a graph's nodes in which neighbours are near each other, and how alike neighbours are.
 
 >>> from gosta.graphs import path
->>> assortativity(path(4), np.array([1.0, 2.0, 3.0, 4.0]))
-0.5999999999999999
+>>> round(assortativity(path(4), np.array([1.0, 2.0, 3.0, 4.0])), 3)
+0.455
 """
 
 from __future__ import annotations
