@@ -40,14 +40,16 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!gosta\.).*")]
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4  # anchors as a forge makes them, so that links work there too
 
-# Cells of tutorials, and examples, run at build. What they showed is kept until they or the package change.
+# Cells of tutorials, and examples, run at build. What they showed, and what pages say of the package, is kept until
+# they or the package change.
 _digest = hashlib.sha256()
 for _path in sorted((ROOT / "src" / "gosta").rglob("*.py")):
     _digest.update(_path.read_bytes())
 _package = ROOT / "docs" / "_build" / f"package-{_digest.hexdigest()[:16]}"
 if not _package.exists():
-    for _generated in ("examples", "reference/api/names"):
-        shutil.rmtree(ROOT / "docs" / _generated, ignore_errors=True)
+    _old = [ROOT / "docs" / name for name in ("examples", "reference/api/names", "_build/doctrees")]
+    for _folder in [*_old, *_package.parent.glob("package-*")]:
+        shutil.rmtree(_folder, ignore_errors=True)
     _package.mkdir(parents=True)
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(_package)
