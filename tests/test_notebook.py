@@ -61,7 +61,7 @@ def work(_):
     advance(1)
 with progress.bar("2 < 3 jobs", 3, delay_seconds=0) as advance, ThreadPoolExecutor(1) as pool:
     list(pool.map(work, range(3)))
-print([shown["text/plain"].partition("%")[0] for shown in updates], "&lt;" in updates[0]["text/html"])""",
+print([shown["text/plain"].partition(" %")[0] for shown in updates], "&lt;" in updates[0]["text/html"])""",
     """with progress.bar("short work", 3) as advance:
     advance(3)""",
     """@gosta.statistic(name="notebook-gap")
@@ -129,7 +129,7 @@ def test_results_are_tables(made: Any, caption: str) -> None:
 
 
 def test_sparklines_leave_out_what_has_no_logarithm() -> None:
-    drawn = html.sparkline([1, 2, 3, 4], [1.0, 0.0, float("nan"), 0.1], 102, 42)
+    drawn = html.sparkline("error", [1, 2, 3, 4], [1.0, 0.0, float("nan"), 0.1], 102, 42)
     assert 'points="1.0,1.0 101.0,41.0"' in drawn
-    assert html.sparkline([1, 2], [1.0, 0.0]) == ""
-    assert html.sparkline([1, 2], [1.0, 1.0]).count("1.0,1.0") == 1
+    assert html.sparkline("error", [1, 2], [1.0, 0.0]) == ""
+    assert html.sparkline("error", [1, 2], [1.0, 1.0]).count("1.0,1.0") == 1

@@ -39,28 +39,30 @@ def bar(
     delay_seconds = float("inf") if _silent.get() else delay_seconds
     start, done, lock = time.monotonic(), 0.0, threading.Lock()
     with contextlib.ExitStack() as stack:
-        show: Callable[[float], None] | None = _open(stack, title, total, unit) if delay_seconds <= 0 else None
+        show: Callable[[float], None] | None = _open(stack, title, total, unit, start) if delay_seconds <= 0 else None
 
         def advance(amount: float) -> None:
             nonlocal done, show
             with lock:
                 done += amount
                 if show is None and time.monotonic() - start > delay_seconds:
-                    show = _open(stack, title, total, unit)
+                    show = _open(stack, title, total, unit, start)
                 if show is not None:
                     show(done)
 
         yield advance
 
 
-def _open(stack: contextlib.ExitStack, title: str, total: float | None, unit: str) -> Callable[[float], None]:
-    """Show a bar until the stack is closed; return a function to call with the amount of work done so far."""
+def _open(
+    stack: contextlib.ExitStack, title: str, total: float | None, unit: str, start: float
+) -> Callable[[float], None]:
+    """Show a bar until the stack is closed; return a function to call with the amount of work done since the start."""
     if in_notebook():
-        return stack.enter_context(_notebook_bar(title, total, unit))
+        return stack.enter_context(_notebook_bar(title, total, unit, start))
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    console, start = Console(stderr=True), time.monotonic()
+    console = Console(stderr=True)
     name, rate = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
     columns = name, BarColumn(), TaskProgressColumn(), rate, TimeRemainingColumn()
     shown = stack.enter_context(Progress(*columns, console=console, transient=True, disable=not console.is_terminal))
@@ -77,11 +79,11 @@ def _rate(done: float, start: float, unit: str) -> str:
 
 
 @contextlib.contextmanager
-def _notebook_bar(title: str, total: float | None, unit: str) -> Iterator[Callable[[float], None]]:
+def _notebook_bar(title: str, total: float | None, unit: str, start: float) -> Iterator[Callable[[float], None]]:
     """Show a bar in the output of a notebook's cell; it needs no widgets, and its place is empty in the end."""
     from IPython.display import display  # a notebook has it
 
-    start = last = time.monotonic()
+    last = time.monotonic()
     handle: Any = display(_bundle(title, "", total, 0.0), raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
     def show(done: float) -> None:
@@ -101,7 +103,7 @@ def _notebook_bar(title: str, total: float | None, unit: str) -> Iterator[Callab
 
 def _bundle(title: str, text: str, total: float | None, done: float) -> dict[str, str]:
     """Return a bar as HTML, and as plain text for places that do not show it."""
-    share = f"{min(1.0, done / total):.0%}" if total else ""
+    share = f"{100 * min(1.0, done / total):.0f} %" if total else ""
     value = f' max="{total}" value="{done}"' if total else ""  # without a value, browsers let the bar move
     return {
         "text/plain": " ".join(filter(None, (title, share, text))),

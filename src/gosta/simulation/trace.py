@@ -276,4 +276,6 @@ class Trace:
         rows = {"protocol": info.protocol, "statistic": info.statistic, "graph": info.graph, "runs": f"{info.runs:,}"}
         rows["iterations"] = f"{self.iterations[-1]:,}{'' if self.is_complete else ', interrupted'}"
         rows[f"mean {error.attrs['error']} error at the last checkpoint reached"] = last
-        return html.table(rows.items(), caption="Trace") + html.sparkline(self.iterations, error["mean"].values)
+        return html.table(rows.items(), caption="Trace") + html.sparkline(
+            "error, logarithmic", self.iterations, error["mean"].values
+        )

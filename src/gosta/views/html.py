@@ -50,10 +50,10 @@ def table(
     return "\n".join(["<table>", *lines, "</table>\n"])
 
 
-def sparkline(x: Iterable[float], y: Iterable[float], width: int = 240, height: int = 48) -> str:
+def sparkline(title: str, x: Iterable[float], y: Iterable[float], width: int = 240, height: int = 48) -> str:
     """Return a small line chart as SVG, with a logarithmic scale of y; empty with fewer than two positive values.
 
-    >>> sparkline([1, 2, 3], [1.0, 0.1, 0.01], 102, 42).count("polyline")
+    >>> sparkline("error", [1, 2, 3], [1.0, 0.1, 0.01], 102, 42).count("polyline")
     1
     """
     points = [(float(a), math.log(b)) for a, b in zip(x, y, strict=True) if b > 0 and math.isfinite(b)]
@@ -63,4 +63,5 @@ def sparkline(x: Iterable[float], y: Iterable[float], width: int = 240, height: 
     across, up = (width - 2) / (right - left or 1.0), (height - 2) / (high - low or 1.0)
     line = " ".join(f"{1 + (a - left) * across:.1f},{1 + (high - b) * up:.1f}" for a, b in points)
     drawn = f'<polyline points="{line}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
-    return f'<svg width="{width}" height="{height}" role="img" aria-label="error, logarithmic">{drawn}</svg>\n'
+    shown = f'<svg width="{width}" height="{height}" role="img" aria-label="{escape(title)}">{drawn}</svg>'
+    return f"<div>{escape(title)}<br>{shown}</div>\n"
