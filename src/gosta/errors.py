@@ -33,9 +33,9 @@ class GostaError(Exception):
         """Return what IPython and notebooks show in place of a traceback: the message, and the user's line of code."""
         frames = traceback.extract_tb(self.__traceback__)
         inside = [PACKAGE in Path(frame.filename).parents for frame in frames]
-        caller = frames[inside.index(True) - 1] if True in inside[1:] else None
-        place = [f"    line {caller.lineno}: {caller.line}"] if caller is not None and caller.line else []
-        return [f"{type(self).__name__}: {self}", *place]
+        callers = frames[: inside.index(True)] if True in inside else []
+        own = [frame for frame in callers if "site-packages" not in frame.filename and frame.line]
+        return [f"{type(self).__name__}: {self}", *(f"    line {frame.lineno}: {frame.line}" for frame in own[-1:])]
 
 
 class InputError(GostaError, ValueError):

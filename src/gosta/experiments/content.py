@@ -21,7 +21,11 @@ LOADERS: dict[str, Callable[[Any], Any]] = {
     "graph": graphs.load,
     "protocol": protocols.find,
 }
-ROLES = ("label", "score", "by", "weights", "features", "default_columns", "has_selected_columns", "drop_missing")
+# What statistics depend on besides the columns of data.
+ROLES = (
+    "label", "score", "by", "weights", "features", "default_columns", "has_selected_columns", "drop_missing",
+    "declared_classes",
+)  # fmt: skip
 
 
 def digest(value: Any) -> str:
@@ -55,27 +59,27 @@ def name_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[st
     """
     settings, loaded = dict[str, Any](), dict[tuple[str, str], Any]()
     for key, value in given.items():
-        if value is None:
-            continue
         if key not in LOADERS:
             settings[key] = _plain(value)
-            continue
-        several = _named(key, value)
-        names = [str(one) if name is None and isinstance(one, str | Path) else name for name, one in several]
-        for position, (name, (_, one)) in enumerate(zip(names, several, strict=True)):
-            if name == str(one) and isinstance(one, str | Path):
-                continue
-            found: Any = _load(key, one)
-            if name is None and not _is_built_in(key, found):
-                title = _title(key, found, position if len(several) > 1 else None)
-                name = next(free for free in _numbered(title) if free not in names)
-            if name is None:
-                names[position] = found.name
-            else:
-                names[position] = name
-                loaded[key, name] = replace(found, name=name) if key == "data" else found
-        settings[key] = names
+        elif value is not None:
+            settings[key] = _name_each(key, _named(key, value), loaded)
     return settings, loaded
+
+
+def _name_each(key: str, several: list[tuple[str | None, Any]], loaded: dict[tuple[str, str], Any]) -> list[str]:
+    """Return the names of the values of a setting, and load those that are not names themselves."""
+    names = [str(one) if name is None and isinstance(one, str | Path) else name for name, one in several]
+    for position, (given, one) in enumerate(several):
+        if given is None and isinstance(one, str | Path):
+            continue
+        found = _load(key, one)
+        title = given or _title(key, found, position if len(several) > 1 else None)
+        if given is None and not _is_built_in(key, found):
+            title = next(free for free in _numbered(title) if free not in names)
+        names[position] = title
+        if given is not None or not _is_built_in(key, found):
+            loaded[key, title] = replace(found, name=title) if key == "data" else found
+    return [name for name in names if name is not None]
 
 
 def _is_built_in(key: str, found: Any) -> bool:

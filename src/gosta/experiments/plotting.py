@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gosta.errors import InputError
-from gosta.experiments.study import KEYS, NAMED, Study, as_text
+from gosta.experiments.study import KEYS, NAMED, Study, setting_text
 from gosta.graphs import is_family, parse_family
 from gosta.graphs.changing import is_changing
 from gosta.views import numbers
@@ -55,7 +55,7 @@ def draw(frame: pd.DataFrame, title: str, study: Study, against: str | None = No
     figure
         Function that makes the figure.
     """
-    frame = frame[(frame["component"] == 0) & ~(frame["iteration"] > 2 * frame["stopped"])]
+    frame = frame[frame["component"] == 0]
     against = choose_axis(study, against)
     if against not in (ITERATIONS, *study.swept):
         frame = _with_parameter(frame, against)
@@ -130,7 +130,7 @@ def _without(graph: str, parameter: str) -> str:
 
 def _describe(names: Sequence[str], values: Sequence[Any]) -> str:
     parts = [(name, value) for name, value in zip(names, values, strict=True) if value is not None and value == value]
-    return ", ".join(f"{name} = {as_text(name, value)}" for name, value in parts) or "at random" * bool(names)
+    return ", ".join(f"{name} = {setting_text(name, value)}" for name, value in parts) or "at random" * bool(names)
 
 
 def _lay_out(frame: pd.DataFrame, against: str, has_variants: bool) -> Layout:
@@ -176,7 +176,7 @@ def _set_number_axis(ax: Any, here: pd.DataFrame, layout: Layout) -> None:
         set_scales(ax, here["relative"].all(), is_log)
     shown = values[:: -(-len(values) // MAX_TICKS)]
     is_setting = layout.against in KEYS  # otherwise it is a parameter of a family of graphs
-    ax.set_xticks(shown, [as_text(layout.against, value) if is_setting else f"{value:g}" for value in shown])
+    ax.set_xticks(shown, [setting_text(layout.against, value) if is_setting else f"{value:g}" for value in shown])
     ax.set_xticks([], minor=True)
 
 

@@ -107,14 +107,14 @@ def describe(settings: Mapping[str, Any]) -> str:
     """Return a combination of settings in words, for messages."""
     protocol = settings["protocol"] + (f" on {settings['graph']}" if settings["graph"] else "")
     others = [name for name in AXES if name not in (*NAMED, "seed") and settings.get(name) is not None]
-    parts = [f"{name} = {as_text(name, settings[name])}" for name in others] + [f"seed {settings['seed']}"]
+    parts = [f"{name} = {setting_text(name, settings[name])}" for name in others] + [f"seed {settings['seed']}"]
     return ", ".join([f"{settings['statistic']} of {settings['data']}", protocol, *parts])
 
 
-def as_text(name: str, value: Any) -> str:
+def setting_text(name: str, value: Any) -> str:
     """Return the value of a setting in words; None is a setting that is not set.
 
-    >>> as_text("n", 1000), as_text("loss", 0.1), as_text("by", None)
+    >>> setting_text("n", 1000), setting_text("loss", 0.1), setting_text("by", None)
     ('1,000', '10 %', '-')
     """
     if value is None or isinstance(value, str):
@@ -157,7 +157,7 @@ class Study:
         """Return data, statistic, graph and protocol of a job, as they are sent to a worker: by name, or as values."""
         return {name: self.loaded.get((name, job[name]), job[name]) for name in NAMED}
 
-    @property
+    @cached_property
     def swept(self) -> list[str]:
         """The axes along which jobs differ."""
         return [name for name in AXES if len({job[name] for job in self.jobs}) > 1]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gosta.experiments.study import AXES, NAMED, Job, describe
-from gosta.experiments.study import as_text as setting_text
+from gosta.experiments.study import AXES, NAMED, Job, describe, setting_text
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:

@@ -177,7 +177,7 @@ def sweep(
             raise InputError(f"{names}: the study {data} has all settings; write them there, or give no study")
         study = read(data)
     else:
-        plain, values = name_values({"data": data, "statistic": statistic, **given})
+        plain, values = name_values({"data": data, "statistic": statistic} | given)
         study = make_study(plain, Source(), values)
     where = {"backend": backend, "scheduler": scheduler, "workers": workers, "engine": engine}
     if out is not None:
@@ -189,8 +189,8 @@ def sweep(
 def _run(study: Study, folder: Path, where: Mapping[str, Any], is_kept: bool = True) -> SweepResult:
     outcome = run_study(study, folder, **where)
     if outcome.interrupted:
-        kept = f"finished jobs are kept in {folder}; the same call continues" if is_kept else "out=FOLDER keeps jobs"
-        raise KeyboardInterrupt(kept)
+        kept = f"finished jobs are kept in {folder}, and the same call continues"
+        raise KeyboardInterrupt(kept if is_kept else "with out=FOLDER, finished jobs are kept")
     if len(outcome.failed) == len(study.jobs):
         reason = next(iter(outcome.failed.values()))
         raise InputError(f"none of {numbers.count(len(study.jobs), 'job')} could be simulated: {reason}")
