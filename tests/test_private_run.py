@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import math
 from pathlib import Path
 
@@ -76,6 +77,7 @@ def test_run_private(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     text = run("run", "breast-cancer", *options, "--epsilon", "1")[1]
     assert "569 rows at 20 sites, watts-strogatz\n16 bins, 32 numbers, discrete Laplace noise" in text
     assert "union of contributions" in text
+    assert re.search(r"^  auc +0\.963.* [0-9.]+ % +[0-9.]+ % +[0-9.]+ %$", text, re.MULTILINE)
     assert plot.stat().st_size > 10_000
     found = json.loads(run("run", "breast-cancer", *options, "--bins", "128", "--json")[1])
     value = found["values"][0]

@@ -124,14 +124,19 @@ def _text(found: Simulated, settings: PrivateSettings, data: str, runs: int) -> 
 def _row(value: ValueErrors) -> tuple[str, ...]:
     title = ", ".join(filter(None, [value.statistic, value.stratum, value.label]))
     bins = None if value.exact is None else abs(value.value - value.exact)
+    size = abs(value.value if value.exact is None else value.exact)
+
+    def error(found: float | None) -> str:
+        return numbers.error(found if found is None or not size else found / size, relative=bool(size))
+
     return (
         title,
         numbers.number(value.exact),
         numbers.number(value.value),
         numbers.interval(value.low, value.high, 5),
-        numbers.error(bins, relative=False),
-        numbers.error(value.noise_error, relative=False),
-        numbers.error(value.standard_error, relative=False),
+        error(bins),
+        error(value.noise_error),
+        error(value.standard_error),
     )
 
 
@@ -165,9 +170,12 @@ def _draw(found: Simulated, settings: PrivateSettings, plot: Path, seed: int) ->
     lines = {"no noise": abs(first.value - exact)}
     if first.standard_error is not None:
         lines["sampling standard error"] = first.standard_error
+    size = abs(exact) or 1.0
+    errors = {name: [error / size for error in one] for name, one in errors.items()}
+    lines = {name: error / size for name, error in lines.items()}
     figure = plots.new_figure(6, 4)
     ax = figure.add_subplot()
-    plots.draw_privacy(ax, EPSILONS, errors, lines)
+    plots.draw_privacy(ax, EPSILONS, errors, lines, relative=bool(exact))
     ax.set_title(f"{first.statistic}, {found.rows:,} rows at {found.sites} sites, {found.layout.bins} bins", fontsize=9)
     ax.legend(frameon=False, fontsize=8)
     plots.save(figure, plot)

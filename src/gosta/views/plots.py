@@ -169,9 +169,16 @@ def draw_theory(ax: Any, curve: ErrorCurve, theory: Mapping[str, Floats]) -> Non
 
 
 def draw_privacy(
-    ax: Any, epsilons: Sequence[float], errors: Mapping[str, Sequence[float]], lines: Mapping[str, float]
+    ax: Any,
+    epsilons: Sequence[float],
+    errors: Mapping[str, Sequence[float]],
+    lines: Mapping[str, float],
+    relative: bool = False,
 ) -> None:
-    """Draw errors over epsilon for several ways to keep rows private, and errors that do not depend on it as lines."""
+    """Draw errors over epsilon for several ways to keep rows private, and errors that do not depend on it as lines.
+
+    Relative errors are shown in per cent.
+    """
     for name, values in errors.items():
         ax.plot(epsilons, values, label=name, color=PRIVACY_COLOURS[name], marker="o", markersize=3)
     for name, value in lines.items():
@@ -181,5 +188,7 @@ def draw_privacy(
     ax.set_yscale("log")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.set_xlabel("epsilon")
-    ax.set_ylabel("root mean squared error")
+    ax.set_ylabel("relative error, root mean square" if relative else "root mean squared error")
+    if relative:
+        _label_logarithmic(ax.yaxis, lambda value: percent(value, "g"))
     ax.grid(alpha=0.3, linewidth=0.5)
