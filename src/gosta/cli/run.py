@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from gosta.cli import live, options, run_summary
+from gosta.cli import options, run_summary
 from gosta.cli.faults import Faults, Placement
+from gosta.cli.live import WatchedRun
 from gosta.cli.private import run_private
 from gosta.errors import InputError
 from gosta.runtime.extras import require_extra
@@ -93,16 +93,17 @@ def run(
         run_private(context, simulation, placement, rows, private, data, picture, output.as_json)
         return
     options.check_pairwise(simulation.statistic)
+    watched = WatchedRun(context, output.open_, output.as_json) if output.live else None
     chosen = None if output.resume else rows.select(rows.load(data))
     if chosen is None:
         assert output.resume is not None
         traces = _resume(context, simulation, output.resume)
     else:
-        settings = {"runner": live.make_runner(context, output.open_, output.as_json), "runs": 1} if output.live else {}
-        traces = _simulate(chosen, simulation, placement, faults, rows, settings)
-    # A second Ctrl-C must not lose what the first one kept; the first one ends the page of a run that has ended.
-    is_ended = threading.Event()
-    signal.signal(signal.SIGINT, (lambda *_: is_ended.set()) if output.live else signal.SIG_IGN)
+        more = {} if watched is None else {"runner": watched.make_runner, "runs": 1}
+        traces = _simulate(chosen, simulation, placement, faults, rows, more)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
+    if watched is not None:
+        watched.end()
     records = [run_summary.record(trace) for trace in traces]
     assumed: list[str] = []
     if chosen is not None:
@@ -115,7 +116,7 @@ def run(
         trace.report(file)
         if not output.as_json:
             print(f"report: {file}")
-    if output.bound:
+    if output.bound and watched is None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # the simulation is saved
     if picture is not None:
         _draw(traces, output, picture)
@@ -129,8 +130,8 @@ def run(
         hint = f"; continue with: gosta run --resume {files[-1]}" if files and traces[-1].can_resume else ""
         print(f"gosta: interrupted; the numbers are those of the checkpoints reached{hint}", file=sys.stderr)
         raise typer.Exit(130)
-    if output.live:
-        live.wait(is_ended)
+    if watched is not None:
+        watched.wait()
 
 
 def _add_assumptions(

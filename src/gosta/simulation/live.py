@@ -29,7 +29,7 @@ from gosta.runtime.http import TEXT, Events, Response, make_event
 from gosta.simulation.engines import Batch, Engine
 from gosta.simulation.runner import Runner
 from gosta.simulation.scene import MAX_MAP_NODES, Picture
-from gosta.simulation.trace import Trace, TraceInfo
+from gosta.simulation.trace import TraceInfo
 
 FRAMES_PER_SECOND = 8.0
 RUN_SECONDS = 30.0  # that a run takes, at speed 1
@@ -222,13 +222,10 @@ class LiveRunner(Runner):
         self._page = page
         page.begin(Picture(info, setting.estimand.value_names or (), setting.target, setting.graph))
 
-    def run(self, patience: float) -> Trace:
-        """Advance the run to its end; the page then says that it has ended, and how."""
-        try:
-            return super().run(patience)
-        finally:
-            has_reached = self.reached[0] == self.checkpoints[-1]
-            self._page.end("stopped" if self.stopped[0] else "finished" if has_reached else "interrupted")
+    def end(self) -> None:
+        """Say on the page that the run has ended, and how."""
+        has_reached = self.reached[0] == self.checkpoints[-1]
+        self._page.end("stopped" if self.stopped[0] else "finished" if has_reached else "interrupted")
 
     def _advance(self, engine: Engine[Any], batch: Batch[Any]) -> None:
         pace, last, shown_seconds = self._page.pace, int(self.checkpoints[-1]), 0.0
