@@ -1,4 +1,4 @@
-"""Make the pictures of docs/how-to/watch.md: real networks in a real browser. Run with: make screenshots"""
+"""Make the pictures of docs/how-to/watch.md and live.md in a real browser. Run with: make screenshots"""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def main() -> None:
         browser.resize(1280, 900)
         _eight_nodes(browser, Path(folder) / "hospitals")
         _private_sums(browser, Path(folder) / "registry")
-    for path in sorted(IMAGES.glob("watch*.png")):
+        _live_run(browser)
+    for path in sorted([*IMAGES.glob("watch*.png"), *IMAGES.glob("live*.png")]):
         print(f"{path.name}: {path.stat().st_size // 1000} kB")
 
 
@@ -35,7 +36,10 @@ def _eight_nodes(browser: Browser, folder: Path) -> None:
     """Eight nodes, one of which was killed, and a stranger that was rejected."""
     names, port = [f"node-{k}" for k in range(8)], ports.free()
     gosta("network", "init", folder, "--data", "breast-cancer", "--nodes", 8, "--port", port)
-    with Processes(*(folder / name for name in names)) as nodes, _serving("watch", folder, port + 30) as url:
+    with (
+        Processes(*(folder / name for name in names)) as nodes,
+        _serving("watch", folder, "--address", f"127.0.0.1:{port + 30}") as url,
+    ):
         browser.prefer(scheme="light")
         browser.open(url)
         nodes.start(*names)
@@ -57,7 +61,10 @@ def _private_sums(browser: Browser, folder: Path) -> None:
     rows.write_text("\n".join(["risk,died,sex", *lines]))
     what = ["--private", "--data", rows, "--score", "risk", "--label", "died", "--strata", "sex", "--bins", 48]
     gosta("network", "init", folder, *what, "--statistic", "auc,gini-index:risk", "--nodes", 5, "--port", ports.free())
-    with Processes(*sorted(folder.glob("node-*"))) as nodes, _serving("watch", folder, ports.free()) as url:
+    with (
+        Processes(*sorted(folder.glob("node-*"))) as nodes,
+        _serving("watch", folder, "--address", f"127.0.0.1:{ports.free()}") as url,
+    ):
         browser.prefer(scheme="dark")
         browser.open(url)
         nodes.start(*nodes.folders)
@@ -74,6 +81,24 @@ def _private_sums(browser: Browser, folder: Path) -> None:
         _save(browser, "watch-phone.png", 1500)
 
 
+def _live_run(browser: Browser) -> None:
+    """A default run, halfway."""
+    with _serving("run", "--live", "--plot", "none") as url:
+        browser.prefer(scheme="light")
+        browser.resize(1280, 900)
+        browser.open(url)
+        browser.wait("scene !== null")
+        browser.run("choose(7)")
+        browser.wait("frames.at(-1).iteration > 5000")
+        browser.run("ask('pause')")
+        browser.wait("state === 'paused' && details?.history.at(-1)[0] === frames.at(-1).iteration")
+        browser.run("ask('play')")
+        browser.wait("state === 'running'")
+        _save(browser, "live.png")
+        browser.run("ask('speed=8')")
+        browser.wait("state === 'finished'")
+
+
 def _within(value: float) -> float:
     return min(1.0, max(0.0, value))
 
@@ -87,9 +112,8 @@ def _save(browser: Browser, name: str, height: int | None = None) -> None:
 
 
 @contextlib.contextmanager
-def _serving(command: str, folder: Path, port: int) -> Iterator[str]:
-    address = f"127.0.0.1:{port}"
-    process = subprocess.Popen([*GOSTA, command, str(folder), "--address", address], stdout=subprocess.PIPE, text=True)
+def _serving(*arguments: object) -> Iterator[str]:
+    process = subprocess.Popen([*GOSTA, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         found = re.search(r"http://\S+/", process.stdout.readline())

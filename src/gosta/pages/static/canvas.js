@@ -3,6 +3,7 @@
 
 // Up to so many nodes have numbers, and are round; up to so many edges are drawn.
 const [MAX_NUMBERS, MAX_ROUND, MAX_DRAWN_EDGES] = [60, 3000, 20000];
+const MAX_STRETCH = 1.6;
 // As gosta/pages/frames.py encodes errors in a byte of a node.
 const [MIN_ERROR, DECADES, ERROR_STEPS, IS_BELOW] = [1e-6, 7, 127, 128];
 // Colours of errors, and of estimates that are below or above the exact value; a list of [error, colour].
@@ -83,18 +84,22 @@ function drawMap() {
 function placeMap() {
   if (scene === null || spots === null || !drawn.nodes) return;
   const box = byId("map"),
-    [wide, high] = [box.clientWidth, box.clientHeight],
-    side = Math.min(wide, high),
+    size = [box.clientWidth, box.clientHeight],
+    [wide, high] = size,
     density = window.devicePixelRatio || 1;
   const radius = Math.max(1.6, Math.min(15, 0.28 * Math.sqrt((wide * high) / scene.nodes)));
-  const room = radius + 5,
-    // A map that is wider than high is stretched, so that it fills its panel.
-    scale = [Math.min(wide, 1.6 * side) - 2 * room, Math.min(high, 1.6 * side) - 2 * room];
+  // The map fills its panel, stretched in one direction at most MAX_STRETCH times as much as in the other.
+  const sides = [0, 1].map((axis) => {
+    const along = spots.filter((_, k) => k % 2 === axis);
+    return [along.reduce((a, b) => Math.min(a, b)), along.reduce((a, b) => Math.max(a, b))];
+  });
+  const fitting = sides.map(([low, top], axis) => (size[axis] - 2 * (radius + 8)) / Math.max(1, top - low)),
+    least = Math.min(...fitting);
   const places = new Float32Array(2 * scene.nodes);
   for (let k = 0; k < places.length; k++) {
     const axis = k % 2,
-      size = [wide, high][axis];
-    places[k] = (size - scale[axis]) / 2 + (spots[k] / 65535) * scale[axis];
+      middle = (sides[axis][0] + sides[axis][1]) / 2;
+    places[k] = size[axis] / 2 + (spots[k] - middle) * Math.min(fitting[axis], MAX_STRETCH * least);
   }
   drawn = { ...drawn, places, radius };
   for (const canvas of [drawn.edges, drawn.nodes]) {
@@ -300,5 +305,9 @@ function drawLegend() {
         `Colour: ${isError ? "error of the node" : "how far the node's estimate is from the exact value"}, ` +
         `in ${ERROR_STEPS + 1} logarithmic steps from ${text(MIN_ERROR)} to ${text(MIN_ERROR * 10 ** DECADES)}.`,
     }),
+    ...(chosen === null ? [] : [legendLine("neighbours", { class: "near" })]),
+    ...(chosen === null || scene.is_recording
+      ? []
+      : [legendLine("homes of its visitors", { class: "home" })]),
   );
 }

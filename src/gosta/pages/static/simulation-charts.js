@@ -115,8 +115,8 @@ function histogramChart() {
       draw: [
         (plot) => {
           mark(plot, scene.exact[quantity], colour.waiting, [6, 4]);
-          const own = chosen === null ? null : ownEstimates()[at];
-          if (own !== null && own !== undefined) mark(plot, own, colour.text, [2, 3]);
+          const own = chosen === null ? null : ownNow();
+          if (own !== null) mark(plot, own, colour.text, [2, 3]);
         },
       ],
     },

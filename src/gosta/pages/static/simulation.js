@@ -216,6 +216,7 @@ function onQuantity() {
 function choose(k) {
   [chosen, details, detailsAt] = [k, null, -Infinity];
   byId("node").value = k ?? "";
+  drawLegend();
   drawCharts();
   showAll();
 }
@@ -250,7 +251,7 @@ async function findDetails(k) {
   details = found;
   showMap();
   showCharts();
-  const own = ownEstimates()[at] ?? details.history.at(-1)[1],
+  const own = ownNow(),
     offBy = (value, target) => errorText(Math.abs(value - target) / scene.scales[quantity]);
   const facts = [
     ["estimate", number(own)],
@@ -277,13 +278,19 @@ async function findDetails(k) {
 function visitorText(homes, k) {
   if (homes.length === 0) return "none: no row travels in this protocol";
   const names = homes.map((home) => (home === k ? "its own" : `of ${nodeName(home).toLowerCase()}`));
-  return `${homes.length === 1 ? "the row" : "the rows"} ${names.join(" and ")}`;
+  const isOne = homes.length === 1 && scene.rows === scene.nodes;
+  return `${isOne ? "the row" : "rows"} ${names.join(" and ")}`;
 }
 
 // The estimates of the chosen node at each frame; null where they are not known.
 function ownEstimates() {
   const known = new Map(details?.history ?? []);
   return frames.map((frame) => known.get(frame.iteration) ?? null);
+}
+
+// Its estimate at the shown frame, or the last one that is known.
+function ownNow() {
+  return ownEstimates().findLast((value, k) => k <= at && value !== null) ?? null;
 }
 
 function ownErrors() {
