@@ -25,7 +25,7 @@ from gosta.cli.main import main
 
 FENCE = re.compile(r"^(?P<fence> *`{3,})(?P<info>[^`\n]*)\n(?P<text>.*?)^(?P=fence) *$", re.MULTILINE | re.DOTALL)
 # These run until Ctrl-C.
-ENDLESS = re.compile(r"gosta (network up|watch|node)(?! (request|join|accept) )(?!.* --(until|for|help) )")
+ENDLESS = re.compile(r"gosta (network up|watch|run .*--live|node)(?! (request|join|accept) )(?!.* --(until|for|help) )")
 CHECKER, FLAGS = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
