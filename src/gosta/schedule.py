@@ -107,11 +107,12 @@ class Failures:
     def __init__(self, faults: Faults, nodes: int, seed: int, draws_per_iteration: int = 1) -> None:
         self.faults, self.nodes, self.seed = faults, nodes, seed
         self.slot = faults.away_for * (1.0 - faults.away) * nodes / 2  # draws; a draw is an exchange of two nodes
+        self.group = max(1, BLOCK // nodes)  # slots drawn at a time
         start, end = faults.partition or (0, 0)
         self.partition = start * draws_per_iteration, end * draws_per_iteration
         self._losses: dict[int, tuple[int, Booleans]] = {}  # of each run the last block, and which draws are lost
         self._phases: dict[int, Floats] = {}  # of each run, when slots begin at each node
-        self._absences: dict[int, tuple[int, Booleans]] = {}  # of each run the first slot; slots × nodes
+        self._absences: dict[int, tuple[range, Booleans]] = {}  # of each run groups of slots; slots × nodes
 
     def mark(self, run: int, first: int, edges: Edges) -> None:
         """Replace both ends of edges, drawn from `first` on, by the reason why their exchange does not take place."""
@@ -142,14 +143,11 @@ class Failures:
             self._phases[run] = _rng(self.seed, run, PHASES, 0).random(self.nodes)
         draws = np.arange(first, first + len(ends))
         slots = (draws[:, None] / self.slot + self._phases[run][ends]).astype(np.int64)
-        oldest, newest = int(first / self.slot), int((first + len(ends)) / self.slot) + 1
-        known, is_away = self._absences.get(run, (0, np.zeros((0, self.nodes), dtype=np.bool_)))
-        if oldest < known or newest >= known + len(is_away):
-            kept = is_away[oldest - known :] if known <= oldest < known + len(is_away) else is_away[:0]
-            new = (_rng(self.seed, run, ABSENCES, slot) for slot in range(oldest + len(kept), newest + 1))
-            is_away = np.concatenate([kept, *((rng.random(self.nodes) < self.faults.away)[None] for rng in new)])
-            known, self._absences[run] = oldest, (oldest, is_away)
-        return np.asarray(is_away[slots - known, ends])
+        groups = range(int(first / self.slot) // self.group, int((draws[-1] / self.slot + 1) // self.group) + 1)
+        if self._absences.get(run, (range(0),))[0] != groups:
+            drawn = (_rng(self.seed, run, ABSENCES, group).random((self.group, self.nodes)) for group in groups)
+            self._absences[run] = groups, np.concatenate([numbers < self.faults.away for numbers in drawn])
+        return np.asarray(self._absences[run][1][slots - groups[0] * self.group, ends])
 
 
 def _count_failed(edges: Edges) -> Integers:
