@@ -238,11 +238,10 @@ function nearest(x, y) {
 
 // Above the map: the node that the mouse is on, or what to do.
 function showHelp(node) {
-  const help =
-    spots === null ? "" : "Choose a node with the mouse, with arrow keys on the map, or by its number; Escape ends it.";
-  const byte = node === null ? 0 : (frames[at]?.colours[node] ?? 0);
-  setText(byId("map-help"), node === null ? help : `Node ${count(node)}: ${distance(byte)}`);
-  if (node === null && spots !== null && scene.note) setText(byId("map-help"), `${help} ${scene.note}`);
+  const help = `Choose a node with the mouse, with arrow keys on the map, or by its number; Escape ends it. ${scene.note}`;
+  if (spots === null) setText(byId("map-help"), "");
+  else
+    setText(byId("map-help"), node === null ? help.trim() : `${nodeName(node)}: ${distance(frames[at].colours[node])}`);
 }
 
 // A byte in words.
@@ -287,7 +286,7 @@ function drawLegend() {
     ? errors.map((error) => colour("error", error))
     : [
         ...errors.map((error) => colour("below", error)),
-        ...errors.toReversed().map((error) => colour("above", error)),
+        ...[...errors].reverse().map((error) => colour("above", error)),
       ];
   bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   const marks = isError
@@ -306,8 +305,6 @@ function drawLegend() {
         `in ${ERROR_STEPS + 1} logarithmic steps from ${text(MIN_ERROR)} to ${text(MIN_ERROR * 10 ** DECADES)}.`,
     }),
     ...(chosen === null ? [] : [legendLine("neighbours", { class: "near" })]),
-    ...(chosen === null || scene.is_recording
-      ? []
-      : [legendLine("homes of its visitors", { class: "home" })]),
+    ...(chosen === null || scene.is_recording ? [] : [legendLine("homes of its visitors", { class: "home" })]),
   );
 }

@@ -6,9 +6,7 @@ let charts = [];
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(
-    COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]),
-  );
+  return Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
 function axes(colour, values) {

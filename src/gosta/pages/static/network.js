@@ -203,7 +203,10 @@ function showLog() {
 async function findDetails(k) {
   const answer = await fetch(`node?${encodeURIComponent(scene.nodes[k])}`);
   const found = answer.ok ? await answer.json() : { facts: [["state", moment.nodes[k]?.[0] ?? ""]], tables: [] };
-  return [definitionList(found.facts), ...found.tables.map((rows) => make("div", { className: "scroll" }, table(rows)))];
+  return [
+    definitionList(found.facts),
+    ...found.tables.map((rows) => make("div", { className: "scroll" }, table(rows))),
+  ];
 }
 
 function onQuantity() {

@@ -88,8 +88,7 @@ async function showDetails() {
 
 function definitionList(pairs) {
   const list = make("dl");
-  for (const [term, text] of pairs)
-    list.append(make("dt", { textContent: term }), make("dd", { textContent: text }));
+  for (const [term, text] of pairs) list.append(make("dt", { textContent: term }), make("dd", { textContent: text }));
   return list;
 }
 

@@ -106,10 +106,19 @@ function histogramChart() {
   const options = {
     series: [
       {},
-      { stroke: colour.accent, fill: colour.accent, width: 0, paths: uPlot.paths.bars({ size: [0.9, 100] }), points: { show: false } },
+      {
+        stroke: colour.accent,
+        fill: colour.accent,
+        width: 0,
+        paths: uPlot.paths.bars({ size: [0.9, 100] }),
+        points: { show: false },
+      },
     ],
     axes: axes(colour, (mark) => count(mark)),
-    scales: { x: { time: false, range: () => frames[at].ends }, y: { range: (_, __, high) => [0, (high || 1) * 1.05] } },
+    scales: {
+      x: { time: false, range: () => frames[at].ends },
+      y: { range: (_, __, high) => [0, (high || 1) * 1.05] },
+    },
     hooks: {
       setCursor: [(plot) => read(plot, "histogram")],
       draw: [

@@ -42,18 +42,21 @@ function start(event) {
   if (scene.is_recording) readRecording(event);
   frames = (event.frames ?? event.recorded[quantity]).map(decode);
   at = frames.length - 1;
-  if (!isSame) [chosen, details] = [null, null];
+  if (!isSame || chosen >= scene.nodes) [chosen, details] = [null, null];
   spots = scene.places === null ? null : pairsOf(scene.places);
   ends = pairsOf(scene.edge_ends);
   showTitle(scene.title, scene.subtitle, scene.quantities);
   byId("node").max = scene.nodes - 1;
   setText(byId("map-title"), "Network");
   setText(byId("estimate-title"), "Estimates against iterations");
-  setText(byId("error-title"), scene.is_relative[quantity] ? "Relative error" : "Absolute error (the exact value is 0)");
+  setText(
+    byId("error-title"),
+    scene.is_relative[quantity] ? "Relative error" : "Absolute error (the exact value is 0)",
+  );
   for (const id of ["colour", "node"]) byId(id).parentElement.hidden = spots === null;
   document.body.classList.toggle("no-map", spots === null);
   byId("histogram-panel").hidden = !hasHistogram();
-  [state, speed] = [event.state ?? "finished", event.speed ?? 1];
+  [state, speed] = [event.state ?? "finished", event.speed ?? speed];
   drawLegend();
   byId("map-legend").hidden = spots === null;
   drawMap();
@@ -150,11 +153,14 @@ function ask(pace) {
 function play() {
   if (at === frames.length - 1) at = 0;
   clearInterval(timer);
-  timer = setInterval(() => {
-    at = Math.min(at + 1, frames.length - 1);
-    if (at === frames.length - 1) stop();
-    showAll();
-  }, 1000 / (PLAYED_PER_SECOND * speed));
+  timer = setInterval(
+    () => {
+      at = Math.min(at + 1, frames.length - 1);
+      if (at === frames.length - 1) stop();
+      showAll();
+    },
+    1000 / (PLAYED_PER_SECOND * speed),
+  );
   showAll();
 }
 
@@ -196,7 +202,11 @@ byId("colour").addEventListener("change", () => {
 });
 byId("node").addEventListener("change", (event) => {
   const { value, valueAsNumber } = event.target;
-  choose(value !== "" && Number.isInteger(valueAsNumber) && scene?.nodes > valueAsNumber && valueAsNumber >= 0 ? valueAsNumber : null);
+  choose(
+    value !== "" && Number.isInteger(valueAsNumber) && scene?.nodes > valueAsNumber && valueAsNumber >= 0
+      ? valueAsNumber
+      : null,
+  );
 });
 
 function onQuantity() {
@@ -224,14 +234,13 @@ function choose(k) {
 // What is known of a node: from the server, or from the recording.
 async function describe(k) {
   if (recorded === null) return (await fetch(`node?${k},${quantity},${frames[at].iteration}`)).json();
-  const near = neighboursOf(k),
-    isKnown = estimates !== null;
+  const near = neighboursOf(k);
   return {
     rows: recorded.rows[k] ?? 1,
     target: recorded.targets[quantity][k] ?? scene.exact[quantity],
     visitors: null,
     neighbour_count: recorded.has_edges ? near.length : null,
-    neighbours: near.slice(0, MAX_LISTED).map((one) => [one, isKnown ? recordedEstimate(at, one) : null]),
+    neighbours: near.slice(0, MAX_LISTED).map((one) => [one, recordedEstimate(at, one)]),
     history: frames.map((frame, k2) => [frame.iteration, recordedEstimate(k2, k)]),
   };
 }
@@ -259,12 +268,15 @@ async function findDetails(k) {
     ...(scene.has_own_targets ? [["its exact value", number(details.target)]] : []),
     ...(scene.rows === scene.nodes ? [] : [["rows", count(details.rows)]]),
     ...(details.visitors === null ? [] : [["visitors", visitorText(details.visitors, k)]]),
-    ["neighbours", details.neighbour_count === null ? "not known: not all edges are in this file" : count(details.neighbour_count)],
+    [
+      "neighbours",
+      details.neighbour_count === null ? "not known: not all edges are in this file" : count(details.neighbour_count),
+    ],
   ];
   const rows = details.neighbours.map(([one, value]) => [
     nodeName(one),
     number(value),
-    ...(scene.has_own_targets ? [] : [value === null ? "–" : offBy(value, details.target)]),
+    ...(scene.has_own_targets ? [] : [offBy(value, details.target)]),
   ]);
   const heading = ["neighbour", "estimate", ...(scene.has_own_targets ? [] : ["error"])];
   const more = details.neighbour_count - rows.length;
