@@ -22,7 +22,8 @@ ARRAYS = ("Booleans", "Edges", "Floats", "Integers")  # names of array types ins
 def _sentence(comment: str) -> str:
     """Return a comment with a capital letter, unless it begins with a symbol, and a full stop."""
     first = comment.split(maxsplit=1)[0]
-    return f"{comment if len(first) == 1 else comment[0].upper() + comment[1:]}".rstrip(".") + "."
+    is_symbol = len(first) == 1 and first != "a"
+    return (comment if is_symbol else comment[0].upper() + comment[1:]).rstrip(".") + "."
 
 
 def _add_fields(_app: Sphinx, what: str, _name: str, value: Any, _options: object, lines: list[str]) -> None:

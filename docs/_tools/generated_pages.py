@@ -16,6 +16,7 @@ from typer.main import get_command
 from gosta import protocols
 from gosta.cli.examples import EXAMPLES
 from gosta.cli.main import _app
+from gosta.protocols.protocol import MEET_INPUTS
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -64,11 +65,19 @@ def _plain(text: str) -> str:
 
 
 def protocol_list() -> str:
-    """Return a table of all protocols, in Markdown."""
+    """Return a table of all protocols, and one of what the rule of a new one can be told, in Markdown."""
     rows = ["| protocol | what it does | a node keeps | an iteration sends |", "| --- | --- | --- | --- |"]
     for name, one in protocols.PROTOCOLS.items():
         mark = " (the default)" if name == protocols.DEFAULT else ""
         rows.append(f"| `{name}`{mark} | {one.summary} | {one.keeps} | {one.sends} |")
+    rows += [
+        "",
+        "## Inputs of a rule",
+        "",
+        "After the two states, `meet` of a {py:class}`gosta.Protocol` can name:",
+        "",
+    ]
+    rows += ["| input | what it is |", "| --- | --- |", *(f"| `{k}` | {what} |" for k, what in MEET_INPUTS.items())]
     return "\n".join(rows) + "\n"
 
 
