@@ -47,15 +47,15 @@ NETWORKS = [
     ("barabasi-albert", 1000, 100, 200),
 ]
 # Other sizes, families and data than those on which the formulas were tried while they were derived. Rows are shuffled.
-OTHER_NETWORKS = [
-    *((name, n, edges, edges) for n in (100, 300, 3000) for name, edges in (
-        ("complete", 60), ("watts-strogatz", 100), ("torus", 250), ("cycle", 2000), ("star", 100),
-        ("barabasi-albert", 100), ("two-cliques", 1000),
-    )),
-    *((name, n, edges, edges) for n in (256, 1024) for name, edges in (
-        ("random-regular", 100), ("geometric", 500), ("hypercube", 100), ("path", 2000), ("grid", 300),
-    )),
-]  # fmt: skip
+FAST = [("complete", 60), ("watts-strogatz", 100), ("torus", 250), ("star", 100), ("barabasi-albert", 100)]
+SLOW = [("cycle", 2000), ("two-cliques", 1000)]
+FAMILIES = [("random-regular", 100), ("geometric", 500), ("hypercube", 100), ("path", 2000), ("grid", 300)]
+OTHER_NETWORKS: list[Network] = [
+    (name, n, edges, edges)
+    for sizes, families in (((100, 300, 3000), FAST), ((100, 300), SLOW), ((256, 1024), FAMILIES))
+    for n in sizes
+    for name, edges in families
+]
 # For as many nodes as there are rows.
 NETWORKS_OF_DATA: list[Network] = [
     ("complete", None, 60, 100),
