@@ -221,6 +221,13 @@ def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str
     )
 
 
+def test_a_trace_is_not_saved_under_the_name_of_another_format(tmp_path: Path) -> None:
+    trace = gosta.simulate("iris", "variance", iterations=10, runs=1)
+    with pytest.raises(gosta.InputError, match=r"run.csv' must end in .nc, .*to_pandas\(\).to_csv"):
+        trace.save(tmp_path / "run.csv")
+    assert not list(tmp_path.iterdir())
+
+
 def test_run_on_the_command_line(tmp_path: Path) -> None:
     arguments = [
         "iris",

@@ -153,9 +153,9 @@ def _check(context: typer.Context, output: Output) -> None:
     if output.against not in ("iterations", "units"):
         raise InputError(f"against = {output.against!r} must be 'iterations' or 'units'")
     if output.out is not None:
-        if output.out.suffix != ".nc":
-            hint = "for a table of the errors, Trace.load(FILE).to_pandas().to_csv(...) in Python"
-            raise InputError(f"out = {str(output.out)!r} must end in .nc, the format that holds a whole trace; {hint}")
+        from gosta.simulation.trace import check_file
+
+        check_file("out", output.out)
         options.check_writable("out", output.out)
     if output.report is not None:
         from gosta.simulation.report import check_path

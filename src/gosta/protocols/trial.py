@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from gosta.protocols.protocol import Protocol
 
 ALLOWED = "functions of a protocol can use plain arithmetic, math and functions that do the same"
-START = 0.5
-# Inputs of `meet` as a node with three exchanges could have them; those that are not named are samples.
-INPUTS = {"exchanges": 3.0, "fewer_exchanges": 2.0, "weight": 0.25, "edge_share": 0.25, "rows": 1.0, "tree": 1.0}
-INPUTS["tick"] = 5.0
+SAMPLE = 0.5  # start value and kernel value of the trial
+# Other inputs of `meet`, as a node with three exchanges could have them; shares are as the sample.
+INPUTS = {"exchanges": 3.0, "fewer_exchanges": 2.0, "weight": 0.25, "rows": 1.0, "tree": 1.0, "tick": 5.0}
 
 
 def check_functions(protocol: Protocol) -> None:
@@ -26,7 +25,7 @@ def check_functions(protocol: Protocol) -> None:
 
     Arithmetic errors are let pass: the numbers of the trial need not be those that nodes will have.
     """
-    state = _state(protocol, "init", lambda: protocol.init(START))
+    state = _state(protocol, "init", lambda: protocol.init(SAMPLE))
     if state is None:
         return
     told = _call(protocol, "tell", lambda: protocol.told(state, INPUTS["tick"], INPUTS["tree"]))
@@ -35,14 +34,14 @@ def check_functions(protocol: Protocol) -> None:
     if not isinstance(told, tuple) or not all(map(_is_number, told)):
         example = f"(me.{_fields(protocol)[0]},)"
         raise _wrong(protocol, "tell", told, f"a tuple of the numbers that a node sends, such as {example}")
-    inputs = [INPUTS.get(name, START) for name in protocol.inputs]
-    state, again = (_state(protocol, "meet", lambda: protocol.meet(state, told, *inputs)) for _ in range(2))
-    if state is None or again is None:
+    inputs = [INPUTS.get(name, SAMPLE) for name in protocol.inputs]
+    first, second = (_state(protocol, "meet", lambda: protocol.meet(state, told, *inputs)) for _ in range(2))
+    if first is None or second is None:
         return
-    if not all(a == b or math.isnan(a) for a, b in zip(state, again, strict=True)):
+    if not all(a == b or math.isnan(a) for a, b in zip(first, second, strict=True)):
         reason = "returns different states for the same numbers; the schedule is the only randomness of a run"
         raise InputError(f"protocol {protocol.name}: meet {reason}, so leave out random numbers and clocks")
-    found = _call(protocol, "read", lambda: protocol.read(state, INPUTS["tick"]))
+    found = _call(protocol, "read", lambda: protocol.read(first, INPUTS["tick"]))
     if found is not None and not _is_number(found):
         raise _wrong(protocol, "read", found, "the estimate, one number")
 

@@ -73,6 +73,13 @@ class TraceInfo:
         return self.rows != self.nodes
 
 
+def check_file(name: str, path: Path) -> None:
+    """Raise `InputError` unless a path ends as the files of traces do."""
+    if path.suffix != ".nc":
+        hint = "for a table of the errors, to_pandas().to_csv(...) of the trace in Python"
+        raise InputError(f"{name} = {str(path)!r} must end in .nc, the format that holds a whole trace; {hint}")
+
+
 class Trace:
     """Results of a simulation: an `xarray.Dataset` with a few ways to look at it.
 
@@ -222,7 +229,8 @@ class Trace:
         animate(self, Path(path))
 
     def save(self, path: str | Path) -> None:
-        """Write the trace to a NetCDF file, atomically."""
+        """Write the trace to a NetCDF file, which ends in .nc, atomically."""
+        check_file("path", Path(path))
         require("h5netcdf", "sim", "saving a trace")
         arrays = {name: (tuple(f"{name}_{k}" for k in range(a.ndim)), a) for name, a in self.resume_data.items()}
         data = self.data.assign(arrays)
