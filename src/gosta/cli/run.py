@@ -152,11 +152,12 @@ def _check(context: typer.Context, output: Output) -> None:
     """Reject options that cannot be used, before the simulation begins."""
     if output.against not in ("iterations", "units"):
         raise InputError(f"against = {output.against!r} must be 'iterations' or 'units'")
-    if output.out is not None:
+    if (file := output.out or output.resume) is not None:
         from gosta.simulation.trace import check_file
 
-        check_file("out", output.out)
-        options.check_writable("out", output.out)
+        name = "out" if output.out else "resume"
+        check_file(name, file)
+        options.check_writable(name, file)
     if output.report is not None:
         from gosta.simulation.report import check_path
 
