@@ -186,7 +186,7 @@ def test_columns_that_were_chosen_stay_chosen() -> None:
         ({"by": "hospital", "deal": "even"}, "requires nodes"),
         ({"nodes": 4, "deal": 3}, "deal"),
         ({"by": "hospital", "nodes": 3}, "holds text"),
-        ({"nodes": 3, "graph": "watts-strogatz"}, "another family such as complete"),
+        ({"nodes": 3, "graph": "watts-strogatz"}, "or another graph"),
     ],
     ids=str,
 )
