@@ -111,6 +111,12 @@ def test_a_mistake_in_a_function_is_reported_when_the_protocol_is_made(change: d
         replace(own_protocol("own"), **change)
 
 
+@pytest.mark.parametrize("name", [3, "", " "])
+def test_a_protocol_has_a_name(name: Any) -> None:
+    with pytest.raises(gosta.InputError, match=f"^protocol: name = {name!r} must be a text"):
+        own_protocol(name)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

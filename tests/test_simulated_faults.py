@@ -242,6 +242,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "homophily of what": ({"homophily": 0.5}, "homophily = 0.5 requires by"),
     "order of graphs": ({"graph": "cycle@9,star@3"}, "graph: graphs change at 9, 3; give iterations that begin with 0"),
     "time of a graph": ({"graph": "cycle,star@9,path"}, "from which iteration on is 'path' in force?"),
+    "whole time of a graph": ({"graph": "cycle,path@1e9"}, "'1e9' after @ must be a whole number of iterations"),
     "name of a graph": ({"graph": "cycle,stra@9"}, "unknown graph or file 'stra'; did you mean 'star'?"),
     "size of a graph": ({"graph": [("cycle", 0), (graphs.path(3), 9)]}, "path has 3 nodes where 150 are needed"),
     "tree": ({"graph": "cycle,star@9", "protocol": "relay"}, "protocol relay passes on sums along a tree of one graph"),
@@ -285,12 +286,14 @@ checkpoints = 7
 
 
 def test_only_simulations_have_graphs_that_change() -> None:
-    with pytest.raises(InputError, match="graph = 'cycle,star@9' changes, which only simulations do; give one graph"):
-        gosta.theory.predict("cycle,star@9", "gosta-async", data="iris", statistic="gini-mean-difference")
+    for given in ({"n": 150}, {"data": "iris", "statistic": "gini-mean-difference"}):
+        with pytest.raises(InputError, match="graph = 'cycle,star@9': only simulations have graphs that change"):
+            gosta.theory.predict("cycle,star@9", "gosta-async", **given)
     assert is_changing("watts-strogatz:k=8,p=0.1,torus@20000")
     assert not is_changing("watts-strogatz:k=8,p=0.1")
     assert not is_changing("mail@home.csv")
     assert not is_changing([(0, 1), (1, 2)])
+    assert graphs.load([(np.int64(0), np.int64(1)), (np.int64(1), np.int64(2))]).m == 2
 
 
 def test_the_command_says_what_failed(

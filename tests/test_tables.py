@@ -72,7 +72,7 @@ def test_engines_agree_to_the_last_bit(name: str, protocol: str, nodes: int | No
     data = {key: column[:40] for key, column in PATIENTS.items()} if nodes is None else PATIENTS
     more = {"nodes": nodes, "columns": COLUMNS[name]}
     if protocol != "tracking" and name in ("spearman-rho", "distance-correlation"):
-        with pytest.raises(gosta.InputError, match="use tracking"):
+        with pytest.raises(gosta.InputError, match="use carried-means or tracking"):
             make_setting(protocol, data, name, "cycle", 0, {}, **more)
         return
     setting = make_setting(protocol, data, name, "cycle", 0, {}, **more)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gosta.cli import options
-from gosta.errors import InputError
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def theory(
     picture = options.choose_picture(plot, Path("gosta-theory.png"), as_json)
     options.check_picture("plot", picture)
     import gosta
-    from gosta.graphs.changing import is_changing
+    from gosta.graphs.changing import require_one
     from gosta.graphs.sizes import sizes_from
     from gosta.protocols import find
     from gosta.simulation import plotting
@@ -55,8 +54,7 @@ def theory(
 
     rule, statistic = find(simulation.protocol.strip()), options.find_statistic(simulation.statistic)
     formula_for(rule, PREDICTIONS, "theory")
-    if is_changing(simulation.graph):
-        raise InputError(f"graph = {simulation.graph!r}: there is theory for one graph, not for one that changes")
+    require_one(simulation.graph)
     chosen = rows.select(rows.load(data))
     settings = {"spacing": "log", "checkpoints": 60, **simulation.settings(rows)}
     with sizes_from("n"):

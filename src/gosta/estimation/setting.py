@@ -16,7 +16,7 @@ from gosta.estimation.estimand import Estimand, join_estimands
 from gosta.estimation.exchange import states_from
 from gosta.estimation.placement import Homophily, Placement, assign_alike, assign_at_random, assign_by_column
 from gosta.faults import NO_FAULTS, Faults
-from gosta.graphs.changing import ChangingGraph, is_changing, load_changing
+from gosta.graphs.changing import ChangingGraph, is_changing, load_changing, require_one
 from gosta.graphs.graph import Graph
 from gosta.graphs.sizes import sizes_from
 from gosta.graphs.tree import spanning_tree, with_tree
@@ -170,7 +170,8 @@ def protocol_for(
     if (statistic.local is not None or has_interval) and not chosen.needs_known:
         subject = "an interval requires" if has_interval else f"{statistic.name} is a function of"
         raise InputError(
-            f"{subject} each row's own mean, which the protocol {chosen.name} does not estimate; use tracking"
+            f"{subject} each row's own mean, which the protocol {chosen.name} does not estimate; "
+            "use carried-means or tracking"
         )
     if chosen.averages_moments and statistic.moments is None:
         reason = f"averages moments, of which {statistic.name} is no function"
@@ -203,8 +204,8 @@ def make_setting(
         order, placement = assign_by_column(table, kept, nodes, seed)
     elif by is None and nodes is not None:
         order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
-    if is_changing(graph) and not may_change:
-        raise InputError(f"graph = {graph!r} changes, which only simulations do; give one graph")
+    if not may_change:
+        require_one(graph)
     with sizes_from("nodes", most=len(x) if by is None else 0):
         changing = load_changing(graph, placement.nodes, seed) if is_changing(graph) else None
         network = graphs.load(graph, n=placement.nodes, seed=seed) if changing is None else changing.graphs[0]

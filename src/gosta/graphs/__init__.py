@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gosta.errors import InputError, unknown
+from gosta.graphs.changing import require_one
 from gosta.graphs.families import (
     barabasi_albert,
     complete,
@@ -193,6 +194,7 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
     >>> load([[0, 1], [1, 2]])
     Graph('edges', 3 nodes, 2 edges)
     """
+    require_one(source)
     if source is None and n is not None:
         source = "complete" if n < LEAST_WATTS_STROGATZ else "watts-strogatz"
     if isinstance(source, str) and is_family(source):

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 from gosta.errors import InputError
@@ -18,7 +19,7 @@ from gosta.graphs.graph import Graph
 
 REPEAT = "repeat"
 FORM = "such as cycle,torus@20000 or day.csv,night.csv@5000,repeat@10000"
-CHANGE = re.compile(r"(.+)@(\d+)")
+CHANGE = re.compile(r"(.+)@(.*)")
 BETWEEN = re.compile(r",(?![^,:=@]*=)")  # a comma, but none between parameters of a family: k=8,p=0.1
 
 
@@ -67,7 +68,14 @@ def is_changing(source: object) -> bool:
     if isinstance(source, str):
         return any(CHANGE.fullmatch(part) for part in BETWEEN.split(source)[1:])
     pairs = isinstance(source, list | tuple) and all(isinstance(one, tuple) and len(one) == 2 for one in source)
-    return pairs and bool(source) and not any(isinstance(graph, int | float) for graph, _ in source)  # type: ignore[attr-defined]
+    return pairs and bool(source) and not any(isinstance(graph, Number) for graph, _ in source)  # type: ignore[attr-defined]
+
+
+def require_one(source: object) -> None:
+    """Raise `InputError` if a graph is given as several."""
+    if is_changing(source):
+        reason = "only simulations have graphs that change, theory and networks of nodes do not"
+        raise InputError(f"graph = {source!r}: {reason}; give one graph")
 
 
 def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
@@ -97,5 +105,8 @@ def parse_changing(text: str) -> list[tuple[str, int]]:
         found = CHANGE.fullmatch(part)
         if found is None and k > 0:
             raise InputError(f"graph = {text!r}: from which iteration on is {part!r} in force? Give it, {FORM}")
-        pairs.append((part, 0) if found is None else (found[1], int(found[2])))
+        is_number = found is not None and re.fullmatch("[0-9]+", found[2])
+        if k > 0 and found is not None and not is_number:
+            raise InputError(f"graph = {text!r}: {found[2]!r} after @ must be a whole number of iterations, {FORM}")
+        pairs.append((found[1], int(found[2])) if found is not None and is_number else (part, 0))
     return pairs

@@ -94,6 +94,8 @@ class Protocol(_Shown):
     for_tables: Protocol | None = None  # to use where nodes hold several rows, or need each row's own mean
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InputError(f"protocol: name = {self.name!r} must be a text, which tables and plots show")
         trial.check_signatures(self)
         for name in self.inputs:
             if name not in MEET_INPUTS:
