@@ -279,6 +279,7 @@ checkpoints = 7
     )
     result = gosta.sweep(tmp_path / "study.toml", workers=1)
     assert result.failed == {}
+    assert set(result.to_pandas()["partition"]) == {"300-900"}
     errors = result.to_xarray()["error"]
     for graph, settings in (("cycle", {}), ("ring.csv,complete@400,repeat@700", CHANGING)):
         trace = gosta.simulate(*DATA, **{**SAME, **FAULTS, **settings, "protocol": "tracking"})

@@ -347,7 +347,7 @@ BASE = 'data = "iris"\nstatistic = "variance"\n'
         ('data = "irs"\nstatistic = "variance"', "study.toml: data: unknown data set or file 'irs'; did you mean"),
         ('data = "no.csv"\nstatistic = "variance"', "study.toml: data: no such file: no.csv"),
         ('data = "iris"\nstatistic = "varianc"', "study.toml: statistic: unknown statistic 'varianc'; did you mean"),
-        ('data = "iris"\nstatistic = "no.py:mine"', "study.toml: statistic: statistic = 'no.py:mine': no such"),
+        ('data = "iris"\nstatistic = "no.py:mine"', "study.toml: statistic = 'no.py:mine': no such"),
         ('data = "iris"', "study.toml: statistic is missing; give a name from 'gosta statistics'"),
         ("", "study.toml: data is missing; give a name from 'gosta datasets' or a file"),
         (BASE + "seeds = 10000000000", "study.toml: 10,000,000,000 jobs are more than 1,000,000; split the study"),

@@ -114,7 +114,16 @@ def _load(key: str, value: Any) -> Any:
     try:
         return LOADERS[key](value)
     except InputError as error:
-        raise InputError(f"{key}: {error}") from None
+        raise InputError(with_key(key, error)) from None
+
+
+def with_key(key: str, error: InputError) -> str:
+    """Return a message that begins with the key of a setting, once.
+
+    >>> with_key("n", InputError("too many")), with_key("n", InputError("n = 9: too many"))
+    ('n: too many', 'n = 9: too many')
+    """
+    return str(error) if str(error).startswith((f"{key}: ", f"{key} = ")) else f"{key}: {error}"
 
 
 def _title(key: str, found: Any, position: int | None) -> str:

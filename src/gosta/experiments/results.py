@@ -156,6 +156,7 @@ def _rows(job: Job, result: JobResult) -> pa.Table:
         "graph": job["graph"] or result.graph,
         "options": json.dumps(job["options"], sort_keys=True, default=str),
         "columns": None if job["columns"] is None else ", ".join(job["columns"]),
+        "partition": None if job["partition"] is None else "-".join(map(str, job["partition"])),
         "iterations": int(result.columns["iteration"][-1]),
     }
     values = {name: result.columns.get(name, [constant.get(name)] * count) for name in schema().names}

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from gosta import datasets, graphs, protocols, statistics
 from gosta.errors import InputError, unknown
 from gosta.estimation.placement import DEALS
-from gosta.experiments.content import digest
+from gosta.experiments.content import digest, with_key
 from gosta.graphs.changing import REPEAT, is_changing, parse_changing
 from gosta.statistics.user_file import load_statistic, split_reference
 from gosta.views.numbers import NONE, percent
 
-FORMAT = "gosta sweep 3"  # changes when the same settings give other numbers or other columns
+FORMAT = "gosta sweep 4"  # changes when the same settings give other numbers or other columns
 MAX_JOBS = 1_000_000
 LARGEST = 2**53  # integers up to here are exact as floats
 ALMOST_ONE = 1 - 2**-53
@@ -87,7 +87,7 @@ KEYS = {
     "runs": Key(_integer(1), COUNT, "int64", default=10),
     "checkpoints": Key(_integer(1), COUNT, "int64", default=100),
     "spacing": Key(lambda value: value in ("linear", "log"), '"linear" or "log"', "string", default="linear"),
-    "partition": Key(_iterations, "two iterations, [FROM, TO]"),
+    "partition": Key(_iterations, "two iterations, [FROM, TO]", "string"),
     "columns": Key(lambda value: _text(value) or _texts(value), f"{COLUMN}, or a list of such", "string"),
     "label": Key(_text, COLUMN, "string"),
     "score": Key(_text, COLUMN, "string"),
@@ -267,7 +267,7 @@ def _validate(given: dict[str, Any], source: Source) -> dict[str, Any]:
     """Check every value, add defaults, and make the values of each axis a list."""
     for name, value in given.items():
         if name not in KEYS:
-            raise InputError(f"{source.where}{unknown('key', name, KEYS)}")
+            raise InputError(f"{source.where}{_unknown_key(name, value)}")
         key = KEYS[name]
         values = value if key.is_axis and isinstance(value, list) else [value]
         for one in values:
@@ -292,6 +292,16 @@ def _validate(given: dict[str, Any], source: Source) -> dict[str, Any]:
     return {name: [key.default] if key.is_axis else key.default for name, key in KEYS.items()} | given
 
 
+def _unknown_key(name: str, value: Any) -> InputError:
+    """Return the error for a key that does not exist; a parameter of graphs is written with their name."""
+    families = [family for family, one in graphs.GRAPHS.items() if name in one.parameters]
+    if not families:
+        return unknown("key", name, KEYS)
+    shown = ", ".join(f'"{families[0]}:{name}={one}"' for one in (value if isinstance(value, list) else [value]))
+    subject = f"{name} is a parameter of {' and '.join(families)}"
+    return InputError(f"unknown key {name!r}; {subject}: write graph = [{shown}]")
+
+
 def _toml(value: Any) -> str:
     return "true" if value is True else "false" if value is False else repr(value)
 
@@ -302,7 +312,7 @@ def _errors_name(source: Source, key: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{source.where}{key}: {error}") from None
+        raise InputError(f"{source.where}{with_key(key, error)}") from None
 
 
 def _options(source: Source, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

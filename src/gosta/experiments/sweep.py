@@ -61,7 +61,8 @@ class SweepResult:
         """Return the numbers with a dimension for each setting that was swept, and one for the checkpoints.
 
         ``iteration`` is that of each checkpoint; where a statistic has several values, they are the dimension
-        ``component``. Jobs that failed are NaN; those whose nodes stopped keep their last numbers.
+        ``component``. Jobs that failed are NaN; those whose nodes stopped keep their last numbers, and ``stopped`` is
+        the iteration of that.
         """
         import pandas as pd
 
@@ -74,10 +75,15 @@ class SweepResult:
         dimensions = [*self._study.swept, *["component"] * (frame["component"].nunique() > 1)]
         kept = ["iteration", *(name for name in NUMBERS if frame[name].notna().any())]
         table = frame.set_index([*dimensions, "checkpoint"])[kept]
-        if frame["stopped"].notna().any() and dimensions:  # such jobs have fewer checkpoints than others
+        has_stopped = frame["stopped"].notna().any()
+        if has_stopped and dimensions:  # such jobs have fewer checkpoints than others
             wide = table.unstack("checkpoint")
             table = pd.concat({name: wide[name].ffill(axis=1).stack() for name in kept}, axis=1)
         data: xr.Dataset = table.to_xarray().set_coords("iteration")
+        if has_stopped:
+            jobs = frame.drop_duplicates("job")
+            swept = self._study.swept
+            data["stopped"] = jobs.set_index(swept)["stopped"].to_xarray() if swept else jobs["stopped"].iloc[0]
         return data.transpose(*self._study.swept, "checkpoint", ...).reindex(order)
 
     def plot(self, against: str | None = None) -> Any:
