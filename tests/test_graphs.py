@@ -549,8 +549,8 @@ def test_names_and_sizes() -> None:
     says("unknown graph or file 'toros'; did you mean 'torus'", graphs.load, "toros", 9)
     says("graph 'torus' needs a number of nodes; give n", graphs.load, "torus")
     says(
-        r"torus: 569 nodes do not fill a rectangle with both sides above 2; the nearest sizes are 568 and 570: "
-        r"take n=568 \(--n 568\), or another graph",
+        r"torus: 569 nodes do not fill a rectangle with both sides above 2; the nearest sizes are 567 and 570: "
+        r"take n=567 \(--n 567\), or another graph",
         graphs.make,
         "torus",
         569,
@@ -573,7 +573,9 @@ def test_advice_on_sizes_names_the_argument_that_was_given() -> None:
             gosta.simulate("breast-cancer", "auc", runs=1, **settings)
         return str(raised.value)
 
-    assert advice(graph="torus").endswith("; take nodes=568 (--nodes 568), or another graph")
+    assert advice(graph="torus").endswith(
+        "; take the first 567 rows (--n 567; in Python data.head(567)), or another graph"
+    )
     assert advice(graph="torus", nodes=7).endswith("; take nodes=9 (--nodes 9), or another graph")
     assert advice(graph="watts-strogatz", nodes=3).endswith("; take nodes=5 (--nodes 5), or another graph")
     assert advice(graph="torus", by="diagnosis").endswith("; take another graph, such as complete")

@@ -258,7 +258,7 @@ def test_a_column_that_names_no_groups(run: Any, file: Path) -> None:
 def test_an_auc_below_one_half_is_doubted(run: Any, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("risk,group\n1,a\n2,b\n3,a\n1,b\n")
     shown = run("exact", tmp_path / "t.csv", "-s", "auc", "--label", "group", "--score", "risk")[1]
-    assert "warning: auc is below 0.5: rows of 'b' score lower than those of a" in shown
+    assert "warning: auc is below 0.5: rows of 'b' score lower than those of 'a'" in shown
 
 
 def test_a_column_of_scores_that_is_left_out_is_named(run: Any, tmp_path: Path) -> None:

@@ -245,6 +245,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "whole time of a graph": ({"graph": "cycle,path@1e9"}, "'1e9' after @ must be a whole number of iterations"),
     "name of a graph": ({"graph": "cycle,stra@9"}, "unknown graph or file 'stra'; did you mean 'star'?"),
     "size of a graph": ({"graph": [("cycle", 0), (graphs.path(3), 9)]}, "path has 3 nodes where 150 are needed"),
+    "end of a run": (
+        {"graph": "cycle,star@900", "iterations": 900},
+        "graph: star is in force from iteration 900 on, and runs end before; give more iterations (--iterations)",
+    ),
     "tree": ({"graph": "cycle,star@9", "protocol": "relay"}, "protocol relay passes on sums along a tree of one graph"),
     "server": ({"loss": 0.1, "protocol": "master-node"}, "protocol master-node has a server that reaches every node"),
 }
@@ -309,8 +313,9 @@ def test_the_command_says_what_failed(
     text = gosta_run("run", *options, *faults, "--by", "sepal length", "--homophily", 0.5)[1]
     assert f"of 2,000 exchanges drawn, {record['faults']['failed']['loss']} (" in text
     assert "homophily: 50 % of the nodes are in order; correlation between neighbours" in text
+    assert "faults" not in json.loads(gosta_run("run", *options, "--loss", "0%", "--away", "0", "--json")[1])
     for wrong, message in (
-        (["--loss", "2"], "loss = '2' must be a share such as 10% or 0.1"),
+        (["--loss", "100%"], "loss = '100%' must be a share such as 10% or 0.1, below 100%"),
         (["--partition", "9"], "partition = '9' must be two iterations, FROM-TO, such as 5000-15000"),
         (["--loss", "0.1", "--private"], "iterations is for exchanges of rows; leave it out with --private"),
     ):

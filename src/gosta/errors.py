@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
+MIN_PART = 3  # characters of a part of a name that suggests the name
+MAX_NAMES = 20  # that a message lists
 
 
 class GostaError(Exception):
@@ -66,11 +68,20 @@ class MissingExtraError(GostaError, ImportError):
     """An optional dependency is not installed."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """Return the error for a name that is not among the known ones, with the closest known name as a suggestion."""
+def unknown(kind: str, name: str, known: Iterable[str], listing: str = "") -> InputError:
+    """Return the error for a name that is not among the known ones, with those that may be meant as a suggestion.
+
+    `listing` is a command that lists all, for a list that is too long.
+    """
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else f"; there are: {shorten(names, 20) or 'none'}"
+    if not near and len(name) >= MIN_PART:
+        near = [one for one in names if name.lower() in one.lower()][:3]
+    guess = f"; there are: {shorten(names, MAX_NAMES) or 'none'}"
+    if listing and len(names) > MAX_NAMES:
+        guess += f"; {listing!r} lists them"
+    if near:
+        guess = f"; did you mean {' or '.join(map(repr, near))}?"
     return InputError(f"unknown {kind} {name!r}{guess}")
 
 

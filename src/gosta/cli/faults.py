@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from gosta.cli import options
 from gosta.errors import InputError
 
-SHARE = "a share such as 10% or 0.1"
+SHARE = "a share such as 10% or 0.1, below 100%"
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Faults:
     def settings(self) -> dict[str, Any]:
         """Return arguments of `gosta.simulate`."""
         return {
-            "loss": options.fraction("loss", self.loss, SHARE),
-            "away": options.fraction("away", self.away, SHARE),
+            "loss": options.fraction("loss", self.loss, SHARE, may_be_zero=True),
+            "away": options.fraction("away", self.away, SHARE, may_be_zero=True),
             "away_for": self.away_for,
             "partition": None if self.partition is None else _iterations(self.partition),
         }

@@ -223,7 +223,7 @@ def _private_entries(plan: Plan) -> list[tuple[str, str]]:
 
 def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[str, str]]) -> Iterator[str]:
     task, first, where = plan.task, next(iter(network.nodes)), [one for one in network.nodes.values() if one]
-    edges = f"{len(plan.edges)} edges ({plan.graph})"
+    edges = f"{numbers.count(len(plan.edges), 'edge')} ({plan.graph})"
     yield f"{folder}: {plan.nodes} nodes, {edges}, for {_task_words(plan)}"
     entries = [*_private_entries(plan), *remarks]
     level, reason = task.confidence_level, plan.no_interval

@@ -264,7 +264,7 @@ def choose_picture(plot: Path | None, default: Path, as_json: bool) -> Path | No
     return None if plot == Path("none") or (plot is None and as_json) else plot or default
 
 
-def fraction(name: str, text: str | None, wanted: str) -> float | None:
+def fraction(name: str, text: str | None, wanted: str, may_be_zero: bool = False) -> float | None:
     """Parse a number between 0 and 1, or a percentage."""
     if text is None:
         return None
@@ -272,7 +272,7 @@ def fraction(name: str, text: str | None, wanted: str) -> float | None:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
         value = -1.0
-    if not 0 < value < 1:
+    if not 0 < value < 1 and not (may_be_zero and value == 0):
         raise InputError(f"{name} = {text!r} must be {wanted}")
     return value
 

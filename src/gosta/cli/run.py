@@ -30,7 +30,8 @@ class Simulation(options.Simulation):
     graph: Annotated[
         str | None,
         "A family of graphs ('gosta graph --help'), or an edge-list file; by default watts-strogatz, complete for "
-        "fewer than 6 nodes. It may change: cycle,torus@20000 draws edges from the torus from iteration 20,000 on.",
+        "fewer than 6 nodes. It may change: cycle,complete@20000 draws edges from the complete graph from iteration "
+        "20,000 on.",
         "-g",
     ] = None
     checkpoints: Annotated[int, "How often estimates are recorded."] = 100
@@ -108,18 +109,19 @@ def run(
     assumed: list[str] = []
     if chosen is not None:
         assumed = _add_assumptions(records, chosen, simulation, rows)
-    shown = map(json.dumps, records) if output.as_json else [run_summary.text(records), *assumed]
-    print("\n".join(shown), flush=True)
-    files = _save(traces, output.out or output.resume)
     reported = [trace for trace, record in zip(traces, records, strict=True) if record["runs_reached"]]
+    if output.as_json or reported:
+        shown = map(json.dumps, records) if output.as_json else [run_summary.text(records), *assumed]
+        print("\n".join(shown), flush=True)
+    files = _save(traces, output.out or output.resume)
     for trace, file in _files(reported, output.report):
         trace.report(file)
         if not output.as_json:
             print(f"report: {file}")
     if output.bound and watched is None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # the simulation is saved
-    if picture is not None:
-        _draw(traces, output, picture)
+    if picture is not None and reported:
+        _draw(reported, output, picture)
         if not output.as_json:
             print(f"plot: {picture}")
     if output.animate is not None and reported:
@@ -128,7 +130,8 @@ def run(
             print(f"animation: {output.animate}")
     if not traces[-1].is_complete:
         hint = f"; continue with: gosta run --resume {files[-1]}" if files and traces[-1].can_resume else ""
-        print(f"gosta: interrupted; the numbers are those of the checkpoints reached{hint}", file=sys.stderr)
+        reached = "; the numbers are those of the checkpoints reached" if reported else " before the first checkpoint"
+        print(f"gosta: interrupted{reached}{hint}", file=sys.stderr)
         raise typer.Exit(130)
     if watched is not None:
         watched.wait()

@@ -144,12 +144,12 @@ def text(records: Sequence[Record]) -> str:
     runs = numbers.count(first["runs"], "run")
     if first["runs_reached"] < first["runs"]:
         runs = f"{first['runs_reached']} of {runs}"
-    where = f"{first['n']:,} nodes, {first['edges']:,} edges"
+    where = f"{first['n']:,} nodes, {numbers.count(first['edges'], 'edge')}"
     if "rows_per_node" in first:
         smallest, largest = first["rows_per_node"]
         where += f", {first['rows']:,} rows ({smallest:,} to {largest:,} per node)"
     stopped = "until" in first and first["until"]["stopped"]
-    after = "until the nodes stopped" if stopped else f"after {first['iterations']:,} iterations"
+    after = "until the nodes stopped" if stopped else f"after {numbers.count(first['iterations'], 'iteration')}"
     kind = "relative error" if first["relative"] else "absolute error (the exact value is 0)"
     if "statistics" in first:
         heading: tuple[str, ...] = (
@@ -256,7 +256,7 @@ def _errors(record: Record) -> str:
 def _stopping(record: Record, until: Record) -> str:
     target = numbers.error(until["target_error"])
     if not until["stopped"]:
-        return f"no run stopped at {target} within {record['iterations']:,} iterations"
+        return f"no run stopped at {target} within {numbers.count(record['iterations'], 'iteration')}"
     runs = f"{until['stopped']} of {record['runs']} runs stopped" if until["stopped"] < record["runs"] else "stopped"
     return (
         f"{runs} after {record['iterations']:,} iterations on average; the median node was within {target} in "

@@ -125,7 +125,7 @@ def _text(record: dict[str, Any], limits: str) -> str:
     return "\n".join(
         [
             f"{record['protocol']} estimates {record['statistic']} of {record['data']} on {record['graph']}: "
-            f"{record['n']:,} nodes, {record['edges']:,} edges",
+            f"{record['n']:,} nodes, {numbers.count(record['edges'], 'edge')}",
             f"  spectral gap  c = {gap:.3g}: differences shrink by e in 1/c = {numbers.count(1 / gap)} exchanges; "
             f"visitors mix in {numbers.count(mixing)}",
             f"  data terms    |h - V| = {record['row_term']:.4g} between row means, "

@@ -193,7 +193,7 @@ class Data:
             advice = f"select {count}, as with columns={example!r} (--columns {','.join(example)})"
             if len(example) < count:
                 advice = "use other data"
-            raise DataError(f"needs {needed}; {given} ({shorten(names) or 'none'}); {advice}")
+            raise DataError(f"needs {needed}; {given} ({shorten(names, 12) or 'none'}); {advice}")
         return self.to_floats(names)
 
     def to_floats(self, names: Sequence[str]) -> Floats:
@@ -243,7 +243,7 @@ class Data:
     def class_codes(self) -> tuple[Floats, list[Any]]:
         """Return the class of each row as a position (NaN where it is missing) in the classes, and these in order."""
         if self.label is None:
-            remedy = f"name one of these with label=... (--label ...): {shorten(list(self.columns))}"
+            remedy = f"name one of these with label=... (--label ...): {shorten(list(self.columns), 12)}"
             raise DataError(f"needs labels; {self.name} has no column called 'label', {remedy}")
         if self.is_partial and not self.declared_classes:
             how = "in one order: classes = [...] in [network] (gosta network init --classes a,b)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import difflib
 import gzip
 import io
 import math
@@ -42,6 +43,13 @@ WRONG_WIDTH = "{}, line {}: {} values where {} are expected"
 TRUE, FALSE = frozenset(["1", "True", "TRUE", "true"]), frozenset(["0", "False", "FALSE", "false"])
 
 
+def _guess(path: Path) -> str:
+    """Return a suggestion for the path of a file that does not exist: one beside it with nearly the same name."""
+    there = [one.name for one in path.parent.iterdir() if suffix_of(one) in READERS] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, there, n=1)
+    return f"; did you mean {path.with_name(near[0])}?" if near else ""
+
+
 def read(path: Path, given: Format = DEFAULT) -> Table:
     """Read the columns of a file in the format that its suffix names."""
     suffix = suffix_of(path)
@@ -49,7 +57,7 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
         remedy = "; save it as .xlsx or .csv" if suffix == ".xls" else ""
         raise DataError(f"cannot read {path}: the suffix {suffix!r} is none of {', '.join(READERS)}{remedy}")
     if not path.is_file():
-        raise DataError(f"{path} is not a file" if path.exists() else f"no such file: {path}")
+        raise DataError(f"{path} is not a file" if path.exists() else f"no such file: {path}{_guess(path)}")
     reader, takes = READERS[suffix]
     for name in given.options():
         if name not in takes:

@@ -206,7 +206,7 @@ def make_setting(
         order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
     if not may_change:
         require_one(graph)
-    with sizes_from("nodes", most=len(x) if by is None else 0):
+    with sizes_from("rows" if nodes is None else "nodes", most=len(x) if by is None else 0):
         changing = load_changing(graph, placement.nodes, seed) if is_changing(graph) else None
         network = graphs.load(graph, n=placement.nodes, seed=seed) if changing is None else changing.graphs[0]
     if isinstance(graph, Graph):

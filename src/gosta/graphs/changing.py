@@ -18,7 +18,7 @@ from gosta.errors import InputError
 from gosta.graphs.graph import Graph
 
 REPEAT = "repeat"
-FORM = "such as cycle,torus@20000 or day.csv,night.csv@5000,repeat@10000"
+FORM = "such as cycle,complete@20000 or day.csv,night.csv@5000,repeat@10000"
 CHANGE = re.compile(r"(.+)@(.*)")
 BETWEEN = re.compile(r",(?![^,:=@]*=)")  # a comma, but none between parameters of a family: k=8,p=0.1
 
@@ -79,7 +79,7 @@ def require_one(source: object) -> None:
 
 
 def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
-    """Return the graphs of a text such as "cycle,torus@20000", or of pairs of a graph and an iteration."""
+    """Return the graphs of a text such as "cycle,complete@20000", or of pairs of a graph and an iteration."""
     from gosta.graphs import load
 
     pairs: list[tuple[Any, int]] = list(parse_changing(source) if isinstance(source, str) else source)

@@ -392,7 +392,7 @@ def sides(name: str, n: int, least: int) -> tuple[int, int]:
     found = _square(n, least)
     if found is None:
         why = f"do not fill a rectangle with both sides above {least - 1}"
-        raise size_error(name, n, why, lambda size: _square(size, least) is not None)
+        raise size_error(name, n, why, lambda size: _is_wide(_square(size, least)))
     return found
 
 
@@ -406,6 +406,11 @@ def size_error(name: str, n: int, why: str, fits: Callable[[int], bool]) -> Size
 def _square(n: int, least: int) -> tuple[int, int] | None:
     """Return the two factors of n that are nearest to each other."""
     return next(((side, n // side) for side in range(math.isqrt(n), least - 1, -1) if n % side == 0), None)
+
+
+def _is_wide(found: tuple[int, int] | None) -> bool:
+    """Return whether there is a rectangle that is no thin strip, on which gossip is slow."""
+    return found is not None and found[1] <= 2 * found[0]
 
 
 def _connected(name: str, n: int, seed: int, draw: Callable[[np.random.Generator], Edges | None], remedy: str) -> Graph:

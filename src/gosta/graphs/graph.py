@@ -16,7 +16,7 @@ from gosta.graphs.tree import TREE_SHARE, tree_rates
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
-from gosta.views import html
+from gosta.views import html, numbers
 
 Edges = NDArray[np.int32]
 
@@ -137,8 +137,8 @@ class Graph:
         drawn, pairs = rng.random(size), self.n * (self.n - 1) // 2
         children = np.searchsorted(self.tree_cumulated, drawn / TREE_SHARE * self.tree_cumulated[-1], side="right")
         is_tree = children < self.n
-        numbers = ((drawn - TREE_SHARE) / (1.0 - TREE_SHARE) * pairs).astype(np.int64)
-        ends = pairs_from_numbers(np.clip(numbers, 0, pairs - 1), self.n)
+        chosen = ((drawn - TREE_SHARE) / (1.0 - TREE_SHARE) * pairs).astype(np.int64)
+        ends = pairs_from_numbers(np.clip(chosen, 0, pairs - 1), self.n)
         ends[is_tree] = np.column_stack([children[is_tree], self.parents[children[is_tree]]])
         return ends
 
@@ -196,7 +196,7 @@ class Graph:
         places = positions(self)
         ax = plotting.new_axes(places, 6.0, shown_figure) if ax is None else ax
         plotting.draw_network(ax, self, places, color="C0")
-        ax.set_title(f"{self.name}: {self.n:,} nodes, {self.m:,} edges", fontsize=10)
+        ax.set_title(f"{self.name}: {self.n:,} nodes, {numbers.count(self.m, 'edge')}", fontsize=10)
         return ax
 
     def check(self, where: Callable[[int], str] | None = None) -> Graph:

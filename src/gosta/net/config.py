@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 import msgspec
 
 from gosta.datasets.tables import Format
-from gosta.errors import DataError, InputError
+from gosta.errors import DataError, InputError, shorten
 from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse, parse_proxy
 from gosta.net.limits import MAX_ROW_NUMBERS, SECONDS_PER_EPOCH
 from gosta.private.settings import PrivateSettings, check_settings
@@ -129,6 +129,10 @@ def _read(path: Path, kind: type[Config], max_bytes: int, check: Callable[[Confi
     try:
         values = read_toml(path, max_bytes, FIX_HINT)
     except FileNotFoundError:
+        if path.name == NODE_FILE and (path.parent / NETWORK_FILE).exists():
+            nodes = shorten([str(file.parent) for file in sorted(path.parent.glob(f"*/{NODE_FILE}"))])
+            why = f"{path.parent} is a network's folder; name that of a node"
+            raise InputError(f"{why}: {nodes}" if nodes else f"{why}, which is not here") from None
         raise InputError(f"no such file: {path}; 'gosta network init' makes a network's folders") from None
     try:
         config = msgspec.convert(values, kind)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # Dark is too low, light too high, and what lies between is right: also for colour-blind readers and in grey print.
 COLOURS = "viridis"
-UNKNOWN = "0.8"  # colour of a node that has no estimate
 MAX_LINE = 105  # characters of a title's line
 MAX_RELATIVE = 1.0  # relative deviation from the exact value beyond which the colour does not change
 
@@ -36,7 +35,6 @@ class NetworkView:
     graph: Graph
     places: Floats  # of the nodes, n × 2
     deviations: Floats  # by checkpoint and node, relative to the exact value unless that is 0; NaN: not reached
-    start: Floats | None  # what nodes have from their own rows alone, if several
     target: float  # the exact value
     value: str  # the name of what is shown, of several statistics
     info: TraceInfo
@@ -53,8 +51,7 @@ class NetworkView:
     @functools.cached_property
     def reach(self) -> float:
         """The deviation from which on the colour does not change: a round number above most that occur."""
-        known = self.deviations if self.start is None else self.start[None]
-        usual = float(np.quantile(np.nan_to_num(np.abs(known)), 0.9, axis=1).max())
+        usual = float(np.quantile(np.nan_to_num(np.abs(self.deviations)), 0.9, axis=1).max())
         if self.info.is_relative:
             usual = min(usual, MAX_RELATIVE)
         return _round_up(usual) if usual > 0 else MAX_RELATIVE
@@ -90,22 +87,18 @@ def network_view(trace: Trace) -> NetworkView:
     info, estimates, target = trace.info, trace.estimates.values[0], np.atleast_1d(trace.target)
     estimates = estimates[..., 0] if estimates.ndim == 3 else estimates
     exact, scale = float(target[0]), abs(float(target[0])) or 1.0
-    start = None
-    if info.local_values:
-        start = (np.array(info.local_values[0], dtype=np.float64) - exact) / scale
     network = info.graph.partition(",")[0] if info.graph_changes else info.graph  # of a changing one, the first
     graph = Graph(network, info.nodes, trace.resume_data.get("edges"))
     name = next(iter(trace.value_names), "")
-    return NetworkView(graph, positions(graph), (estimates - exact) / scale, start, exact, name, info)
+    return NetworkView(graph, positions(graph), (estimates - exact) / scale, exact, name, info)
 
 
 def draw_estimates(ax: Any, view: NetworkView, deviations: Floats) -> Any:
     """Draw the network with nodes coloured by their deviations from the exact value; return the nodes."""
     # Logarithmic on both sides, so that a tenth of an error can be told from the error, and linear in the middle.
     limits = {"linthresh": view.reach / 100, "linscale": 0.5, "vmin": -view.reach, "vmax": view.reach}
-    scale = {"cmap": COLOURS, "norm": matplotlib("colors").SymLogNorm(**limits), "plotnonfinite": True}
+    scale = {"cmap": COLOURS, "norm": matplotlib("colors").SymLogNorm(**limits)}
     dots = draw_network(ax, view.graph, view.places, c=deviations, **scale)
-    dots.set_cmap(dots.get_cmap().with_extremes(bad=UNKNOWN))
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))  # panels of all networks are squares
     return dots
 
@@ -129,12 +122,8 @@ def time_of(info: TraceInfo, iteration: int) -> str:
 
 
 def average_error(view: NetworkView, deviations: Floats) -> str:
-    """Say how far nodes are from the exact value on average, and how many have no estimate."""
-    absent = int((~np.isfinite(deviations)).sum())
-    if absent == len(deviations):
-        return "no node has an estimate"
-    error = numbers.error(float(np.nanmean(np.abs(deviations))), view.info.is_relative)
-    return f"off by {error} on average" + (f", {absent} without a value" if absent else "")
+    """Say how far nodes are from the exact value on average."""
+    return f"off by {numbers.error(float(np.abs(deviations).mean()), view.info.is_relative)} on average"
 
 
 def sentence(info: TraceInfo) -> str:
@@ -162,8 +151,6 @@ def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "it
     before, after, curves = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[:, 2]))
     checkpoints = [view.early(trace.iterations), view.last]
     panels = [(view.deviations[k], time_of(info, int(trace.iterations[k]))) for k in checkpoints]
-    if view.start is not None:
-        checkpoints, panels[0] = [view.last], (view.start, "at the start, from its own rows")
     for ax, (deviations, when) in zip((before, after), panels, strict=True):
         dots = draw_estimates(ax, view, deviations)
         ax.set_title(f"{when}:\n{average_error(view, deviations)}", fontsize=10)

@@ -111,8 +111,8 @@ def simulate(
     graph
         Name of a family of graphs (``gosta graph --help``), made for as many nodes as are needed; or a graph, an edge
         file, a networkx graph. By default "watts-strogatz", "complete" for fewer than 6 nodes. Graphs that change:
-        "cycle,torus@20000" (or ``[("cycle", 0), ("torus", 20_000)]``) draws edges from the torus from iteration 20,000
-        on; "day.csv,night.csv@5000,repeat@10000" begins again after 10,000.
+        "cycle,complete@20000" (or ``[("cycle", 0), ("complete", 20_000)]``) draws edges from the complete graph from
+        iteration 20,000 on; "day.csv,night.csv@5000,repeat@10000" begins again after 10,000.
     protocol
         A name from ``gosta protocols``, or a `gosta.Protocol`.
     iterations, iterations_per_node
@@ -191,11 +191,20 @@ def simulate(
     if iterations_per_node is not None:
         iterations = iterations_per_node * setting.placement.nodes
     at = checkpoint_iterations(setting.placement.nodes, iterations, checkpoints, spacing, until)
+    _check_changes(setting, int(at[-1]))
     info = _info(
         setting, runs=int(runs), seed=int(seed), engine=engine, iterations=int(at[-1]), clocks=clocks,
         spacing=spacing if until is None else "log", until=None if until is None else float(until),
     )  # fmt: skip
     return runner(setting, info, at).run(patience)
+
+
+def _check_changes(setting: Setting, last: int) -> None:
+    """Raise `InputError` if a run ends before a graph is in force."""
+    for start, name in () if setting.changing is None else setting.changing.changes:
+        if start >= last:
+            way_out = f"give more iterations (--iterations), or let it begin before {last:,}"
+            raise InputError(f"graph: {name} is in force from iteration {start:,} on, and runs end before; {way_out}")
 
 
 def _info(setting: Setting, **run: Any) -> TraceInfo:

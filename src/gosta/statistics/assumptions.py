@@ -87,10 +87,11 @@ def _doubts(data: Data, statistic: Statistic, assumed: Mapping[str, Any], value:
         yield opposite(assumed)
     is_low = float(np.ravel(value)[0]) < 0.5
     if is_low and statistic.unweighted_name in OF_CLASSES and likely is None:
-        yield (
-            f"{statistic.name} is below 0.5: rows of {name!r} score lower than those of {shorten(negative)}; "
-            f"if these are the positive ones, name the class: --positive"
+        others = shorten([repr(one) for one in negative])
+        way_out = (
+            "" if assumed["positive_was_given"] else "; if these are the positive ones, name the class: --positive"
         )
+        yield f"{statistic.name} is below 0.5: rows of {name!r} score lower than those of {others}{way_out}"
     if is_low and statistic.unweighted_name in OF_EVENTS:
         yield f"{statistic.name} is below 0.5: a higher score goes with a later event; the score is to be a risk"
     left_out = assumed["columns_left_out"]

@@ -6,6 +6,7 @@ over i of ``local(h_i)``, the statistic is ``final(g)``. Everything else in gost
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -398,7 +399,7 @@ def find(statistic: str | Statistic) -> Statistic:
         raise InputError(f"statistic = {statistic!r} is neither a name nor a statistic; make one with @gosta.statistic")
     name, at, weights = statistic.partition("@")
     if name not in STATISTICS:
-        raise unknown("statistic", name, STATISTICS)
+        raise unknown("statistic", name, STATISTICS, "gosta statistics")
     return with_weights(STATISTICS[name], weights) if at else STATISTICS[name]
 
 
@@ -445,6 +446,10 @@ def collect_options(
     for name in keywords.keys() & given.keys():
         raise InputError(f"{statistic.name}: option {name!r} is given twice, in options and as {name}=...")
     parameters = inspect.signature(function).parameters
+    for name in keywords.keys() - statistic.options.keys():
+        near = difflib.get_close_matches(name, [*statistic.options, *parameters], n=1, cutoff=0.8)
+        if near and near[0] in parameters:
+            raise InputError(f"gosta.{function.__name__} has no parameter {name!r}; did you mean {near[0]!r}?")
     for name in statistic.options.keys() & parameters.keys() if options is None else ():
         if arguments[name] is not parameters[name].default:
             raise InputError(

@@ -112,7 +112,8 @@ def _check_visitors(journals: Journals) -> Finding:
 def _check_counts(found: Edges) -> Finding:
     claim = "both ends of every edge count the same exchanges, with the same digest of all that was sent"
     wrong = edges.find_different_counts(found)
-    return Finding(claim, not wrong, f"{len(found):,} edges with exchanges" + f"; {shorten(wrong)}" * bool(wrong))
+    evidence = f"{numbers.count(len(found), 'edge')} with exchanges" + f"; {shorten(wrong)}" * bool(wrong)
+    return Finding(claim, not wrong, evidence)
 
 
 def _check_exchanges(journals: Journals, found: Edges) -> Finding:
