@@ -35,10 +35,18 @@ def test_names() -> None:
     assert_rejected("suffix '.xls' is none of .csv", "table.xls", "auc")
     assert_rejected("unknown column of the data 'c'; there are: a, b, label", LABELLED, "variance", columns="c")
     assert_rejected("column 7 requested, the data has 3", LABELLED, "variance", columns=7)
+    assert_rejected("unknown statistic 'gini'; did you mean 'gini-mean-difference' or 'gini-index'", LABELLED, "gini")
+    assert_rejected("gosta.exact has no parameter 'lable'; did you mean 'label'", LABELLED, "auc", lable="label")
     assert_rejected("kendall-tau has no option 'kind'; its options are: variant='a'", LABELLED, "kendall-tau", kind="b")
     assert_rejected("variant = 'c' must be 'a' or 'b'", LABELLED, "kendall-tau", columns=["a", "b"], variant="c")
     assert_rejected("neither a name nor a statistic", LABELLED, max)
     assert_rejected("normalisation = 'W'", LABELLED, "variance", columns="a", normalisation="W")
+
+
+def test_a_file_beside_a_missing_one_is_suggested(tmp_path: Path) -> None:
+    (tmp_path / "patients.csv").write_text("a\n1\n2\n")
+    missing = tmp_path / "patient.csv"
+    assert_rejected(f"no such file: {missing}; did you mean {tmp_path / 'patients.csv'}", missing, "variance")
 
 
 def test_shapes() -> None:

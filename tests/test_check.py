@@ -109,6 +109,11 @@ def test_an_empty_folder_and_none(tmp_path: Path) -> None:
         assert levels(check.check(folder)) == {"settings": "error"}
 
 
+def test_the_folder_of_the_network_names_those_of_its_nodes(net: Path) -> None:
+    (found,) = check.check(net)
+    assert found.text.startswith(f"{net} is a network's folder; name that of a node: {net / 'node-0'}, ")
+
+
 @pytest.mark.parametrize(
     ("rows", "name", "level", "text"),
     [

@@ -23,6 +23,7 @@ from test_live_page import CONTRAST, forget, needs_browser
 
 import gosta
 from gosta import graphs
+from gosta.faults import Faults
 from gosta.pages import frames
 from gosta.simulation import runner
 
@@ -47,6 +48,14 @@ def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
     found = re.search(r"http://\S+/", process.stdout.readline())
     assert found
     return process, found[0]
+
+
+def test_a_run_that_nobody_watched_leaves_no_picture(tmp_path: Path) -> None:
+    process, _ = start("iris", "-s", "variance", "--plot", str(tmp_path / "run.png"))
+    process.send_signal(signal.SIGINT)
+    printed, _ = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, "")
+    assert not (tmp_path / "run.png").exists()
 
 
 def ask(url: str, pace: str, origin: str) -> int:
@@ -138,7 +147,8 @@ def test_live_run(browser: Browser, trace: gosta.Trace, tmp_path: Path) -> None:
 @needs_browser
 def test_report_is_a_file_of_its_own(browser: Browser, trace: gosta.Trace, tmp_path: Path) -> None:
     hostile = "</script><script>hacked()</script><img src=x onerror=hacked()>"
-    named = gosta.Trace(trace.data, replace(trace.info, data=hostile), trace.resume_data)
+    faults = Faults(loss=0.1, partition=(5, 1000))
+    named = gosta.Trace(trace.data, replace(trace.info, data=hostile, faults=faults), trace.resume_data)
     named.report(tmp_path / "run.html")
     forget(browser)
     browser.prefer(motion="reduce")
@@ -147,11 +157,16 @@ def test_report_is_a_file_of_its_own(browser: Browser, trace: gosta.Trace, tmp_p
     browser.open(url)
     browser.wait("scene !== null && frames.length > 0")
     assert hostile in browser.text("#title")
+    told = "; 10 % of messages lost; two halves separated from iteration 5 to 1,000"
+    assert browser.text("#subtitle").endswith(told)
     assert browser.run("frames.map((frame) => frame.iteration)") == trace.iterations.tolist()
     assert browser.run("frames.map((frame) => frame.errors[MEAN])") == trace.data["mean"][0].values.tolist()
     assert browser.run("frames.map((frame) => frame.sent)") == trace.units.tolist()
     browser.run("byId('at').value = 40; byId('at').dispatchEvent(new Event('input'))")
     browser.run("byId('node').value = 17; byId('node').dispatchEvent(new Event('change'))")
+    browser.run("byId('node').value = 150; byId('node').dispatchEvent(new Event('change'))")
+    said = browser.run("byId('node').validationMessage")
+    assert (browser.run("chosen"), said) == (17, "Nodes have the numbers 0 to 149.")
     own = trace.estimates[0, :, 17].values.tolist()
     browser.wait(f"byId('details').innerText.includes(number({own[40]!r}))")
     np.testing.assert_allclose(browser.run("details.history.map(([, value]) => value)"), own, rtol=1e-7)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from gosta.faults import Faults
 from gosta.graphs.graph import Graph
 from gosta.graphs.layout import positions
 from gosta.pages import frames
 from gosta.pages.frames import Frame, Scene
 from gosta.runtime.arrays import Floats
 from gosta.simulation.trace import TraceInfo
+from gosta.views import numbers
 
 MAX_MAP_NODES = 10_000
 NO_EDGES = "The edges of the network are not known: nodes are placed without them."
@@ -44,7 +46,7 @@ class Picture:
         drawn = graph or Graph("complete", info.nodes, None)
         self.scene = Scene(
             title=f"{info.statistic.replace(',', ', ')} of {info.data}",
-            subtitle=f"{info.protocol} on {info.graph}",
+            subtitle="; ".join([f"{info.protocol} on {info.graph}", *_faults(info.faults)]),
             quantities=_quantities(info.statistic, names, count),
             exact=tuple(self._exact.tolist()),
             scales=tuple(self._scales.tolist()),
@@ -64,6 +66,17 @@ class Picture:
         """Return a frame of one quantity from the values of all nodes, nodes × values."""
         scale, exact = float(self._scales[quantity]), float(self._exact[quantity])
         return frames.make_frame(iteration, sent, values[:, quantity], self._target[:, quantity], scale, exact)
+
+
+def _faults(faults: Faults) -> Iterator[str]:
+    """Yield what keeps exchanges from taking place."""
+    if faults.loss:
+        yield f"{numbers.percent(faults.loss)} of messages lost"
+    if faults.away:
+        yield f"{numbers.percent(faults.away)} of nodes away"
+    if faults.partition is not None:
+        first, last = faults.partition
+        yield f"two halves separated from iteration {first:,} to {last:,}"
 
 
 def _quantities(statistic: str, names: Sequence[str], count: int) -> tuple[str, ...]:

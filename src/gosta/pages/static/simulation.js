@@ -8,7 +8,7 @@ const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 const PLAYED_PER_SECOND = 8; // frames of a run that has ended, at speed 1
 const MAX_LISTED = 50; // neighbours
 const WAITING = "Preparing the simulation";
-const HINT = "Choose a node to see its estimate, its neighbours and the visitors that it holds.";
+const HINT = "Choose a node to see its estimate, its error and its neighbours.";
 const STATES = {
   running: ["", "Running"],
   paused: ["waiting", "Paused"],
@@ -47,6 +47,7 @@ function start(event) {
   ends = pairsOf(scene.edge_ends);
   showTitle(scene.title, scene.subtitle, scene.quantities);
   byId("node").max = scene.nodes - 1;
+  byId("node").placeholder = `0 to ${scene.nodes - 1}`;
   setText(byId("map-title"), "Network");
   setText(byId("estimate-title"), "Estimates against iterations");
   setText(
@@ -201,12 +202,14 @@ byId("colour").addEventListener("change", () => {
   drawMap();
 });
 byId("node").addEventListener("change", (event) => {
-  const { value, valueAsNumber } = event.target;
-  choose(
-    value !== "" && Number.isInteger(valueAsNumber) && scene?.nodes > valueAsNumber && valueAsNumber >= 0
-      ? valueAsNumber
-      : null,
-  );
+  const field = event.target;
+  field.setCustomValidity("");
+  if (field.value === "") choose(null);
+  else if (field.checkValidity()) choose(field.valueAsNumber);
+  else {
+    field.setCustomValidity(`Nodes have the numbers ${field.placeholder}.`);
+    field.reportValidity();
+  }
 });
 
 function onQuantity() {
