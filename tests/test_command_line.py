@@ -377,6 +377,7 @@ def test_bound_draws_theory_over_runs(run, tmp_path: Path) -> None:  # type: ign
     assert plain.read_bytes() != theory.read_bytes()
     shown = run("run", "iris", *common[2:6], "--runs", "2", "--plot", theory, "--bound")
     assert "gosta: expectation and bound: not known for carried-means" in shown.err
+    assert "gosta: neighbours have similar rows" in shown.err  # iris is sorted by species
 
 
 @pytest.mark.parametrize(

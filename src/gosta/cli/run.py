@@ -256,7 +256,8 @@ def _files(traces: list[Trace], file: Path | None) -> list[tuple[Trace, Path]]:
 def _draw(traces: list[Trace], output: Output, file: Path) -> None:
     from gosta.simulation import overview, plotting
     from gosta.simulation.simulate import setting_of
-    from gosta.theory.curves import error_curves, unknown_kinds
+    from gosta.theory.curves import error_curves, similar_rows, unknown_kinds
+    from gosta.theory.prediction import neighbour_correlation
     from gosta.views import plots
 
     against: plotting.Axis = "units" if output.against == "units" else "iterations"
@@ -265,10 +266,11 @@ def _draw(traces: list[Trace], output: Output, file: Path) -> None:
     ax = draw(traces, labels, against)
     for trace in traces if output.bound else ():
         several_rows = trace.info.has_tables
-        if curves := {} if several_rows else error_curves(setting_of(trace), trace.iterations):
+        if curves := {} if several_rows else error_curves(setting := setting_of(trace), trace.iterations):
             plots.draw_theory(ax, plotting.error_curve(trace, against), curves)
-            if unknown := unknown_kinds(curves, trace.info.protocol):
-                print(f"gosta: {unknown}", file=sys.stderr)
+            alike = similar_rows(curves, neighbour_correlation(setting))
+            for line in filter(None, [unknown_kinds(curves, trace.info.protocol), alike]):
+                print(f"gosta: {line}", file=sys.stderr)
         else:
             case = "nodes with several rows" if several_rows else trace.info.protocol
             case = "networks with faults" if trace.info.faults else case

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
 
 SHOWN_CHECKPOINTS = 7  # of the 60 that are simulated
-NOTABLE_CORRELATION = 0.2  # of neighbours' row means: from here on a line says that they are alike
 CURVES = ("simulated", "spread", "predicted", "expectation", "bound")
 
 
@@ -102,15 +101,12 @@ def _limits(setting: Setting) -> str:
 
 
 def _text(record: dict[str, Any], limits: str) -> str:
-    from gosta.theory.curves import unknown_kinds
+    from gosta.theory.curves import similar_rows, unknown_kinds
 
     gap, curves = record["spectral_gap"], [name for name in CURVES if name in record]
     mixing = math.inf if record["mixing_time"] is None else record["mixing_time"]
     unknown = unknown_kinds(record, record["protocol"])
-    correlation = record["neighbour_correlation"]
-    is_ordered = correlation > NOTABLE_CORRELATION and "predicted" in curves and "expectation" not in curves
-    alike = f"neighbours have similar rows (their row means correlate by {correlation:.2f}): "
-    alike += "the prediction assumes rows placed at random, and is too low"
+    alike = similar_rows(curves, record["neighbour_correlation"])
     rows = [("iterations", *curves)]
     for k in _spread_out(record["iterations"], record["n"]):
         cells = [numbers.error(record[name][k], record["relative"]) for name in curves]
@@ -133,7 +129,7 @@ def _text(record: dict[str, Any], limits: str) -> str:
             terminal.columns(rows, right=range(len(rows[0]))),
             *(f"{name}: {words}" for name, words in explained.items() if name in curves),
             *([unknown] if unknown else []),
-            *([alike] if is_ordered else []),
+            *([alike] if alike else []),
         ]
     )
 

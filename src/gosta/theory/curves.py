@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from gosta.theory.prediction import has_prediction, predicted_errors
 
 MAX_EXPECTED_NODES = 4000  # eigenvectors of more nodes take minutes
 
+NOTABLE_CORRELATION = 0.2  # of neighbours' row means: from here on a sentence says that they are alike
 PREDICTED, EXPECTED, BOUND = "predicted", "expectation", "bound"
 
 
@@ -22,6 +23,17 @@ def unknown_kinds(curves: Mapping[str, Floats], protocol: str) -> str:
     """Return a sentence about the kinds of errors that theory does not know for a protocol; empty if there are none."""
     lacking = [kind for kind in (PREDICTED, EXPECTED, BOUND) if kind not in curves]
     return f"{' and '.join(lacking)}: not known for {protocol}" if lacking else ""
+
+
+def similar_rows(curves: Collection[str], correlation: float) -> str:
+    """Return a sentence if neighbours' row means correlate so much that a prediction is too low; else an empty text.
+
+    An expectation knows where rows are, and predictions use it.
+    """
+    if correlation <= NOTABLE_CORRELATION or PREDICTED not in curves or EXPECTED in curves:
+        return ""
+    alike = f"neighbours have similar rows (their row means correlate by {correlation:.2f})"
+    return f"{alike}: the prediction assumes rows placed at random, and is too low"
 
 
 def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> dict[str, Floats]:
