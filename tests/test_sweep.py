@@ -203,8 +203,8 @@ def test_clusters_take_statistics_graphs_and_protocols_themselves(cluster: Any) 
     def gap(x: Sequence[float], y: Sequence[float]) -> float:
         return abs(x[0] - y[0])
 
-    own = gosta.statistic(gap)
-    gosta.statistics.STATISTICS.pop("gap")
+    own = gosta.statistic(name="cluster-gap")(gap)
+    gosta.statistics.STATISTICS.pop("cluster-gap")
     settings: dict[str, Any] = {"graph": gosta.graphs.torus(10, 15), "protocol": gosta.protocols.find("u2"), "runs": 1}
     with Client(cluster.scheduler_address, set_as_default=False) as client:
         trace = client.submit(gosta.simulate, gosta.datasets.load("iris"), own, **settings, pure=False).result()

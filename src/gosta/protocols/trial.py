@@ -70,9 +70,9 @@ def _fields(protocol: Protocol) -> tuple[str, ...]:
 def _state(protocol: Protocol, function: str, call: Callable[[], Any]) -> Any:
     """Return the state that a function returns; None where that cannot be told from a trial."""
     found = _call(protocol, function, call)
-    if found is not None and (not isinstance(found, protocol.state) or not all(map(_is_number, found))):
-        fields = ", ".join(_fields(protocol))
-        raise _wrong(protocol, function, found, f"a {protocol.state.__name__} of numbers: {fields}")
+    fields = _fields(protocol)
+    if found is not None and (getattr(found, "_fields", None) != fields or not all(map(_is_number, found))):
+        raise _wrong(protocol, function, found, f"a {protocol.state.__name__} of numbers: {', '.join(fields)}")
     return found
 
 

@@ -105,7 +105,7 @@ class Trace:
     >>> import gosta
     >>> trace = gosta.simulate("iris", "gini-mean-difference", columns=0, iterations=1000, runs=1)
     >>> trace
-    Trace(carried-means on watts-strogatz, gini-mean-difference, 1 runs, 100 checkpoints up to 1000)
+    Trace(carried-means on watts-strogatz, gini-mean-difference, 1 run, 100 checkpoints up to 1000)
     >>> sorted(trace.error().data_vars)
     ['mean', 'spread']
     """
