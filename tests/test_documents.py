@@ -13,6 +13,7 @@ What a document shows is run in the order of the document, in a folder of its ow
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import pytest
 from documents import FENCE, Block, Reader, agrees, blocks, commands
 from typer.main import get_command
 
+from gosta.cli.examples import EXAMPLES
 from gosta.cli.main import _app
 from gosta.statistics import STATISTICS
 
@@ -140,6 +142,12 @@ def test_commands_in_sentences_exist() -> None:
         shown = re.findall(r"`gosta ([^`\n]+)`", text)
         wrong += [f"{document}: gosta {words}" for words in shown if unknown_words(app, words.split())]
     assert wrong == []
+
+
+def test_examples_in_the_help_exist() -> None:
+    app = get_command(_app())
+    examples = [shlex.split(line)[1:] for line in EXAMPLES.split("\n") if line]
+    assert [words for words in examples if unknown_words(app, words)] == []
 
 
 def unknown_words(command: Any, words: list[str]) -> list[str]:
