@@ -53,7 +53,8 @@ class Graph:
             object.__setattr__(self, "weights", np.ascontiguousarray(self.weights, dtype=np.float64))
 
     def __repr__(self) -> str:
-        return f"Graph({self.name!r}, {self.n} nodes, {self.m} edges{', weighted' * (self.weights is not None)})"
+        edges = f"{self.m} edge{'s' * (self.m != 1)}"
+        return f"Graph({self.name!r}, {self.n} nodes, {edges}{', weighted' * (self.weights is not None)})"
 
     def _repr_html_(self) -> str:
         degrees, weights = self.degrees, "equal" if self.weights is None else "given"

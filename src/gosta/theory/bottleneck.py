@@ -76,7 +76,7 @@ def bottleneck(graph: Any, n: int | None = None, seed: int = 0) -> Bottleneck:
     if graph.edges is None:
         half = graph.n // 2
         edges = half * (graph.n - half)
-        description = f"none: {half:,} nodes and the other {graph.n - half:,} are joined by {edges:,} edges"
+        description = f"none: {half:,} nodes and the other {graph.n - half:,} are joined by {count(edges, 'edge')}"
         return Bottleneck(np.arange(half), edges, 1.0, description, graph)
     return _best_cut(graph, np.argsort(slowest_mode(graph)[1], kind="stable"))
 

@@ -40,7 +40,7 @@ def plot_bottleneck(found: Bottleneck, figure: Callable[[float, float], Any], ax
     _add_legend(ax, found)
     gap = f"spectral gap {spectral_gap(graph):.3g}"
     text = textwrap.fill(f"Bottleneck: {found.description}.", MAX_LINE, break_on_hyphens=False)
-    ax.set_title(f"{graph.name}: {graph.n:,} nodes, {graph.m:,} edges, {gap}\n{text}", fontsize=8.5)
+    ax.set_title(f"{graph.name}: {graph.n:,} nodes, {count(graph.m, 'edge')}, {gap}\n{text}", fontsize=8.5)
     return ax
 
 
