@@ -111,7 +111,7 @@ def test_labels() -> None:
 def test_numbers_too_large_to_compute_with() -> None:
     large = {"a": [1e300, 2e300, 3e300], "b": [1e300, 2e300, 1e300], "label": [0, 1, 1]}
     assert_rejected("too large for a score", large, "auc")
-    assert_rejected("mmd: the numbers are too large; use smaller units", large, "mmd")
+    assert_rejected("mmd: the numbers are too large; use larger units", large, "mmd")
     assert_rejected(
         "mmd: the numbers are too small", {"a": [1e-300, 3e-300, 0.0], "label": [0, 1, 1]}, "mmd", columns="a"
     )

@@ -361,6 +361,31 @@ def test_a_plot_can_be_left_out(run, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert run("run", *common, "--json", "--plot", "x.svg").code == 0
     assert run("run", *common).out.endswith("plot: gosta-run.png\n")
     assert {file.name for file in tmp_path.iterdir()} == {"study.toml", "study-results", "x.svg", "gosta-run.png"}
+    (tmp_path / "gosta-run.png").unlink()
+    (tmp_path / "gosta-run.png").mkdir()  # cannot be written, even by root
+    shown = run("run", *common)
+    assert (shown.code, "exact value" in shown.out) == (0, True)
+    assert "no plot, as gosta-run.png cannot be written; name another file with --plot" in shown.err
+
+
+def test_row_means_are_not_taken_for_the_statistic(run) -> None:  # type: ignore[no-untyped-def]
+    shown = run("run", "breast-cancer", "-s", "auc", "-p", "u1,gosta-async", "--iterations", 100, "--plot", "none").out
+    assert f"exact value {gosta.exact('breast-cancer', 'auc'):.6g};" in shown
+    assert "u1: estimates each row's means of the 2 numbers from which auc is computed, not auc; exact" in shown
+    assert "gosta-async: estimates" not in shown
+
+
+def test_data_without_a_name_are_rejected(run) -> None:  # type: ignore[no-untyped-def]
+    shown = run("exact", "", "-s", "variance")
+    assert (shown.code, "the name of the data is empty" in shown.err) == (2, True)
+
+
+def test_one_row_fits_no_statistic(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "one.csv").write_text("a,b\n1,2\n")
+    assert (
+        "variance" + " " * 16 + "needs two rows; the data has one"
+        in run("statistics", "--for", tmp_path / "one.csv").out
+    )
 
 
 @pytest.mark.parametrize("protocols", ["carried-means", "carried-means,gosta-async"])

@@ -89,7 +89,7 @@ def test_distance_correlation_of_large_and_small_values(size: float) -> None:
 
 def test_distance_correlation_of_values_whose_squares_vanish_is_refused() -> None:
     columns = 1e-200 * np.random.default_rng(4).normal(size=(20, 2))
-    with pytest.raises(gosta.NumericalError, match="too small; use larger units"):
+    with pytest.raises(gosta.NumericalError, match="too small; use smaller units"):
         gosta.exact(columns, "distance-correlation")
 
 
@@ -157,7 +157,7 @@ def test_intervals_at_real_nodes_of_large_values(statistic: str, scale: float) -
 
 def test_rows_of_real_nodes_whose_products_overflow_are_refused() -> None:
     rows = 1e40 * np.arange(1.0, 31.0)[:, None]
-    with pytest.raises(gosta.DataError, match=r"variance: kernel values of .* are too large; use smaller units"):
+    with pytest.raises(gosta.DataError, match=r"variance: kernel values of .* are too large; use larger units"):
         VirtualNetwork(np.split(rows, 3), [(0, 1), (1, 2)], statistic="variance", confidence_level=0.95)
     ordinary = [np.arange(1.0, 11.0)[:, None], np.arange(1.0, 11.0)[:, None]]
     large = np.array([[1e40]] * 5)  # equal rows: only those with others are too large

@@ -199,6 +199,14 @@ def test_report_of_1600_nodes_is_small(tmp_path: Path) -> None:
     assert "every other" in found["scene"]["note"]
 
 
+def test_all_edges_of_a_small_complete_graph_are_drawn(tmp_path: Path) -> None:
+    gosta.simulate(np.arange(4.0), "variance", runs=1, graph="complete", protocol="gosta-async").report(
+        tmp_path / "a.html"
+    )
+    scene = recorded(tmp_path / "a.html")["scene"]
+    assert (len(base64.b64decode(scene["edge_ends"])), scene["note"]) == (6 * 2 * 2, "")
+
+
 def test_report_without_the_estimates_of_all_nodes(
     browser: Browser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -81,12 +81,13 @@ def test_cells_show_pictures_progress_and_short_errors() -> None:
     (table,) = book.texts(4, "text/html")
     assert "<caption>Trace</caption>" in table
     assert "<svg" in table
+    assert all(name in table for name in ("exact value", "estimate, mean", "nodes", "rows"))
     (error,) = book.outputs[5]
     message, line = "\n".join(error.traceback).splitlines()
     assert message == "InputError: unknown statistic 'varianc'; did you mean 'variance'?"
     assert line == '    line 2: return gosta.exact("iris", name)'
     (interrupted,) = [output for output in book.outputs[6] if output.output_type == "error"]
-    assert "sys.last_value.trace holds the checkpoints" in "\n".join(interrupted.traceback)
+    assert "".join(interrupted.traceback).endswith("the simulation was interrupted before the first checkpoint")
     bar, printed = book.outputs[7]
     assert bar.data == {"text/plain": "", "text/html": ""}
     assert printed.text == "['2 < 3 jobs 33', '2 < 3 jobs 67', '2 < 3 jobs 100', ''] True\n"
@@ -96,9 +97,19 @@ def test_cells_show_pictures_progress_and_short_errors() -> None:
     assert "<caption>Sweep: data iris, statistic notebook-gap" in book.texts(10, "text/html")[0]
 
 
+def test_interrupted_simulations_say_whether_there_are_checkpoints() -> None:
+    trace = gosta.simulate("iris", "variance", protocol="gosta-async", runs=1, iterations=100)
+    assert "sys.last_value.trace holds the checkpoints reached" in gosta.Interrupted(trace)._render_traceback_()[0]
+    trace.data["mean"][:] = np.nan
+    assert "before the first checkpoint" in gosta.Interrupted(trace)._render_traceback_()[0]
+    with pytest.raises(InputError, match="no checkpoint was reached: there is nothing to draw"):
+        trace.plot()
+
+
 def test_estimate_is_a_number() -> None:
     estimate = gosta.exact("breast-cancer", "auc", interval=0.95)
     assert float(estimate) == estimate.value
+    assert (f"{estimate:.3f}", round(estimate, 3), f"{estimate}") == ("0.963", 0.963, repr(estimate))
     with pytest.raises(TypeError, match=r"this estimate has 2 values; take one of estimate.value"):
         float(estimate._replace(value=np.array([1.0, 2.0])))  # type: ignore[arg-type]
 

@@ -100,7 +100,7 @@ def test_declared_classes_determine_the_encoding(tmp_path: Path) -> None:
         (["1,no", "2,yes"], {}, "declare these for all sites"),
         (["1,no"], {"classes": ("no",)}, "needs two classes"),
         (["1,no"], {"classes": ("1", "01")}, "each class"),
-        (["1e51,no"], {"classes": ("no", "yes")}, "use smaller units"),
+        (["1e51,no"], {"classes": ("no", "yes")}, "use larger units"),
         ([",no"], {"classes": ("no", "yes")}, "missing"),
         ([",no"], {"classes": ("no", "yes"), "drop_missing": True}, "needs at least one complete row, .* has 0"),
         ([], {"classes": ("no", "yes")}, "has no rows"),

@@ -261,7 +261,15 @@ def check_picture(name: str, file: Path | None) -> None:
 
 def choose_picture(plot: Path | None, default: Path, as_json: bool) -> Path | None:
     """Return the file of a plot, or None for no plot, given --plot, its default and --json."""
-    return None if plot == Path("none") or (plot is None and as_json) else plot or default
+    if plot == Path("none") or (plot is None and as_json):
+        return None
+    if plot is None:  # nobody asked for one: that its folder is read-only is no reason to compute nothing
+        try:
+            check_writable("plot", default)
+        except InputError:
+            print(f"gosta: no plot, as {default} cannot be written; name another file with --plot", file=sys.stderr)
+            return None
+    return plot or default
 
 
 def fraction(name: str, text: str | None, wanted: str, may_be_zero: bool = False) -> float | None:

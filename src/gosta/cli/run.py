@@ -141,7 +141,7 @@ def _add_assumptions(
     records: list[dict[str, Any]], data: Data, simulation: Simulation, rows: options.Rows
 ) -> list[str]:
     """Add to records what was assumed about the data, and doubts; return them in words."""
-    given, exact = rows.statistic_options(simulation.option), records[0]["exact"]
+    given, exact = rows.statistic_options(simulation.option), records[0].get("value", records[0]["exact"])
     values = {part["statistic"]: part["exact"] for part in records[0].get("statistics", [])}
     if isinstance(exact, float):
         values[simulation.statistic] = exact

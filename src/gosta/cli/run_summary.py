@@ -50,6 +50,8 @@ def record(trace: Trace) -> Record:
         "complete": trace.is_complete,
         "uses_means": info.averages_moments,  # the statistic is a function of means, and the protocol averaged those
     }
+    if "node" in data["target"].dims and (value := _exact_value(trace)) is not None:
+        found["value"] = value  # of the statistic, where the protocol estimates row means instead
     if info.homophily is not None:
         found["homophily"] = {"share": info.homophily, "assortativity": info.assortativity}
     if info.faults and len(runs):
@@ -81,6 +83,24 @@ def record(trace: Trace) -> Record:
             "worst_error": float(errors.max()) if len(errors) else None,
         }
     return found
+
+
+def _exact_value(trace: Trace) -> float | list[float] | None:
+    """Return the exact value of the statistic; None where it is undefined or the trace lacks its rows."""
+    import numpy as np
+
+    from gosta.errors import GostaError
+    from gosta.simulation.simulate import setting_of
+
+    try:
+        estimand = setting_of(trace).estimand
+        value = estimand.value
+    except GostaError:
+        return None
+    target = trace.data["target"].values.reshape(len(estimand.x), -1).mean(axis=0)
+    if len(value) == len(target) and np.allclose(value, target, rtol=1e-9, atol=0):
+        return None  # a mean over pairs is the mean of the row means
+    return float(value[0]) if len(value) == 1 else [float(one) for one in value]
 
 
 def _parts(trace: Trace, runs: Any, at: Any) -> list[Record]:
@@ -165,7 +185,7 @@ def text(records: Sequence[Record]) -> str:
         exact = f"{after}, {runs}:"
     else:
         rows = [("protocol", "estimate", "error", "spread", "numbers sent", "seconds"), *map(_row, records)]
-        exact = f"exact value {numbers.number(first['exact'])}; {after}, {runs}:"
+        exact = f"exact value {numbers.number(first.get('value', first['exact']))}; {after}, {runs}:"
     return "\n".join(
         [
             f"{first['statistic']} of {first['data']} on {first['graph']}: {where}",
@@ -200,6 +220,8 @@ def _notes(records: Sequence[Record]) -> Iterator[str]:
         yield f"homophily: {share} of the nodes are in order; correlation between neighbours {found:.2f}"
     yield from dict.fromkeys(_faults(record["faults"]) for record in records if "faults" in record)
     for record in records:
+        if "value" in record:
+            yield f"{record['protocol']}: {_row_means(record['exact'], record['statistic'])}"
         if "errors" in record:
             yield f"{record['protocol']}: error of each value, by itself: {_errors(record)}"
         if "until" in record:
@@ -219,6 +241,14 @@ def _notes(records: Sequence[Record]) -> Iterator[str]:
         yield f"with --interval, {first['statistic']} is computed from pairs of rows; without, from means, far faster"
     if any(record["uses_means"] for record in records):
         yield f"{first['statistic']} is a function of plain means: nodes average those, and no rows travel"
+
+
+def _row_means(exact: float | Sequence[float], statistic: str) -> str:
+    """Return what a protocol estimates that estimates row means, where their mean is not the statistic."""
+    what = "mean"
+    if not isinstance(exact, float):
+        what = f"means of the {len(exact)} numbers from which {statistic} is computed"
+    return f"estimates each row's {what}, not {statistic}; exact, averaged over rows: {numbers.number(exact)}"
 
 
 def _faults(faults: Record) -> str:

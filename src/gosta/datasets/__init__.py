@@ -138,6 +138,8 @@ def _from_files(source: Any, given: tables.Format) -> Data:
     """Read a file, a folder, several files, or the standard input."""
     if source == "-":
         return _from_standard_input(given)
+    if source == "":  # an unset variable of a shell; as a path, the current folder
+        raise InputError("the name of the data is empty; give a file, a folder (. is the current one) or a data set")
     if isinstance(source, list | tuple):
         paths, name = list(source), f"{len(source)} files"
     else:

@@ -98,10 +98,13 @@ def assign_by_column(data: Data, kept: Booleans, nodes: int | None, seed: int) -
         _check(nodes, len(values))
         ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
         codes = (ranks * nodes // len(values)).astype(np.float64)
-    elif len(names) < 2 or 2 * len(names) > len(codes):
+    elif len(names) < 2:
+        raise InputError(f"by = {data.by!r} has one value only, {', '.join(map(str, names))}; two sites are needed")
+    elif 2 * len(names) > len(codes):
+        cut = ", or give nodes=... (--nodes) to cut its values into so many groups" if _is_numeric(data) else ""
         raise InputError(
-            f"by = {data.by!r} has {len(names)} different values in {len(codes)} rows; choose a column that names "
-            "sites, or give nodes=... (--nodes) to cut its values into so many groups"
+            f"by = {data.by!r} has {len(names)} different values in {len(codes)} rows; "
+            f"choose a column that names sites{cut}"
         )
     shuffled = np.random.default_rng(seed).permutation(len(codes))
     counts = np.unique(codes, return_counts=True)[1]
@@ -152,6 +155,14 @@ def _numeric_column(data: Data) -> Floats:
         raise InputError(
             f"by = {data.by!r} holds text, which cannot be cut into groups; leave out nodes: each value is a node then"
         ) from None
+
+
+def _is_numeric(data: Data) -> bool:
+    try:
+        _numeric_column(data)
+    except InputError:
+        return False
+    return True
 
 
 def _check(nodes: object, rows: int) -> None:

@@ -82,7 +82,9 @@ class Interrupted(KeyboardInterrupt):
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython and notebooks show in place of a traceback."""
-        return [f"{type(self).__name__}: {self}; sys.last_value.trace holds the checkpoints that were reached"]
+        is_empty = not np.isfinite(self.trace.data["mean"].values).any()
+        kept = " before the first checkpoint" if is_empty else "; sys.last_value.trace holds the checkpoints reached"
+        return [f"{type(self).__name__}: {self}{kept}"]
 
 
 class Runner:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gosta.faults import Faults
-from gosta.graphs.graph import Graph
+from gosta.graphs.graph import Graph, pairs_from_numbers
 from gosta.graphs.layout import positions
 from gosta.pages import frames
 from gosta.pages.frames import Frame, Scene
@@ -16,6 +17,7 @@ from gosta.simulation.trace import TraceInfo
 from gosta.views import numbers
 
 MAX_MAP_NODES = 10_000
+MAX_COMPLETE = 30  # nodes of a complete graph whose edges are drawn; more would be a grey area
 NO_EDGES = "The edges of the network are not known: nodes are placed without them."
 
 
@@ -40,7 +42,7 @@ class Picture:
         self._exact = target.mean(axis=0)
         if info.nodes > MAX_MAP_NODES:
             no_map = f"There is no map: {info.nodes:,} nodes are more than the {MAX_MAP_NODES:,} that it can show."
-        edge_ends, note = frames.list_edges(graph.edges) if graph is not None else (b"", NO_EDGES)
+        edge_ends, note = frames.list_edges(_edges(graph)) if graph is not None else (b"", NO_EDGES)
         if info.graph_changes:
             note = f"The network changes; this is the one that it begins with. {note}".strip()
         drawn = graph or Graph("complete", info.nodes, None)
@@ -66,6 +68,13 @@ class Picture:
         """Return a frame of one quantity from the values of all nodes, nodes × values."""
         scale, exact = float(self._scales[quantity]), float(self._exact[quantity])
         return frames.make_frame(iteration, sent, values[:, quantity], self._target[:, quantity], scale, exact)
+
+
+def _edges(graph: Graph) -> NDArray[np.int32] | None:
+    """Return the edges to draw; None for a complete graph of many nodes."""
+    if graph.edges is None and graph.n <= MAX_COMPLETE:
+        return pairs_from_numbers(np.arange(graph.m), graph.n)
+    return graph.edges
 
 
 def _faults(faults: Faults) -> Iterator[str]:

@@ -185,6 +185,8 @@ class Trace:
         from gosta.simulation.plotting import SIZE, plot
         from gosta.views.plots import shown_figure
 
+        if not np.isfinite(self.data["mean"].values).any():
+            raise InputError("no checkpoint was reached: there is nothing to draw")
         axes = shown_figure(*SIZE).add_subplot() if ax is None else ax
         return plot([self], [label or self.info.protocol], ax=axes)
 
@@ -281,8 +283,15 @@ class Trace:
         info, error = self.info, self.error()
         reached = error["mean"].values[np.isfinite(error["mean"].values)]
         last = numbers.error(reached[-1] if len(reached) else None, info.is_relative)
-        rows = {"protocol": info.protocol, "statistic": info.statistic, "graph": info.graph, "runs": f"{info.runs:,}"}
+        rows = {"protocol": info.protocol, "statistic": info.statistic, "data": info.data, "graph": info.graph}
+        rows |= {"nodes": f"{info.nodes:,}", "rows": f"{info.rows:,}", "runs": f"{info.runs:,}"}
         rows["iterations"] = f"{self.iterations[-1]:,}{'' if self.is_complete else ', interrupted'}"
+        if "node" not in self.data["target"].dims:  # one for all nodes
+            rows["exact value"] = numbers.number(self.data["target"].values.tolist())
+        counts = np.isfinite(self.data["mean"].values).sum(axis=1)  # of the checkpoints that each run reached
+        if runs := np.flatnonzero(counts).tolist():
+            estimates = self.data["estimate"].values[runs, counts[runs] - 1]
+            rows["estimate, mean over nodes and runs"] = numbers.number(estimates.mean(axis=0).tolist())
         rows[f"mean {error.attrs['error']} error at the last checkpoint reached"] = last
         return html.table(rows.items(), caption="Trace") + html.sparkline(
             "error, logarithmic", self.iterations, error["mean"].values

@@ -80,6 +80,8 @@ def _fit(data: Data, name: str, summary: str, encode: Callable[..., Any], roles:
                     continue
                 break
             return Fit(name, summary, [*_arguments(choice), *_positive(selected, name), *["--drop-missing"] * drop], "")
+    if len(data) < 2:
+        return Fit(name, summary, [], "needs two rows; the data has one")
     return Fit(name, summary, [], reason or f"needs {wish}")
 
 

@@ -204,7 +204,7 @@ def _range(
     if edges is not None:
         low, high = min(low, edges[0]), max(high, edges[-1])
     if not high - low < np.inf:
-        raise DataError(f"column {name!r} ranges from {low:g} to {high:g}: use smaller units")
+        raise DataError(f"column {name!r} ranges from {low:g} to {high:g}: use larger units")
     room = 0.0 if edges is None and low < high else max(abs(low), abs(high), 1.0) * 2**-20
     return low - room, high + room
 

@@ -111,7 +111,7 @@ def _distance_correlation(m: Means) -> Any:
     a, b, ab, aa, bb, mean_ab, mean_aa, mean_bb = m
     covariance, first, second = ab + a * b - 2 * mean_ab, aa + a * a - 2 * mean_aa, bb + b * b - 2 * mean_bb
     if np.any((np.minimum(a, b) > 0) & (np.minimum(a * a, b * b) < LEAST_SQUARE)):
-        raise NumericalError("distance-correlation: the numbers are too small; use larger units")
+        raise NumericalError("distance-correlation: the numbers are too small; use smaller units")
     value = np.sqrt(np.maximum(covariance, 0.0) / np.sqrt(first) / np.sqrt(second))
     return np.where((first <= 0) | (second <= 0), 0.0, value)  # by definition 0, where a part is constant
 

@@ -167,12 +167,13 @@ class Statistic:
 
     def _repr_html_(self) -> str:
         options = ", ".join(f"{name} = {default!r}" for name, default in self.options.items())
-        rows = {
-            "summary": self.summary,
+        rows = {"summary": self.summary} if self.summary else {}
+        rows |= {
             "options": options or "none",
             "normalisation": f"{self.normalisation}, {'a sum' if self.total else 'a mean'} over {self.tuples}",
-            "bounds": numbers.interval(*self.bounds),
         }
+        if np.isfinite(self.bounds).any():
+            rows["bounds"] = numbers.interval(*self.bounds)
         return html.table(rows.items(), caption=f"Statistic: {self.name}")
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -203,7 +203,7 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
             raise DataError(
                 "all rows are alike, so that they give no bandwidth; give one: bandwidth=1 (-o bandwidth=1)"
             )
-        raise NumericalError(f"the numbers are too {'small; use larger' if width == 0 else 'large; use smaller'} units")
+        raise NumericalError(f"the numbers are too {'small; use smaller' if width == 0 else 'large; use larger'} units")
     if isinstance(width, bool) or not isinstance(width, int | float | np.number) or not 0 < width < np.inf:
         raise InputError(f"bandwidth = {width!r} must be a positive number")
     data.assumed["bandwidth"] = float(width)

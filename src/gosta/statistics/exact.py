@@ -41,6 +41,8 @@ class Estimate(NamedTuple):
     >>> found = gosta.exact("breast-cancer", "auc", interval=0.95)
     >>> f"{found.value:.3f}, {found.low:.3f} to {found.high:.3f}"
     '0.963, 0.945 to 0.975'
+    >>> f"{found:.3f}", round(found, 3)
+    ('0.963', 0.963)
     """
 
     value: float  # of the statistic over the rows
@@ -56,6 +58,14 @@ class Estimate(NamedTuple):
         if np.size(self.value) != 1:
             raise TypeError(f"this estimate has {np.size(self.value)} values; take one of estimate.value")
         return float(self.value)
+
+    def __format__(self, spec: str) -> str:
+        """Format the value as a number; without a format, all fields."""
+        return format(float(self), spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> float:
+        """Round the value, if it is one number."""
+        return round(float(self), digits)
 
     def _repr_html_(self) -> str:
         rows = {
@@ -327,7 +337,7 @@ def _apply(statistic: Statistic, part: str, means: Floats, /, **options: Any) ->
 def require_finite(statistic: Statistic, means: Floats, values: Floats) -> float | Floats:
     """Return a number, or an array of several, if all are finite; otherwise raise an error with the reason."""
     if not np.isfinite(means).all():
-        raise NumericalError(f"{statistic.name} is not finite here: the numbers are too large; use smaller units")
+        raise NumericalError(f"{statistic.name} is not finite here: the numbers are too large; use larger units")
     if not np.isfinite(values).all():
         cases = "a column is constant, a class has a single row, or no two rows can be compared"
         raise NumericalError(f"{statistic.name} is not defined here: it divides by zero, as when {cases}")

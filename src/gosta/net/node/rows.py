@@ -135,7 +135,7 @@ def check_values(x: Floats, data: object) -> None:
     """Raise `DataError` for values whose products would not be finite."""
     largest = float(np.abs(x).max())
     if largest > MAX_ROW_VALUE:
-        raise DataError(f"{data} has the value {largest:.3g}, and {MAX_ROW_VALUE:g} is the limit; use smaller units")
+        raise DataError(f"{data} has the value {largest:.3g}, and {MAX_ROW_VALUE:g} is the limit; use larger units")
 
 
 def _read_and_encode(task: Task, path: Path, folder: Path, form: Format) -> Rows:

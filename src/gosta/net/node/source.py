@@ -60,7 +60,7 @@ class Source:
         self._rows = LocalRows(self.estimand)  # evaluates the kernel once, before a record is written
         largest = float(np.abs(self.estimand.own_row_means).max())
         if largest > max_kernel_value(self.estimand.mean_degree):
-            raise DataError(f"{task.statistic}: kernel values of {largest:.3g} are too large; use smaller units")
+            raise DataError(f"{task.statistic}: kernel values of {largest:.3g} are too large; use larger units")
 
     def with_trust(self, trust: Trust) -> Source:
         """Return the same rows among other members."""
