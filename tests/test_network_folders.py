@@ -198,7 +198,7 @@ def test_nodes_by_a_column_and_graphs_from_files(gosta_: Any, tmp_path: Path, po
     init = ("network", "init", "--port", port, "--data", "iris", "-s", "gini-mean-difference")
     code, out, _ = gosta_(*init, tmp_path / "a", "-c", "sepal length", "--by", "species", "-g", "complete")
     assert code == 0
-    assert "150: node-0 50, node-1 50, node-2 50" in out
+    assert "150: node-0 50 of setosa, node-1 50 of versicolor, node-2 50 of virginica" in " ".join(out.split())
     (tmp_path / "g.csv").write_text("0,1\n1,2\n2,3\n")
     code, out, _ = gosta_(*init, tmp_path / "b", "-c", "sepal length", "-g", tmp_path / "g.csv")
     assert code == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from engine_runs import advance, estimates
 
 import gosta
 from gosta import graphs
+from gosta.cli import run_summary
 from gosta.estimation import placement
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import make_setting
@@ -156,6 +159,39 @@ def test_incomplete_rows_are_left_out_of_the_right_sites(name: str) -> None:
     wanted = [gosta.exact(own[used], name, columns="second") for _, own in whole.groupby("hospital")]
     assert trace.info.local_values[0] == pytest.approx(tuple(wanted))
     assert trace.target == pytest.approx(gosta.exact(whole[used], name, columns="second"))
+
+
+def test_rows_are_at_the_node_of_their_sites_name(tmp_path: Path) -> None:
+    networkx: Any = importlib.import_module("networkx")
+    common: dict[str, Any] = {"by": "hospital", "runs": 1}
+    star = [("d", "b"), ("d", "a"), ("d", "c")]
+    (tmp_path / "star.csv").write_text("\n".join(",".join(pair) for pair in star))
+    for graph in (networkx.Graph(star), str(tmp_path / "star.csv"), [(str(tmp_path / "star.csv"), 0), ("cycle", 5)]):
+        trace = gosta.simulate(PATIENTS, "auc", graph=graph, iterations=9, **common)
+        assert trace.resume_data["edges"].tolist() == [[3, 1], [3, 0], [3, 2]]
+        assert trace.estimates["node"].values.tolist() == ["a", "b", "c", "d"]
+    trace.save(tmp_path / "t.nc")
+    longer = gosta.resume(tmp_path / "t.nc", iterations=18)
+    assert longer.node_names == ["a", "b", "c", "d"]
+    shown = run_summary.record(longer)
+    assert (shown["nodes"], len(shown["local_values"])) == (["a", "b", "c", "d"], 4)
+    longer.report(tmp_path / "run.html")
+    assert '"node_names":["a","b","c","d"]' in (tmp_path / "run.html").read_text(encoding="utf-8")
+    data = gosta.datasets.load(PATIENTS)
+    network = plan.for_data(plan.Goal("auc"), data, str(tmp_path / "star.csv"), None, None, "hospital", 0)
+    assert (network.sites, network.edges[0]) == (("a", "b", "c", "d"), (3, 1))
+
+    # Sites that are numbers: by number where the graph has the same, in their order where it is numbered from 0.
+    numbered = PATIENTS | {"hospital": np.array([7, 8, 9])[np.arange(N) % 3]}
+    for nodes, edges in (((9, 7, 8), [[2, 0], [0, 1]]), ((0, 1, 2), [[0, 1], [1, 2]]), ((3, 4, 5), [[0, 1], [1, 2]])):
+        trace = gosta.simulate(numbered, "auc", graph=networkx.path_graph(nodes), iterations=9, **common)
+        assert (trace.resume_data["edges"].tolist(), trace.node_names) == (edges, ["7", "8", "9"])
+    with pytest.raises(gosta.InputError, match=r"only the graph has x, only the data a; use the same names"):
+        gosta.simulate(PATIENTS, "auc", graph=networkx.path_graph(list("dbcx")), **common)
+    # Names say nothing where rows are dealt at random.
+    assert not gosta.simulate(
+        PATIENTS, "auc", graph=networkx.path_graph(list("dbcx")), nodes=4, runs=1, iterations=9
+    ).node_names
 
 
 def test_few_nodes_are_all_neighbours_by_default() -> None:

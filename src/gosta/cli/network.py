@@ -234,7 +234,8 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
         entries.append(("interval", f"none: {reason}"))
     counts = [len(table) for table in plan.node_rows] or [text.count("\n") - 1 for text in plan.node_files]
     if counts:
-        sizes = [f"{name} {count}" for name, count in zip(network.nodes, counts, strict=True)]
+        of = [f" of {site}" for site in plan.sites] or [""] * len(counts)
+        sizes = [f"{name} {count}{site}" for name, count, site in zip(network.nodes, counts, of, strict=True)]
         entries.append(("rows", f"{sum(counts)}: {shorten(sizes, 12)}"))
     place = " to ".join(dict.fromkeys((*where[:1], *where[-1:])))
     entries.append(

@@ -63,6 +63,8 @@ def record(trace: Trace) -> Record:
         }
     if info.has_tables:
         found["rows_per_node"] = info.min_rows, info.max_rows
+    if trace.node_names:
+        found["nodes"] = trace.node_names  # the sites, in the order of local_values
     parts = _parts(trace, runs, at) if len(runs) else []
     if trace.value_names:
         found["statistics"] = parts

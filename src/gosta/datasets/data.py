@@ -280,7 +280,7 @@ class Data:
     def class_signs(self, positive: object = None) -> Floats:
         """Return +1 for rows of the positive class, −1 for the others, NaN where the label is missing."""
         codes, classes = self.class_codes()
-        where, names = f"label column {self.label!r}", [_text(c) for c in classes]
+        where, names = f"label column {self.label!r}", [value_text(c) for c in classes]
         if len(names) < 2:
             raise DataError(f"needs two classes, {where} has {shorten(names) or 'none'} only")
         if positive is None and len(names) > 2:
@@ -407,13 +407,14 @@ def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:
 def _among(declared: Sequence[Any], codes: Floats, found: list[Any], where: str, what: str, setting: str) -> Floats:
     """Return the positions of values among the declared ones, however a file's format writes them."""
     position = {_key(value): k for k, value in enumerate(declared)}
-    named = shorten([_text(value) for value in declared])
+    named = shorten([value_text(value) for value in declared])
     if len(position) < len(declared):
         raise InputError(f"{setting} = {named}: give each {what} once")
     for k, value in enumerate(found):
         if _key(value) not in position:
+            found_value = f"the {what} {value_text(value)!r} (first in row {np.argmax(codes == k) + 1})"
             raise DataError(
-                f"{where} has the {what} {_text(value)!r} (first in row {np.argmax(codes == k) + 1}), which is none of "
+                f"{where} has {found_value}, which is none of "
                 f"those declared for all sites: {named}; correct the row, or declare it for all sites ({setting})"
             )
     positions = np.array([position[_key(value)] for value in found], dtype=np.float64)
@@ -431,21 +432,21 @@ def _sort_key(value: Any) -> tuple[int, Any]:
 
 
 def _position(positive: Any, classes: list[Any], names: list[str], where: str) -> int:
-    for known, wanted in ((classes, positive), (names, _text(positive))):  # by value, or by its text
+    for known, wanted in ((classes, positive), (names, value_text(positive))):  # by value, or by its text
         with contextlib.suppress(TypeError, ValueError):
             return known.index(wanted)
-    raise unknown(f"class of {where}", _text(positive), names)
+    raise unknown(f"class of {where}", value_text(positive), names)
 
 
 def _key(value: Any) -> float | str:
     """Return a key that is equal for the forms that file formats give a class: 1, 1.0, "1", "01" and true are one."""
-    text = _text(value)
+    text = value_text(value)
     with contextlib.suppress(ValueError):
         if math.isfinite(float(text)):
             return float(text)
     return {"true": 1.0, "false": 0.0}.get(text.lower(), text)
 
 
-def _text(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a class as a user would write it: exact, and 3.0 as 3."""
     return repr(float(value)).removesuffix(".0") if isinstance(value, float | np.floating) else str(value)

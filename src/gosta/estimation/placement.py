@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from gosta.datasets.data import Data
+from gosta.datasets.data import Data, value_text
 from gosta.errors import InputError, unknown
 from gosta.graphs.graph import Graph
 from gosta.graphs.ordering import assortativity, neighbouring_order
@@ -22,11 +22,12 @@ class Placement:
 
     nodes: int
     counts: tuple[int, ...] | None = None  # number of rows at each node; None: one row at each
+    names: tuple[str, ...] = ()  # of the nodes, where each is a value of a column
 
     @classmethod
-    def of(cls, counts: Integers) -> Placement:
+    def of(cls, counts: Integers, names: Sequence[str] = ()) -> Placement:
         """Return the placement with so many rows at each node."""
-        return cls(len(counts), tuple(counts.tolist()))
+        return cls(len(counts), tuple(counts.tolist()), tuple(names))
 
     @property
     def has_tables(self) -> bool:
@@ -107,8 +108,9 @@ def assign_by_column(data: Data, kept: Booleans, nodes: int | None, seed: int) -
             f"choose a column that names sites{cut}"
         )
     shuffled = np.random.default_rng(seed).permutation(len(codes))
-    counts = np.unique(codes, return_counts=True)[1]
-    return shuffled[np.argsort(codes[shuffled], kind="stable")], Placement.of(counts)
+    present, counts = np.unique(codes, return_counts=True)
+    sites = [] if nodes is not None else [value_text(names[int(code)]) for code in present]
+    return shuffled[np.argsort(codes[shuffled], kind="stable")], Placement.of(counts, sites)
 
 
 def assign_alike(

@@ -211,6 +211,8 @@ def make_setting(
         network = graphs.load(graph, n=placement.nodes, seed=seed) if changing is None else changing.graphs[0]
     if isinstance(graph, Graph):
         network.check()
+    network = network.in_order_of(placement.names)  # rows of a site belong to the node of its name
+    changing = None if changing is None else changing.in_order_of(placement.names)
     alike = None
     if homophily is not None:
         order, placement, alike = assign_alike(table, kept, order, placement, network, float(homophily), seed)

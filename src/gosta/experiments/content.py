@@ -40,7 +40,7 @@ def digest(value: Any) -> str:
     if isinstance(value, list):  # graphs that change, with the iterations from which on they are in force
         return compiler.fingerprint([(one if isinstance(one, str) else digest(one), at) for one, at in value])
     if isinstance(value, Graph):
-        return compiler.fingerprint(value.n, value.edges, value.weights)
+        return compiler.fingerprint(value.n, value.edges, value.weights, *value.labels)
     try:
         return compiler.fingerprint(value)
     except compiler.UnstableContentError:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any
 
@@ -35,6 +35,10 @@ class ChangingGraph:
         """Return the same with all times multiplied."""
         period = None if self.period is None else self.period * factor
         return ChangingGraph(tuple(start * factor for start in self.starts), self.graphs, period)
+
+    def in_order_of(self, names: Sequence[str]) -> ChangingGraph:
+        """Return the same with the nodes of each graph numbered in the order of these names, where they have names."""
+        return replace(self, graphs=tuple(graph.in_order_of(names) for graph in self.graphs))
 
     def pieces(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
         """Yield the number of each graph that is in force between two times, with the times from and up to which."""

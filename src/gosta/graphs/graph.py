@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.errors import InputError
+from gosta.errors import InputError, shorten
 from gosta.graphs.tree import TREE_SHARE, tree_rates
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats, Integers
@@ -44,6 +44,7 @@ class Graph:
     spectrum: Callable[[], Floats] | None = None  # returns the n eigenvalues of the unweighted Laplacian, where known
     # Parent of each node in a spanning tree, where a protocol needs one (`gosta.graphs.tree`); -1: the root.
     parents: Integers | None = None
+    labels: tuple[str, ...] = ()  # names of the nodes where the user's graph has them
 
     def __post_init__(self) -> None:
         # Drawing reads one contiguous block of pairs.
@@ -82,6 +83,28 @@ class Graph:
         elif self.edges is not None:
             graph.add_edges_from(self.edges.tolist())
         return graph
+
+    def in_order_of(self, names: Sequence[str]) -> Graph:
+        """Return the graph with nodes numbered in the order of these names, where its nodes are named like them.
+
+        Without names, or where nodes have numbers only, the graph is returned as it is.
+
+        >>> pair = Graph("pair", 3, np.array([[0, 1], [0, 2]], dtype=np.int32), labels=("west", "north", "south"))
+        >>> pair.in_order_of(["north", "south", "west"]).edges.tolist()
+        [[2, 0], [2, 1]]
+        """
+        if self.edges is not None and names and sorted(self.labels) == sorted(names):
+            position = {name: k for k, name in enumerate(names)}
+            number = np.array([position[label] for label in self.labels], dtype=np.int32)
+            return replace(self, edges=number[self.edges], parents=None, labels=tuple(names))
+        if not names or all(map(_is_number, self.labels)):
+            return self
+        only = [sorted({*self.labels} - {*names}), sorted({*names} - {*self.labels})]
+        only_here, only_there = (shorten(names, 6) or "none" for names in only)
+        raise InputError(
+            f"graph: the names of nodes of {self.name} are not those of the sites in the data: only the graph has "
+            f"{only_here}, only the data {only_there}; use the same names, or number the nodes 0 to n - 1"
+        )
 
     @property
     def m(self) -> int:
@@ -250,6 +273,14 @@ def check_integer(name: str, argument: str, value: SupportsIndex, least: int) ->
     if number is None or number < least:
         raise InputError(f"{name}: {argument} = {value!r} must be a whole number of at least {least}")
     return number
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _draw_pairs(rng: np.random.Generator, n: int, size: int) -> Edges:

@@ -25,7 +25,7 @@ def read(path: str | Path) -> Graph:
 
     A line has two nodes, separated by comma, semicolon, tab or blanks; a third number is the weight, the rate at
     which the edge fires. '#' begins a comment, and the first line can hold headings. Nodes are the numbers 0 to n − 1,
-    or names, which are numbered in the order they first occur.
+    or names, which are numbered in the order they first occur; with `by`, rows of a site are at the node of its name.
 
     Parameters
     ----------
@@ -58,7 +58,9 @@ def read(path: str | Path) -> Graph:
     number = _node_numbers(parsed, path)
     edges = number[np.frombuffer(parsed.ends, dtype=np.int32)].astype(np.int32).reshape(-1, 2)
     weights = np.frombuffer(parsed.weights) if parsed.weights else None
-    graph = Graph(str(path), int(number.max()) + 1, edges, weights)
+    has_names = any(_number(label) is None for label in parsed.labels)
+    labels = tuple(parsed.labels) if has_names else ()
+    graph = Graph(str(path), int(number.max()) + 1, edges, weights, labels=labels)
     return graph.check(lambda k: f"{path}, line {parsed.lines[k]}")
 
 
@@ -103,7 +105,8 @@ def from_edges(
 def from_networkx(graph: Any) -> Graph:
     """Return a graph from a networkx graph: nodes are numbered in its own order.
 
-    Where edges carry a ``weight``, it is the rate at which they fire.
+    Nodes that are names keep them as `labels`: with `by`, rows of a site are at the node of its name. Where edges carry
+    a ``weight``, it is the rate at which they fire.
 
     Parameters
     ----------
@@ -131,7 +134,10 @@ def from_networkx(graph: Any) -> Graph:
         raise InputError(f"the networkx graph has edges without a weight, such as {without[0]}; give it to all or none")
     name = str(graph.name or "networkx graph")
     weights = None if without or not triples else _rates([weight for *_, weight in triples], name)
-    made = Graph(name, len(number), edges, weights)
+    has_names = list(number) != list(range(len(number))) and all(
+        isinstance(node, str | int | np.integer) for node in number
+    )
+    made = Graph(name, len(number), edges, weights, labels=tuple(map(str, number)) if has_names else ())
     return made.check(lambda k: f"{name}, edge {triples[k][0]!r} - {triples[k][1]!r}")
 
 

@@ -43,6 +43,7 @@ class Scene(msgspec.Struct, frozen=True):
     places: bytes | None  # x and y of each node on the map, two bytes each; None: there is no map
     edge_ends: bytes  # both ends of the edges that can be drawn, two bytes each
     note: str  # what the map leaves out
+    node_names: tuple[str, ...] = ()  # where nodes are sites with names; empty: they have numbers
     is_recording: bool = False
     # What the bands of charts show: from the second to the fourth quantile, and from the first to the last.
     bands: tuple[str, str] = ("half of the nodes", "90 % of the nodes")

@@ -220,7 +220,8 @@ class LiveRunner(Runner):
     def __init__(self, setting: Setting, info: TraceInfo, checkpoints: Integers, page: LivePage) -> None:
         super().__init__(setting, info, checkpoints)
         self._page = page
-        page.begin(Picture(info, setting.estimand.value_names or (), setting.target, setting.graph))
+        names, node_names = setting.estimand.value_names or (), setting.placement.names
+        page.begin(Picture(info, names, setting.target, setting.graph, node_names=node_names))
 
     def end(self) -> None:
         """Say on the page that the run has ended, and how."""

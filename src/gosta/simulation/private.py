@@ -242,7 +242,7 @@ def simulate_sums(
     elif nodes is not None:
         order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
     with sizes_from("nodes", most=len(x) if by is None else 0):
-        network = graphs.load(graph, n=placement.nodes, seed=seed)
+        network = graphs.load(graph, n=placement.nodes, seed=seed).in_order_of(placement.names)
     rng = np.random.default_rng(seed)
     if layout.next_round is not None:  # edges are found with noise, once
         noise = choose_noise(settings, layout, placement.nodes)

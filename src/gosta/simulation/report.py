@@ -50,7 +50,7 @@ def _recording(trace: Trace, run: int, reached: Integers) -> dict[str, Any]:
     has_estimates = "estimates" in trace.data
     target = trace.data["target"].values.reshape(-1, count)
     note = "" if has_estimates else NOT_KEPT
-    picture = Picture(info, trace.value_names, target, graph, note)
+    picture = Picture(info, trace.value_names, target, graph, note, trace.node_names)
     scene = msgspec.structs.replace(picture.scene, is_recording=True)
     if has_estimates:
         estimates = trace.data["estimates"].values[run, reached].reshape(len(reached), info.nodes, count)

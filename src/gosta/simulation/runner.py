@@ -320,6 +320,8 @@ class Runner:
         }
         names = self.setting.estimand.value_names
         coordinates = {"iteration": self.checkpoints} | ({"value": names} if names else {})
+        if self.setting.placement.names:
+            coordinates["node"] = list(self.setting.placement.names)
         if "failed" in variables:
             coordinates["fault"] = list(faults.NAMES)
         data, info = xr.Dataset(variables, coords=coordinates), self.info

@@ -31,6 +31,7 @@ class Picture:
         target: Floats,
         graph: Graph | None,
         no_map: str = "",
+        node_names: Sequence[str] = (),
     ) -> None:
         """Make a scene.
 
@@ -62,6 +63,7 @@ class Picture:
             places=None if no_map else frames.place_nodes(positions(drawn)),
             edge_ends=b"" if no_map else edge_ends,
             note=no_map or note,
+            node_names=tuple(node_names),
         )
 
     def frame(self, quantity: int, iteration: int, sent: int, values: Floats) -> Frame:

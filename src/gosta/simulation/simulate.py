@@ -316,7 +316,7 @@ def setting_of(trace: Trace, protocol: AnyProtocol | None = None) -> Setting:
         raise InputError(
             f"the statistic {statistic.name} has changed since this trace was made; it cannot be continued"
         )
-    placement = Placement.of(arrays["counts"]) if "counts" in arrays else Placement(len(x))
+    placement = Placement.of(arrays["counts"], trace.node_names) if "counts" in arrays else Placement(len(x))
     if protocol is None and info.protocol not in protocols.PROTOCOLS:
         raise InputError(f"the protocol {info.protocol!r} is not built in; pass it: resume(..., protocol=...)")
     chosen = protocol_for(protocol or info.protocol, statistic, info.level is not None, placement.has_tables)

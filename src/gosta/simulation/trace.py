@@ -94,7 +94,7 @@ class Trace:
         partition); where requested, ``low``, ``high`` and ``standard_error`` by run, iteration and node, and
         ``time``. Checkpoints that were not reached are NaN. Where there are several values, they are the last
         dimension, ``value``, with the names of several statistics as its coordinate; the error of a node is then that
-        of the statistic with the largest one.
+        of the statistic with the largest one. With `by`, the values of that column are the coordinate ``node``.
     info
         What was simulated.
     resume_data
@@ -129,6 +129,11 @@ class Trace:
     def value_names(self) -> list[str]:
         """The names of the values of several statistics; empty for one."""
         return [str(name) for name in self.data["value"].values] if "value" in self.data.coords else []
+
+    @property
+    def node_names(self) -> list[str]:
+        """The names of the nodes, where each is a value of the column `by`; otherwise empty."""
+        return [str(name) for name in self.data["node"].values] if "node" in self.data.coords else []
 
     def intervals(self) -> tuple[xr.DataArray, xr.DataArray]:
         """Return the lower and upper bounds of the nodes' intervals, by run, iteration and node (and value)."""

@@ -75,6 +75,7 @@ class Plan:
     shared_files: tuple[Path, ...] = ()  # each node gets a copy
     no_interval: str = ""  # reason for which there are no intervals though the user did not rule them out
     reading: Mapping[str, str] = field(default_factory=dict)  # how sites' files are read: settings of [node]
+    sites: tuple[str, ...] = ()  # whose rows each node has, where they are values of a column
 
 
 def for_data(
@@ -101,7 +102,9 @@ def for_data(
     options = estimand.json_options
     task = Task(secrets.token_hex(8), name, goal.protocol, level, options, encoded_columns=widths, until=goal.until)
     node_rows, edges = tuple(placement.split(estimand.x)), edges_of(setting.graph)
-    return Plan(task, setting.graph.name, placement.nodes, edges, node_rows, (), files, no_interval)
+    return Plan(
+        task, setting.graph.name, placement.nodes, edges, node_rows, (), files, no_interval, sites=placement.names
+    )
 
 
 def for_sites(
@@ -175,9 +178,9 @@ def for_private(
     assert task.private is not None
     check_columns(layout, task.private)
     nodes = nodes if by is not None else _count_nodes(graph, nodes, seed)
-    files: tuple[str, ...] = ()
+    files, sites = tuple[str, ...](), tuple[str, ...]()
     if data is not None:
-        places = _place(layout, data, nodes, deal, by, seed)
+        places, sites = _place(layout, data, nodes, deal, by, seed)
         nodes, files = len(places), tuple(to_csv(data, layout.columns, rows) for rows in places)
     assert nodes is not None
     if nodes < MIN_SITES:
@@ -185,8 +188,8 @@ def for_private(
         raise InputError(f"nodes = {nodes}: {why}")
     choose_noise(settings, layout, nodes)
     with sizes_from("nodes", most=None if by is None else 0):
-        network = graphs.load(graph, nodes, seed)
-    return Plan(task, network.name, network.n, edges_of(network), node_files=files)
+        network = graphs.load(graph, nodes, seed).in_order_of(sites)
+    return Plan(task, network.name, network.n, edges_of(network), node_files=files, sites=sites)
 
 
 def _check_row_counts(protocol: str, placement: Placement) -> None:
@@ -204,8 +207,8 @@ def _check_classes(roles: Roles) -> None:
 
 def _place(
     layout: Layout, data: Data, nodes: int | None, deal: str | None, by: str | None, seed: int
-) -> list[Integers]:
-    """Return which rows each node has."""
+) -> tuple[list[Integers], tuple[str, ...]]:
+    """Return which rows each node has, and the names of their sites where these are values of a column."""
     if by is not None:
         if deal is not None:
             raise InputError(f"deal = {deal!r} excludes by: it places rows at random")
@@ -215,7 +218,7 @@ def _place(
         order, placement = assign_by_column(data, kept, nodes, seed)
     else:
         order, placement = assign_at_random(int(kept.sum()), nodes or DEFAULT_NODES, deal or "zipf", seed)
-    return np.split(np.flatnonzero(kept)[order], placement.offsets[1:-1])
+    return np.split(np.flatnonzero(kept)[order], placement.offsets[1:-1]), placement.names
 
 
 def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task) -> None:

@@ -26,7 +26,7 @@ let details = null; // of the chosen node
 let estimates = null; // of a recording: frames x nodes x quantities; null: they were too many
 let timer = null; // while a run that has ended is played
 
-const nodeName = (k) => `Node ${k.toLocaleString("en")}`;
+const nodeName = (k) => scene.node_names[k] ?? `Node ${k.toLocaleString("en")}`;
 const eventsPath = () => `events?${quantity}`;
 const count = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : "");
 const hasEnded = () => scene?.is_recording || !["running", "paused"].includes(state);
@@ -292,7 +292,7 @@ async function findDetails(k) {
 
 function visitorText(homes, k) {
   if (homes.length === 0) return "none: no row travels in this protocol";
-  const names = homes.map((home) => (home === k ? "its own" : `of ${nodeName(home).toLowerCase()}`));
+  const names = homes.map((home) => (home === k ? "its own" : `of ${nodeName(home).replace(/^Node /, "node ")}`));
   const isOne = homes.length === 1 && scene.rows === scene.nodes;
   return `${isOne ? "the row" : "rows"} ${names.join(" and ")}`;
 }
