@@ -47,6 +47,20 @@ def test_a_part_of_very_many_edges_is_drawn() -> None:
     assert 10_000 <= len(every.get_segments()) <= 20_000
 
 
+def test_edges_across_the_border_of_a_torus_leave_it_on_both_sides() -> None:
+    graph = graphs.torus(4, 5)
+    ax = graph.plot()
+    (lines,) = collections(ax, LineCollection)
+    (nodes,) = collections(ax, PathCollection)
+    ends = np.concatenate(lines.get_segments())
+    assert len(lines.get_segments()) == graph.m + 4 + 5
+    at_corner = np.abs(ends - nodes.get_offsets()[0]).max(axis=1) < 1e-9
+    assert at_corner.sum() == 4
+    assert (ends[:, 0].min() > ax.get_xlim()[0]) & (ends[:, 0].max() < ax.get_xlim()[1])
+    renamed = Graph("torus 3 x 3", 9, graphs.star(9).edges)
+    assert len(collections(renamed.plot(), LineCollection)[0].get_segments()) == 8
+
+
 def test_a_network_too_large_to_draw() -> None:
     with pytest.raises(InputError, match="path has 10,001 nodes; pictures of networks have at most 10,000"):
         graphs.path(10_001).plot()

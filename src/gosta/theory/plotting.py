@@ -36,7 +36,7 @@ def plot_bottleneck(found: Bottleneck, figure: Callable[[float, float], Any], ax
     edges = edges_drawn(graph) if graph.edges is None else graph.edges
     crossing = edges[is_smaller[edges[:, 0]] != is_smaller[edges[:, 1]]][:MAX_EDGES]
     width = float(np.clip(40 / (len(crossing) + 1), 0.5, 2.5))
-    draw_edges(ax, places, crossing, colors=CUT, linewidths=width, zorder=2)
+    draw_edges(ax, graph, places, crossing, colors=CUT, linewidths=width, zorder=2)
     _add_legend(ax, found)
     gap = f"spectral gap {spectral_gap(graph):.3g}"
     text = textwrap.fill(f"Bottleneck: {found.description}.", MAX_LINE, break_on_hyphens=False)
