@@ -660,7 +660,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     out = capsys.readouterr().out
     assert "edges         2, weighted" in out
     assert "degrees       1 to 2, mean 1.333" in out
-    with pytest.raises(InputError, match="has 3 nodes where 5 are needed"):
+    with pytest.raises(InputError, match=r"has 3 nodes \(ann, bob, cyd\) where 5 are needed"):
         show(str(path), n=5)
 
 

@@ -188,6 +188,8 @@ def test_rows_are_at_the_node_of_their_sites_name(tmp_path: Path) -> None:
         assert (trace.resume_data["edges"].tolist(), trace.node_names) == (edges, ["7", "8", "9"])
     with pytest.raises(gosta.InputError, match=r"only the graph has x, only the data a; use the same names"):
         gosta.simulate(PATIENTS, "auc", graph=networkx.path_graph(list("dbcx")), **common)
+    with pytest.raises(gosta.InputError, match=r"has 5 nodes \(d, b, c, a, x\) where 4 are needed"):
+        gosta.simulate(PATIENTS, "auc", graph=networkx.path_graph(list("dbcax")), **common)
     # Names say nothing where rows are dealt at random.
     assert not gosta.simulate(
         PATIENTS, "auc", graph=networkx.path_graph(list("dbcx")), nodes=4, runs=1, iterations=9

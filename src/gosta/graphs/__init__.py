@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gosta.errors import InputError, unknown
+from gosta.errors import InputError, shorten, unknown
 from gosta.graphs.changing import require_one
 from gosta.graphs.families import (
     barabasi_albert,
@@ -205,5 +205,6 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
         raise unknown("graph or file", source.partition(":")[0], GRAPHS)
     graph = read(source) if isinstance(source, str | Path) else from_object(source)
     if n is not None and graph.n != n:
-        raise SizeError.of(f"{graph.name} has {graph.n} nodes where {n} are needed", [graph.n])
+        names = f" ({shorten(graph.labels)})" if graph.labels else ""
+        raise SizeError.of(f"{graph.name} has {graph.n} nodes{names} where {n} are needed", [graph.n])
     return graph
