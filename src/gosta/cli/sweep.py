@@ -32,11 +32,11 @@ def sweep(
     Finished jobs are not repeated: after an interruption, or with a longer list, run the same command again.
     """
     folder = out or study.parent / f"{study.stem or 'study'}-results"
+    if not folder.is_dir():
+        options.check_writable("out", folder)
     picture = options.choose_picture(plot, folder.with_name(f"{folder.name}.png"), as_json)
     require_extra("sim", *["plot"] * (picture is not None), "data", purpose="gosta sweep")
     options.check_picture("plot", picture)
-    if not folder.is_dir():
-        options.check_writable("out", folder)
     from gosta.experiments import plotting, summary
     from gosta.experiments.run import run_study
     from gosta.experiments.study import read
