@@ -151,6 +151,68 @@ def test_two_and_three_nodes() -> None:
     assert theory.spectral_gap("complete", n=2**31 - 1) == pytest.approx(1 / (2**31 - 2))
 
 
+EQUAL_MODES = [
+    graphs.cycle(12),
+    graphs.torus(6, 6),
+    graphs.torus(5, 4),
+    graphs.hypercube(4),
+    graphs.star(9),
+    graphs.grid(5, 5),
+    graphs.make("two-cliques", 10),
+    graphs.make("geometric", 40, seed=2),
+    graphs.complete(8),
+]
+
+
+@pytest.mark.parametrize("graph", EQUAL_MODES, ids=lambda g: f"{g.name}-{g.n}")
+def test_results_do_not_depend_on_which_eigenvectors_are_found(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another processor finds them with other signs and, of an eigenvalue that occurs several times, rotated."""
+    eigh, rng = np.linalg.eigh, np.random.default_rng(7)
+
+    def found() -> tuple[Any, ...]:
+        spectrum.slowest_modes.cache_clear()
+        cut, x = theory.bottleneck(graph), np.random.default_rng(1).normal(size=graph.n)
+        predicted = theory.predict(graph, "gosta-async", 0.05, x, GINI).exchanges
+        expected = theory.expectation("u2", x, GINI, graph, [3, 30])
+        return spectrum.slowest_mode(graph)[1], cut.side.tolist(), cut.edges, cut.description, predicted, expected
+
+    def rotated(matrix: Floats) -> tuple[Floats, Floats]:
+        values, vectors = eigh(matrix)
+        for group in np.split(np.arange(len(values)), np.flatnonzero(np.diff(values) > 1e-9 * values[-1]) + 1):
+            vectors[:, group] = vectors[:, group] @ np.linalg.qr(rng.normal(size=(len(group), len(group))))[0]
+        return values, vectors
+
+    vector, *first, predicted, expected = found()
+    assert vector[np.abs(vector) >= 0.1 * np.abs(vector).max()][0] > 0
+    rate = spectrum.slowest_mode(graph)[0]
+    np.testing.assert_allclose(spectrum.dense_laplacian(graph) @ vector, rate * vector, atol=1e-12)
+    monkeypatch.setattr(np.linalg, "eigh", rotated)
+    for _ in range(5):
+        other, *cut, again, mean = found()
+        np.testing.assert_allclose(other, vector, atol=1e-9)
+        assert cut == first
+        assert again == pytest.approx(predicted, rel=1e-6)
+        np.testing.assert_allclose(mean, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["_solve_by_factoring", "_solve_by_multigrid"])
+def test_the_sign_of_a_sparse_solver_does_not_matter(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    solve, graph = getattr(spectrum, solver), graphs.make("geometric", 700, seed=3)
+    monkeypatch.setattr(spectrum, "MAX_FACTORED_NODES", 10_000 if solver == "_solve_by_factoring" else 0)
+    sides = []
+    for sign in (1, -1):
+        spectrum.slowest_modes.cache_clear()
+        monkeypatch.setattr(spectrum, solver, lambda graph, sign=sign: (solve(graph)[0], sign * solve(graph)[1]))
+        sides.append(theory.bottleneck(graph).side.tolist())
+    assert sides[0] == sides[1]
+
+
+def test_two_equal_sides_begin_at_the_lowest_node() -> None:
+    assert theory.bottleneck("two-cliques", n=100).side.tolist() == list(range(50))
+    assert theory.bottleneck("path", n=10).side.tolist() == list(range(5))
+    assert theory.bottleneck("torus", n=100).edges == 20  # straight across
+
+
 def test_bottleneck_descriptions() -> None:
     assert theory.bottleneck("two-cliques", n=100).description == "nodes 0-49 and 50-99 are joined by 1 of 2,451 edges"
     assert theory.bottleneck("path", n=9).description == "nodes 0-3 and 4-8 are joined by 1 of 8 edges"

@@ -14,6 +14,7 @@ from gosta.views import html
 from gosta.views.numbers import count, percent
 
 MAX_RANGES = 3  # ranges of node numbers in a description
+SAME = 1e-9  # numbers that differ by less, relative to the largest, are the same: their last digits are rounding
 NARROW = 0.25  # random graphs of four neighbours each have cuts down to 0.3 of the weight between random sides
 
 
@@ -54,7 +55,9 @@ def bottleneck(graph: Any, n: int | None = None, seed: int = 0) -> Bottleneck:
     """Find the cut that slows a network down most, by sweeping along Fiedler's vector.
 
     Of all ways to split the nodes by their order along that vector, it is the one with the least edge weight between
-    the sides relative to their sizes.
+    the sides relative to their sizes. The vector's first number that is clearly not zero is positive, nodes come in
+    order from the largest number to the smallest, the lowest node first among equal ones, and of equally good cuts the
+    first is taken: so the result does not depend on the processor.
 
     Parameters
     ----------
@@ -78,7 +81,9 @@ def bottleneck(graph: Any, n: int | None = None, seed: int = 0) -> Bottleneck:
         edges = half * (graph.n - half)
         description = f"none: {half:,} nodes and the other {graph.n - half:,} are joined by {count(edges, 'edge')}"
         return Bottleneck(np.arange(half), edges, 1.0, description, graph)
-    return _best_cut(graph, np.argsort(slowest_mode(graph)[1], kind="stable"))
+    vector = slowest_mode(graph)[1]
+    steps = np.rint(vector / (SAME * np.abs(vector).max()))
+    return _best_cut(graph, np.argsort(-steps, kind="stable"))
 
 
 def _best_cut(graph: Graph, order: Integers) -> Bottleneck:
@@ -93,10 +98,11 @@ def _best_cut(graph: Graph, order: Integers) -> Bottleneck:
     crossing = np.cumsum(opened - closed)[:-1]
     sizes = np.arange(1, n)
     expected = weights.sum() * 2 * sizes * (n - sizes) / (n * (n - 1))
-    at = int(np.argmin(crossing / expected))
+    shares = crossing / expected
+    at = int(np.argmax(shares <= shares.min() + SAME))
     side = np.sort(order[: at + 1] if 2 * (at + 1) <= n else order[at + 1 :])
     edges = int(((ends[:, 0] <= at) & (ends[:, 1] > at)).sum())
-    share = float(crossing[at] / expected[at])
+    share = float(shares[at])
     return Bottleneck(side, edges, share, _description(graph, side, edges, share), graph)
 
 

@@ -32,7 +32,7 @@ from gosta.statistics.definition import Options, Statistic
 from gosta.theory.arguments import formula_for
 from gosta.theory.momentum import CARRIED, TRACKING, MomentumErrors, Source
 from gosta.theory.powers import Rates
-from gosta.theory.spectrum import MAX_FACTORED_NODES, scipy_module, slowest_mode
+from gosta.theory.spectrum import MAX_FACTORED_NODES, scipy_module, slowest_modes
 from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary, summarise
 from gosta.views import html
 from gosta.views.numbers import count
@@ -193,11 +193,13 @@ def kernel_moments(setting: Setting) -> KernelMoments:
 def _along_slowest_mode(graph: Graph, deviations: Floats) -> float:
     """Return the variance along the slowest mode, relative to the average mode.
 
-    That mode dominates where two halves hardly exchange, and then it matters which rows are in which half.
+    That mode dominates where two halves hardly exchange, and then it matters which rows are in which half. Of several
+    slowest modes it is the mean, which does not depend on the eigenvectors that linear algebra chooses.
     """
-    vector = slowest_mode(graph)[1]
     size = (deviations**2).mean()
-    return float(((vector @ deviations) ** 2).mean() / size) if size else 1.0
+    if graph.edges is None or not size:  # all modes are alike
+        return 1.0
+    return float(((slowest_modes(graph)[1].T @ deviations) ** 2).mean() / size)
 
 
 def neighbour_correlation(setting: Setting) -> float:

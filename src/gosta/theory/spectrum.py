@@ -29,6 +29,8 @@ LANCZOS_STEPS = 80  # for the density of eigenvalues of large graphs
 MAX_SOLVER_ROUNDS = 60  # of ten iterations each
 LEAST_WEIGHT = 1e-100  # relative to the largest: smaller weights are lost in rounding
 CLOSE = 0.01  # rates whose ratio differs by less from 1 are merged
+SAME = 1e-9  # rates whose ratio differs by less from 1 are one rate with several eigenvectors
+CLEAR = 0.1  # of the largest number of its kind: from here on a number is clearly not zero
 
 
 def scipy_module(name: str) -> Any:
@@ -113,14 +115,47 @@ def slowest_rate(graph: Graph) -> float:
     return float(np.partition(rates, 1)[1])
 
 
-@functools.lru_cache(maxsize=4)
 def slowest_mode(graph: Graph) -> tuple[float, Floats]:
-    """Return the smallest rate above zero and its eigenvector, Fiedler's: the direction that mixes last."""
+    """Return the smallest rate above zero and its eigenvector, Fiedler's: the direction that mixes last.
+
+    Which one linear algebra finds, if there are several, and its sign depend on the processor. So of several (in a
+    cycle, say) it is the one along which the ends of an edge differ most: of the first edge whose ends clearly differ
+    along any of them. And the first number of the vector that is clearly not zero, a tenth of the largest or more, is
+    positive. Of graphs for which the solver finds only one eigenvector, the sign alone is certain.
+    """
+    rate, vectors = slowest_modes(graph)
+    vector = vectors[:, 0]
+    if vectors.shape[1] > 1:
+        i, j = _first_edge(graph, vectors)
+        vector = vectors @ (vectors[i] - vectors[j])
+    vector = vector / np.linalg.norm(vector)
+    sizes = np.abs(vector)
+    return rate, vector * np.sign(vector[np.argmax(sizes >= CLEAR * sizes.max())])
+
+
+@functools.lru_cache(maxsize=4)
+def slowest_modes(graph: Graph) -> tuple[float, Floats]:
+    """Return the smallest rate above zero and its eigenvectors, as columns; of large graphs only one of them."""
     if graph.n > MAX_SMALL_NODES and graph.edges is not None:
         factor = graph.n <= MAX_FACTORED_NODES and graph.m <= 20 * graph.n
-        return (_solve_by_factoring if factor else _solve_by_multigrid)(graph.check())
+        rate, vector = (_solve_by_factoring if factor else _solve_by_multigrid)(graph.check())
+        return rate, vector[:, None]
     modes = decompose(graph)
-    return float(modes.rates[1]), modes.vectors[:, 1]
+    rate = float(modes.rates[1])
+    # Closer ones are mixed by the rounding of floats.
+    room = SAME * rate + 4 * graph.n * np.finfo(np.float64).eps * float(modes.rates[-1])
+    return rate, modes.vectors[:, 1 : np.searchsorted(modes.rates, rate + room, side="right")]
+
+
+def _first_edge(graph: Graph, vectors: Floats) -> tuple[int, int]:
+    """Return the first edge whose ends clearly differ along any of some eigenvectors."""
+    if graph.edges is None:
+        return 0, 1
+    products = vectors @ vectors.T  # of these, as of all that is made from them, any others of the space give the same
+    (i, j), own = graph.edges.T, products.diagonal()
+    squares = own[i] + own[j] - 2 * products[i, j]
+    first = int(np.argmax(squares >= CLEAR**2 * squares.max()))
+    return int(i[first]), int(j[first])
 
 
 def decompose(graph: Graph) -> Modes:
