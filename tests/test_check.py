@@ -153,7 +153,11 @@ def test_policy_and_agreement(net: Path) -> None:
     (folder / "policy.toml").write_text("min_row = 5\n")
     assert "unknown field `min_row`" in find(check.check(folder), "policy").text
     (folder / "policy.toml").unlink()
-    assert "any mode is allowed" in find(check.check(folder), "policy").text
+    checked = check.check(folder)
+    assert "is missing, and without it nothing leaves this site" in find(checked, "policy").text
+    assert find(checked, "policy").level == "error"
+    assert find(checked, "takes part").text == "no: correct this first: policy"
+    (folder / "policy.toml").write_text("")
     text = (folder / "node.toml").read_text()
     (folder / "node.toml").write_text(text.replace("bins = 8", "bins = 16"))
     checked = check.check(folder)
@@ -183,11 +187,13 @@ def test_rows_of_a_network_that_exchanges_them(tmp_path: Path) -> None:
     made = plan.for_sites(plan.Goal("auc"), "complete", 3, 0, ROLES)
     folders.create(tmp_path / "net", made, port=ports.free())
     folder = tmp_path / "net" / "node-0"
-    assert not (folder / "policy.toml").exists()
     write_rows(folder, ROWS)
+    assert find(check.check(folder), "policy").text == "modes allowed: rows"
     assert find(check.check(folder), "takes part").text == "yes"
     (folder / "policy.toml").write_text("")
     assert find(check.check(folder), "takes part").detail == "rows mode is not allowed"
+    (folder / "policy.toml").unlink()
+    assert find(check.check(folder), "policy").level == "error"
 
 
 def test_neighbours(net: Path) -> None:

@@ -29,6 +29,7 @@ NET = [
     "limits",
     "config",
     "members",
+    "agreements",
     "transport",
     "protocol",
     "storage",

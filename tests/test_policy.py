@@ -15,27 +15,30 @@ from gosta.private.policy import (
     Past,
     Policy,
     Subject,
-    changed_rows,
+    may_replace,
     read_policy,
-    row_digests,
     verdict_to_contribute,
     verdict_to_join,
 )
+from gosta.private.snapshots import count_changes, row_digests
 
 NOW = 1_000_000.0
 ASKED = Subject("private", ("auc",), ("risk", "died"), "0123456789abcdef", bins=64, rows=50)
 NOISY = ASKED._replace(mode="noisy", spent=(Spent("laplace", 1.0),))
 
 
-def test_no_file_allows_all_modes(tmp_path: Path) -> None:
-    policy = read_policy(tmp_path)
-    assert (policy.modes, policy.has_file, policy.min_rows) == (MODES, False, 10)
+def test_without_a_file_nothing_is_allowed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is missing, and without it nothing leaves this site; write what it may send"):
+        read_policy(tmp_path)
+    (tmp_path / "policy.toml").mkdir()
+    with pytest.raises(InputError, match="cannot read .*policy.toml: Is a directory"):
+        read_policy(tmp_path)
 
 
 def test_a_file_allows_private_sums_only(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text('min_rows = 20\ncolumns = ["risk"]\nepsilon_budget = 4\n')
     policy = read_policy(tmp_path)
-    assert (policy.modes, policy.has_file) == (("private",), True)
+    assert policy.modes == ("private",)
     assert (policy.min_rows, policy.min_sites, policy.columns, policy.epsilon_budget) == (20, 3, ("risk",), 4.0)
 
 
@@ -43,12 +46,14 @@ def test_a_file_allows_private_sums_only(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("min_row = 5", "unknown field `min_row`; there are: statistics, columns, modes, min_rows"),
-        ("has_file = true", "unknown field `has_file`; there are"),
         ('min_rows = "5"', "min_rows: expected `int`, got `str`; fix the line"),
         ("min_sites = -1", "min_sites = -1 must be 0 or more"),
         ('modes = ["all"]', "modes: invalid enum value 'all'; there are: rows, private, noisy"),
         ("modes = []", r"modes = \[\] allows nothing"),
-        ("epsilon_budget = inf", "epsilon_budget = inf must be a number above 0"),
+        ("epsilon_budget = inf", "epsilon_budget = inf must be a number above 0, such as 10"),
+        ("epsilon_budget = nan", "epsilon_budget = nan must be a number above 0"),
+        ("max_min_cell = -1", "max_min_cell = -1 must be 0 or more"),
+        ("min_cell = 51", "min_cell = 51 exceeds max_min_cell = 50, .*; raise max_min_cell too, or lower min_cell"),
         ("delta_budget = 1.0", "delta_budget = 1.0 must be from 0 to 0.1"),
         ("min_rows = ", "cannot read .*policy.toml: Invalid value"),
         ("\0\xff", "cannot read"),
@@ -85,7 +90,13 @@ def test_mistakes_in_the_file_are_one_line(text: str, message: str, tmp_path: Pa
         ({}, ASKED._replace(rows=7), "7 rows, 10 needed"),
         ({}, ASKED._replace(rows=1), "1 row, 10 needed"),
         ({"person": "patient"}, ASKED._replace(people=7), "7 people, 10 needed"),
-        ({"epsilon_budget": 4.0}, ASKED, "sums without noise are not within a budget of epsilon 4"),
+        ({"epsilon_budget": 4.0}, ASKED, ""),
+        (
+            {},
+            NOISY._replace(spent=(Spent("laplace", 10.5),)),
+            "epsilon 0 spent, 10.5 more would exceed the budget of 10",
+        ),
+        ({"epsilon_budget": 0.5}, NOISY._replace(spent=()), ""),
     ],
 )
 def test_verdict_to_join(rules: dict[str, Any], subject: Subject, verdict: str) -> None:
@@ -117,23 +128,16 @@ def test_releases_a_day() -> None:
         ({"sites": 2}, "2 sites, 3 needed"),
         ({"sites": 4, "members": 8}, ""),
         ({"sites": 4, "members": 9}, "4 of 9 members, 5 needed"),
-        ({"sites": 3, "changed": 0}, ""),
-        (
-            {"sites": 3, "changed": 3},
-            "3 rows changed since an earlier contribution: 10 needed, or the same data and sites",
-        ),
-        ({"sites": 3, "changed": 3, "has_noise": True}, ""),
-        ({"sites": 3, "changed": 10, "same_participants": False}, ""),
-        (
-            {"sites": 3, "changed": 0, "same_participants": False},
-            "0 rows changed since an earlier contribution, in which other sites took part: 10 needed, or the same data "
-            "and sites",
-        ),
     ],
 )
 def test_verdict_to_contribute(arguments: dict[str, Any], verdict: str) -> None:
     assert verdict_to_contribute(Policy(), **arguments) == verdict
-    assert verdict_to_contribute(Policy(person="patient"), **arguments) == verdict.replace("rows", "people")
+
+
+def test_rows_replace_those_of_earlier_contributions_unless_a_few_changed() -> None:
+    assert may_replace(Policy(), [])
+    assert may_replace(Policy(), [0, 10, 50])
+    assert not may_replace(Policy(), [0, 9, 50])
 
 
 def test_changed_rows_are_counted_from_digests() -> None:
@@ -141,21 +145,21 @@ def test_changed_rows_are_counted_from_digests() -> None:
     key = b"k" * 32
 
     def changed(rows: list[list[float]]) -> int:
-        return changed_rows(row_digests(x, key), row_digests(np.array(rows), key))
+        return count_changes(row_digests(x, key), row_digests(np.array(rows), key))
 
     assert changed([[-0.0, 1], [3, 4], [1, 2], [3, 4]]) == 0  # another order, another zero
     assert changed([[1, 2], [3, 4], [0, 1]]) == 1  # one of two equal rows left
     assert changed([[1, 2], [3, 4], [3, 5], [0, 1]]) == 1  # one replaced
     assert changed([[1, 2], [3, 4], [3, 5], [9, 9], [0, 1]]) == 2
-    assert changed_rows(b"", row_digests(x, key)) == 4
-    assert changed_rows(row_digests(x, key), row_digests(x, b"l" * 32)) == 4
+    assert count_changes(b"", row_digests(x, key)) == 4
+    assert count_changes(row_digests(x, key), row_digests(x, b"l" * 32)) == 4
 
 
 def test_changed_people_are_counted_from_digests() -> None:
     x, key = np.array([[1.0], [2.0], [3.0]]), b"k" * 32
     old = row_digests(x, key, ["ann", "ann", "bob"])
     assert len(old) == 16
-    assert changed_rows(old, row_digests(x[[1, 0, 2]], key, np.array(["ann", "ann", "bob"]))) == 0
-    assert changed_rows(old, row_digests(x + 1, key, ["ann", "ann", "bob"])) == 2
-    assert changed_rows(old, row_digests(x, key, ["ann", "bob", "bob"])) == 2
-    assert changed_rows(old, row_digests(np.vstack([x, [[4.0]]]), key, ["ann", "ann", "bob", "bob"])) == 1
+    assert count_changes(old, row_digests(x[[1, 0, 2]], key, np.array(["ann", "ann", "bob"]))) == 0
+    assert count_changes(old, row_digests(x + 1, key, ["ann", "ann", "bob"])) == 2
+    assert count_changes(old, row_digests(x, key, ["ann", "bob", "bob"])) == 2
+    assert count_changes(old, row_digests(np.vstack([x, [[4.0]]]), key, ["ann", "ann", "bob", "bob"])) == 1

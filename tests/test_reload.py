@@ -12,9 +12,11 @@ import msgspec
 import pytest
 from virtual_clock import VirtualClock
 
+from gosta.errors import InputError
+from gosta.net.agreements import add_agreement
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
 from gosta.net.node.node import Node
-from gosta.net.node.reload import STABLE_POLLS, UNFINISHED_POLLS, FileWatcher
+from gosta.net.node.reload import STABLE_POLLS, UNFINISHED_POLLS, FileWatcher, stat_file
 from gosta.net.node.source import read_source
 from gosta.net.node.stopped import restore_peer
 from gosta.net.storage.journal import Journal
@@ -30,6 +32,7 @@ class Site:
         self.data, self.toml, self.events = folder / "data.csv", folder / "node.toml", list[str]()
         if task is None:
             self.data.write_text(ROWS)
+        (folder / "policy.toml").write_text('modes = ["rows"]\n')
         settings = NodeSettings("node-0", "127.0.0.1:7400", tls=False)
         write(self.toml, NodeConfig(task or Task("0" * 16, "auc", encoded_columns=2), settings, {}))
         config, self.clock = read_node(self.toml), VirtualClock()
@@ -103,17 +106,67 @@ def test_invalid_files_change_nothing_and_are_shown(site: Site) -> None:
     assert "node.toml" in site.node.reload_error
 
 
-def test_a_policy_that_forbids_or_cannot_be_read_withdraws_the_rows(site: Site) -> None:
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "policy.toml is missing, and without it nothing leaves this site; write what it may send"),
+        ("", "rows mode is not allowed; change it, or leave the network"),
+        ("min_rows = many\n", "policy.toml: Invalid value"),
+        ("min_row = 5\n", "unknown field `min_row`; there are: statistics"),
+        ("min_sites = -1\n", "min_sites = -1 must be 0 or more"),
+        ('modes = ["rows"]\nmin_cell = 99\n', "min_cell = 99 exceeds max_min_cell = 50"),
+    ],
+)
+def test_without_a_policy_that_allows_it_the_rows_are_withdrawn(site: Site, text: str | None, reason: str) -> None:
     policy = site.data.with_name("policy.toml")
-    for text, reason in (("min_rows = many\n", "policy.toml"), ("", "rows mode is not allowed")):
-        policy.write_text(text or "min_rows = 5\n")
-        site.poll()
-        assert site.node.status().state == "withdrawn"
-        assert reason in site.node.reload_error
-        policy.write_text('modes = ["rows"]\n')
-        site.poll()
-        assert not site.node.peer.is_withdrawn
-        assert site.node.reload_error == ""
+    allowed = policy.read_text()
+    if text is None:
+        policy.unlink()
+    else:
+        policy.write_text(text)
+    site.poll()
+    assert site.node.status().state == "withdrawn"
+    assert site.node.reload_error.startswith("nothing leaves this site: ")
+    assert reason in site.node.reload_error
+    assert "\n" not in site.node.reload_error
+    assert site.events.count("reload failed") == 1
+    site.data.write_text(ROWS + "0.125,1.0\n")  # new rows change nothing
+    site.poll()
+    assert site.node.peer.is_withdrawn
+    policy.write_text(allowed)
+    assert site.poll()[1] == 3
+    assert not site.node.peer.is_withdrawn
+    assert site.node.reload_error == ""
+
+
+def test_a_policy_that_can_no_longer_be_opened_is_noticed(site: Site) -> None:
+    """Its size and modification time are as before."""
+    policy = site.data.with_name("policy.toml")
+    before = stat_file(policy)
+    policy.chmod(0o200)
+    assert stat_file(policy) != before
+    policy.unlink()
+    policy.mkdir()
+    site.poll()
+    assert "policy.toml: Is a directory" in site.node.reload_error
+    assert site.node.peer.is_withdrawn
+
+
+def test_a_node_does_not_start_without_a_policy(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.node.stop()
+    (tmp_path / "policy.toml").unlink()
+    config = read_node(site.toml)
+    with pytest.raises(InputError, match="is missing, and without it nothing leaves this site"):
+        read_source(config, tmp_path)
+    assert len(read_source(config, tmp_path, has_key=False).estimand.x) == 2  # to check what it did earlier
+
+
+def test_agreements_are_loaded(site: Site) -> None:
+    assert site.poll() == (1, 2)
+    add_agreement(site.data.parent, ["node-4"])
+    site.poll()
+    assert site.events.count("reloaded") == 1
 
 
 def change_settings(site: Site, **settings: Any) -> None:

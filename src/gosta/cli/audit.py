@@ -122,7 +122,12 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
     else:
         print(f"{site.node}: what left this site, or why nothing did")
         print(terminal.columns([SUMS_HEADING, *(_entry_line(one.entry) for one in site.log)], indent=0))
-        entries = [("never sent", "a row, a site's own sums without a mask, or how many rows it has")]
+        entries = [
+            (
+                "never sent",
+                "a row, a site's own sums without a mask, or how many rows it has: members know only a bound",
+            )
+        ]
         sent = [one.entry for one in site.log if one.entry.event == "contribution"]
         if sent:
             strata = f"; strata: {shorten(sent[-1].strata)}" * bool(sent[-1].strata)
@@ -147,18 +152,20 @@ def _entry_line(one: LogEntry) -> tuple[str, ...]:
 def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
     policy, last = site.policy, site.log[-1]
     whose = "a row" if policy.person is None else "a person"
-    budget = "no limit" if policy.epsilon_budget is None else f"of {policy.epsilon_budget:g}"
-    spent = f"epsilon {site.spent_epsilon:.3g} for {whose}, at delta {policy.delta_budget:g}; {budget}"
+    spent = (
+        f"epsilon {site.spent_epsilon:.3g} of {policy.epsilon_budget:g} for {whose}, at delta {policy.delta_budget:g}"
+    )
     plain = sum(one.spent is None for one in site.history)
     if plain:
         had = "contribution had no noise and counts" if plain == 1 else "contributions had no noise and count"
         rules_alone = f"{plain} {had} in no budget: only the rules of the policy protect the rows"
         spent = rules_alone if plain == len(site.history) else f"{spent}; besides, {rules_alone}"
     rules = f"modes {', '.join(policy.modes)}; at least {policy.min_rows} rows, {policy.min_sites} sites, "
-    rules += f"{policy.min_cell} in a cell, {policy.min_change} changed rows; at most {policy.max_bins} bins"
+    rules += f"{policy.min_cell} in a cell (others at most {policy.max_min_cell}), "
+    rules += f"{policy.min_change} changed rows; at most {policy.max_bins} bins"
     return [
         ("budget spent", spent),
-        ("policy now", rules),
+        ("policy now", site.policy_error or rules),
         ("log", f"{len(site.log):,} entries; the last hash is {last.hash.hex()}: note it where others keep it"),
     ]
 

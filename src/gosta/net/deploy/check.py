@@ -76,8 +76,6 @@ def _check_policy(folder: Path) -> tuple[Policy, Finding]:
         policy = read_policy(folder)
     except GostaError as error:
         return Policy(), Finding("policy", "error", str(error))
-    if not policy.has_file:
-        return policy, Finding("policy", "ok", f"no {POLICY_FILE}: any mode is allowed, with the default thresholds")
     return policy, Finding("policy", "ok", f"modes allowed: {', '.join(policy.modes)}")
 
 
@@ -105,8 +103,7 @@ def _check_verdict(
         history = read_history(folder, config)
         verdict = verdict_to_join(policy, subject_of(task, *counted, sites), history, time.time())
         if task.private is not None and "member list" not in errors:
-            has_noise = task.private.epsilon is not None
-            verdict = verdict or verdict_to_contribute(policy, sites, has_noise=has_noise, members=sites)
+            verdict = verdict or verdict_to_contribute(policy, sites, members=sites)
     except GostaError as error:
         return Finding("takes part", "error", "no: it cannot be decided", detail=str(error))
     if verdict and "policy" not in errors:
@@ -114,7 +111,7 @@ def _check_verdict(
         return Finding("takes part", "error", "no: the site's policy forbids it", hint, verdict)
     if wrong := [name for name in errors if not name.startswith("neighbour")]:
         return Finding("takes part", "error", f"no: correct this first: {', '.join(wrong)}")
-    if policy.epsilon_budget is None or task.private is None:
+    if task.private is None or task.private.epsilon is None:
         return Finding("takes part", "ok", "yes")
     spent = total_epsilon([one.spent for one in history if one.spent is not None], policy.delta_budget)
     return Finding("takes part", "ok", f"yes; epsilon {spent:.3g} of {policy.epsilon_budget:g} spent")

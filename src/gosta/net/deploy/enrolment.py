@@ -32,10 +32,10 @@ from gosta.net.deploy.folders import (
     load_network,
     new_folder,
     node_settings,
-    write_policy,
 )
 from gosta.net.deploy.membership import REQUESTS
 from gosta.net.deploy.plan import Plan, edges_of
+from gosta.net.deploy.policies import write_policy
 from gosta.net.members import ACCEPTED_FILE, COORDINATOR, MEMBERS_FILE, PROPOSED_FILE, Member, MemberList, SignedList
 from gosta.net.node.rows import NODE_HINT, read_rows
 from gosta.net.node.source import fingerprint

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import math
 import shutil
 import socket
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -27,11 +26,11 @@ from gosta.net.deploy.authority import Authority, Passphrase
 from gosta.net.deploy.certificates import Pair
 from gosta.net.deploy.membership import forwarders_of, neighbours_of
 from gosta.net.deploy.plan import Plan
+from gosta.net.deploy.policies import write_policy
 from gosta.net.members import Member
 from gosta.net.node import lock
-from gosta.net.node.rows import encoded_names, layout_of, read_rows
+from gosta.net.node.rows import encoded_names, read_rows
 from gosta.private.policy import POLICY_FILE
-from gosta.private.settings import RELEASES_IN_BUDGET, PrivateSettings
 from gosta.runtime.arrays import Floats
 from gosta.runtime.files import write_atomically
 from gosta.statistics import user_file
@@ -42,25 +41,6 @@ RESERVED_NAMES = {authority.FOLDER, "data.csv", "key.pem", "cert.pem", "ca.pem",
 RESERVED_NAMES |= {config.JOURNAL_FILE, config.LOCK_FILE, config.LOG_FILE}
 RESERVED_NAMES |= {members.MEMBERS_FILE, members.ACCEPTED_FILE, members.PROPOSED_FILE, "next-key.pem"}
 RESERVED_NAMES |= {POLICY_FILE, "invitation.json", "requests", "bundles", "request.json", "request.csr"}
-
-POLICY_TEMPLATE = """\
-# What this site takes part in. Nobody else can change or see this file; a running node reads it again when it changes.
-# Remove the # of a line to set it; the values shown are the defaults. Where the policy forbids a contribution, nothing
-# leaves the site, and the others learn that it declined, not why.
-# statistics = ["auc"]        # that may be computed: names, or fingerprints as 'gosta check' prints them; none: all
-# columns = ["risk", "died"]  # that may be used; none: all
-# modes = ["private"]         # "private": masked sums; "noisy": only with epsilon; "rows": rows may leave this site
-# min_rows = 10               # rows, or people, that this site must have
-# min_sites = 3               # sites that must take part
-# min_share = 0.5             # share of the members that must take part
-# min_cell = 5                # curves merge bins with fewer rows, smaller strata have no value (only without noise)
-# min_change = 10             # rows that must have changed since earlier contributions, unless none has (no noise)
-# max_bins = 1024             # of a column
-# epsilon_budget = 10.0       # of all releases together; none: no limit
-# delta_budget = 1e-5
-# releases_per_day = 0        # 0: no limit
-# person = "patient"          # column that tells people apart: then min_rows counts people
-"""
 
 
 def create(
@@ -414,28 +394,6 @@ def _update_nodes(folder: Path, before: NetworkConfig, network: NetworkConfig) -
         else:
             remote.append(name)
     return tuple(remote)
-
-
-def write_policy(folder: Path, task: Task) -> None:
-    """Write a policy.toml to fill in, for private sums; where there is one, rows never leave the site."""
-    if task.private is not None:
-        write_atomically(folder / POLICY_FILE, policy_template(task, task.private))
-
-
-def policy_template(task: Task, private: PrivateSettings) -> str:
-    """Return a policy.toml to fill in, with the network's statistics and columns, and a budget for some releases."""
-    names = dict.fromkeys(title.partition(":")[0].strip() for title in task.statistic.split(","))
-    examples = {'["auc"]': _toml_list(names), '["risk", "died"]': _toml_list(layout_of(task).columns)}
-    if private.epsilon is not None:
-        examples["10.0"] = f"{RELEASES_IN_BUDGET * private.epsilon:g}"
-    text = POLICY_TEMPLATE
-    for old, new in examples.items():
-        text = text.replace(f"= {old}", f"= {new}")
-    return text
-
-
-def _toml_list(names: Iterable[str]) -> str:
-    return json.dumps([*names], ensure_ascii=False)
 
 
 def shared_files(task: Task, folder: Path) -> list[str]:

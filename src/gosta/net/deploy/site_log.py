@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gosta.errors import NetworkError
+from gosta.errors import InputError, NetworkError
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.deploy.query import fetch, query_status
 from gosta.net.node import lock
@@ -29,8 +29,9 @@ class SiteLog(NamedTuple):
     node: str
     log: list[Logged]
     missing: str  # why the log cannot be all that it was; empty: nothing is known to be missing
-    policy: Policy
+    policy: Policy  # the default one if there is none that can be read
     history: list[Past]
+    policy_error: str = ""  # why there is none that can be read
 
     @property
     def spent_epsilon(self) -> float:
@@ -77,9 +78,13 @@ def read_history(folder: Path, config: NodeConfig) -> list[Past]:
 
 def read_site_log(folder: Path) -> SiteLog:
     config = read_node(folder / NODE_FILE)
-    policy, log = read_policy(folder), read_log(folder, config)
+    policy, policy_error, log = Policy(), "", read_log(folder, config)
+    try:
+        policy = read_policy(folder)
+    except InputError as error:
+        policy_error = str(error)
     missing = find_missing(folder, config, log)
-    return SiteLog(config.node.name, log, missing, policy, history_of([one.entry for one in log]))
+    return SiteLog(config.node.name, log, missing, policy, history_of([one.entry for one in log]), policy_error)
 
 
 def find_missing(folder: Path, config: NodeConfig, log: list[Logged]) -> str:

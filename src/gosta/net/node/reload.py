@@ -1,8 +1,8 @@
-"""Reloading a running node's node.toml, policy.toml and data when they change.
+"""Reloading a running node's node.toml, policy.toml, agreed.json and data when they change.
 
-A file that is being written is not read: its size and modification time must have been the same for some polls, and
-while it is read. A file whose content is the one in use is not loaded again. Without a data file, the node withdraws
-its rows from the network.
+A file that is being written is not read: its size and times must have been the same for some polls, and while it is
+read. A file whose content is the one in use is not loaded again. Without a data file, or without a policy that can be
+read and allows what runs, the node withdraws its rows from the network until the file is right again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from gosta.errors import GostaError
+from gosta.errors import GostaError, NetworkError
+from gosta.net.agreements import AGREED_FILE
 from gosta.net.config import NODE_FILE, read_node
 from gosta.net.node.base import Log
 from gosta.net.node.node import Node
@@ -34,7 +35,7 @@ FIXED_SETTINGS = (
 STABLE_POLLS = 2  # at which files must be the same before they are read,
 UNFINISHED_POLLS = 10  # and if the last line of a text file has no end, as in the middle of writing it
 TEXT_SUFFIXES = (".csv", ".tsv", ".toml")
-MISSING = (0, 0)  # size and modification time of a file that is not there
+MISSING = (0, 0)  # size and time of a file that is not there
 
 
 class FileWatcher:
@@ -89,20 +90,21 @@ class FileWatcher:
         return ""
 
     def _check_policy(self) -> None:
-        """Withdraw the rows if the policy forbids that they leave the site, or cannot be read."""
+        """Withdraw the rows if there is no policy that can be read, or if it forbids that they leave the site."""
         try:
             read_policy(self._folder)
             if isinstance(self._node, Node):
                 check_policy(self._node.config.network, self._folder)
-        except GostaError:
+        except GostaError as error:
             self._node.withdraw()
-            raise
+            raise NetworkError(f"nothing leaves this site: {error}") from None
 
     def _data_files(self) -> list[Path]:
         return [self._folder / name for name in sorted({self._data, self._node.config.node.data})]
 
     def _files(self) -> list[Path]:
-        return [self._folder / NODE_FILE, self._folder / POLICY_FILE, *self._data_files()]
+        own = (NODE_FILE, POLICY_FILE, AGREED_FILE)
+        return [*(self._folder / name for name in own), *self._data_files()]
 
     def _stat_files(self) -> tuple[tuple[Path, int, int], ...]:
         return tuple((file, *stat_file(file)) for file in self._files())
@@ -116,14 +118,14 @@ class FileWatcher:
 
 
 def stat_file(file: Path) -> tuple[int, int]:
-    """Return a file's size and modification time."""
+    """Return a file's size, and when it was changed last, or who may read it."""
     try:
         found = file.stat()
     except FileNotFoundError:
         return MISSING
     except OSError as error:
         return -1, error.errno or 0
-    return found.st_size, found.st_mtime_ns
+    return found.st_size, max(found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _has_line_end(file: Path) -> bool:

@@ -101,7 +101,7 @@ def fingerprint(task: Task, folder: Path) -> str:
 
 
 def check_policy(task: Task, folder: Path) -> None:
-    """Raise `NetworkError` if a site's policy forbids that its rows leave it."""
+    """Raise an error if a site's policy forbids that its rows leave it, or if there is none that can be read."""
     forbidden = verdict_to_join(read_policy(folder), subject_of(task, 0, None, sites=1), [], 0.0)
     if forbidden:
         raise NetworkError(f"{folder / POLICY_FILE}: {forbidden}; change it, or leave the network")
@@ -111,7 +111,8 @@ def read_source(config: NodeConfig, folder: Path, has_key: bool = True) -> Sourc
     """Read a node's rows and members; `has_key` is False where its exchanges are only checked."""
     name, task = config.node.name, config.network
     rows = read_rows_and_widths(task, folder / config.node.data, folder, config.node.format)
-    check_policy(task, folder)
+    if has_key:
+        check_policy(task, folder)
     trust = read_trust(folder, name, task.id, has_key) if config.node.tls else OpenTrust()
     return Source(name, task, rows.x, config.neighbours, folder, trust, rows.widths)
 

@@ -1,0 +1,117 @@
+"""The policy.toml of a new site: what it takes part in, with the other rules as comments to fill in."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from gosta.net.config import Task
+from gosta.net.deploy.plan import MIN_SITES
+from gosta.net.node.subject import subject_of
+from gosta.private.accounting import total_epsilon
+from gosta.private.policy import POLICY_FILE, Rules
+from gosta.private.settings import RELEASES_IN_BUDGET
+from gosta.runtime.files import write_atomically
+
+BUDGET_DIGITS = 3  # that are shown
+LINE_WIDTH = 30  # of a key and its value, before the words on it
+
+HEADER = """\
+# What this site takes part in. Nobody else can change or see this file; a running node reads it again when it changes.
+# Without this file, or with a mistake in it, nothing leaves the site. Remove the # of a line to set it; the values of
+# such lines are the defaults. Where the policy forbids a contribution, nothing leaves the site, and the others learn
+# that it declined, not why.
+"""
+# Each key with its default, or an example where there is none, and words on it.
+KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "statistics": (
+            '["auc"]',
+            "that may be computed: names, or fingerprints as 'gosta check' prints them; none: all",
+        ),
+        "columns": ('["risk", "died"]', "that may be used; none: all"),
+        "modes": (
+            '["private"]',
+            '"private": masked sums; "noisy": only with epsilon; "rows": rows may leave this site',
+        ),
+        "min_rows": ("10", "rows, or people, that this site must have; this and what follows is for sums"),
+        "min_sites": ("3", "sites that must take part"),
+        "min_share": ("0.5", "share of the members that must take part"),
+        "min_cell": ("5", "curves merge bins with fewer rows, smaller strata have no value (only without noise)"),
+        "max_min_cell": ("50", "the largest min_cell of another member that this site accepts"),
+        "min_change": ("10", "rows that must have changed since earlier contributions, unless none has (no noise)"),
+        "max_bins": ("1024", "of a column"),
+        "epsilon_budget": ("10.0", "at which this site stops: of all its releases with noise together"),
+        "delta_budget": ("1e-5", "with which that epsilon is computed"),
+        "releases_per_day": ("0", "0: no limit"),
+        "person": ('"patient"', "column that tells people apart: then min_rows counts people"),
+    }
+)
+
+
+class Budget(NamedTuple):
+    """A budget of privacy, and for how many releases it is enough."""
+
+    epsilon: float
+    releases: int
+
+
+def write_policy(folder: Path, task: Task) -> bool:
+    """Write a policy.toml that allows what a network does, unless there is one; return whether it was written."""
+    path = folder / POLICY_FILE
+    if path.exists() or path.is_symlink():
+        return False
+    write_atomically(path, policy_for(task), mode=0o600)
+    return True
+
+
+def policy_for(task: Task) -> str:
+    """Return a policy.toml with the mode of a network and its budget in force, and the other rules as comments."""
+    subject = subject_of(task, 0, None, _least_sites(task))
+    budget = budget_of(task)
+    in_force = {"modes": _toml_list([subject.mode])}
+    if budget is not None and budget.releases:
+        in_force["epsilon_budget"] = f"{budget.epsilon:g}"
+    names = {"statistics": subject.statistics, "columns": subject.columns}
+    examples = {key: _toml_list(values) for key, values in names.items() if values}
+    return policy_text(in_force, examples)
+
+
+def policy_text(in_force: Mapping[str, str], examples: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return a policy.toml with all keys, of which some are in force and the others are comments."""
+    lines = []
+    for key, (default, words) in KEYS.items():
+        line = f"{key} = {in_force[key]}" if key in in_force else f"# {key} = {examples.get(key, default)}"
+        lines.append(f"{line:{LINE_WIDTH}}  # {words}")
+    return "\n".join([HEADER.rstrip(), *lines, ""])
+
+
+def budget_of(task: Task) -> Budget | None:
+    """Return the privacy of some releases together, for as many as it is finite (0: for none); None without noise."""
+    spent = subject_of(task, 0, None, _least_sites(task)).spent
+    if not spent:
+        return None
+    rules = Rules()
+    for releases in range(RELEASES_IN_BUDGET, 0, -1):
+        epsilon = total_epsilon(spent * releases, rules.delta_budget)
+        if math.isfinite(epsilon):
+            return Budget(_rounded_up(epsilon), releases)
+    return Budget(rules.epsilon_budget, 0)
+
+
+def _least_sites(task: Task) -> int:
+    """Return a number of sites that a network can have: the law of the noise is the same for all."""
+    return MIN_SITES if task.private is None else max(MIN_SITES, task.private.colluding + 1)
+
+
+def _rounded_up(epsilon: float) -> float:
+    scale = 10.0 ** (BUDGET_DIGITS - 1 - math.floor(math.log10(epsilon)))
+    return math.ceil(epsilon * scale - 1e-6) / scale
+
+
+def _toml_list(names: Iterable[str]) -> str:
+    return json.dumps(list(dict.fromkeys(names)), ensure_ascii=False)
