@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hostile import make_trusts
-from virtual_network import Fault, VirtualNetwork
+from virtual_network import START_TIME, Fault, VirtualNetwork
 
 from gosta.datasets import Data
+from gosta.net.agreements import Agreements
 from gosta.net.members import Keyring
 from gosta.net.node.rows import layout_of
 from gosta.net.node.sum_source import SumSource
@@ -46,6 +47,7 @@ class SumNetwork(VirtualNetwork):
     ) -> None:
         names = [f"node-{k}" for k in range(len(parts))]
         self.policies = dict.fromkeys(names, OPEN_POLICY) | dict(policies or {})
+        self.agreed = dict.fromkeys(names, Agreements())
         self.keys = {name: Ed25519PrivateKey.from_private_bytes(name.encode().ljust(32)) for name in names}
         trusts: dict[str, Keyring] = make_trusts(dict.fromkeys(names, 0), self.keys)
         super().__init__(
@@ -57,8 +59,9 @@ class SumNetwork(VirtualNetwork):
         return layout_of(self.task)
 
     def source(self, name: str) -> SumSource:  # type: ignore[override]
-        trust, policy = self.trusts[name], self.policies[name]
-        return SumSource(self.task, self.layout, self.table(name), None, policy, self.fingerprint, trust)
+        trust, policy, agreed = self.trusts[name], self.policies[name], self.agreed[name]
+        persons, time = None, START_TIME + self.clock.now
+        return SumSource(self.task, self.layout, self.table(name), persons, policy, agreed, self.fingerprint, trust, time)
 
     def table(self, name: str, parts: Mapping[str, np.ndarray[Any, Any]] | None = None) -> Data:
         columns = dict(zip(self.layout.columns, (parts or self.parts)[name].T, strict=True))
@@ -82,6 +85,11 @@ class SumNetwork(VirtualNetwork):
         self.trusts = {other: Keyring(self.keys[other], listed) for other in self.names}
         for other in self.names:
             self.change(other, without=name)
+
+    def agree(self, name: str, *sites: str, leaves: bool = False) -> None:
+        """Let the operator of a site agree that the sums of some sites may be computed."""
+        self.agreed[name] = Agreements((*self.agreed[name].sites, *sites), leaves)
+        self.change(name)
 
     @property
     def sum_peers(self) -> dict[str, SumPeer]:

@@ -112,17 +112,21 @@ def test_blocks_are_named_by_what_their_sums_depend_on() -> None:
     assert all(len(block) == 1 and len(block[0]) == 16 for block in others)
 
 
-def test_features_of_rows_side_by_side_add_up_to_the_sums() -> None:
+def test_features_of_rows_in_blocks_add_up_to_the_sums() -> None:
     settings = Bins(8, {"risk": (0, 1), "age": (0, 100)}, strata={"sex": ("f", "m")})
     layout = make_layout("auc,gini-index:age,variance:age,lorenz-curve:age", settings, **RISK)
     x = np.repeat(layout.encode(table(5000)), 2, axis=0)
-    places, values = layout.row_features(x).reshape(len(x), 2, -1).swapaxes(0, 1)
-    assert places.shape == (len(x), layout.features_per_row)
-    sums = np.zeros(layout.size, dtype=np.int64)
-    np.add.at(sums, places.ravel(), values.ravel())
-    np.testing.assert_array_equal(sums, layout.sums(x).view(np.int64))
+    sums, found = [], dict(layout.block_features(x))
+    assert tuple(found) == layout.blocks
+    for features, part in zip(found.values(), layout.parts, strict=False):
+        places, values = features.reshape(len(x), 2, -1).swapaxes(0, 1)
+        assert places.shape == (len(x), part.sketch.features_per_row)
+        sums.append(np.zeros(2 * part.sketch.size, dtype=np.int64))
+        np.add.at(sums[-1], places.ravel(), values.ravel())
+    np.testing.assert_array_equal(np.concatenate(sums), layout.sums(x).view(np.int64))
     x[:, 0] = np.minimum(np.floor(x[:, 0] * 8), 7)  # of a score only the bin matters
-    assert len({row.tobytes() for row in layout.row_features(x / [8, 1, 1, 1, 1])}) == len(np.unique(x, axis=0))
+    rows = np.hstack([features for _, features in layout.block_features(x / [8, 1, 1, 1, 1])])
+    assert len({row.tobytes() for row in rows}) == len(np.unique(x, axis=0))
 
 
 def test_exact_refuses_strata() -> None:

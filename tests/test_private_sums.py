@@ -142,39 +142,52 @@ def test_a_site_that_comes_late_starts_an_epoch_with_all() -> None:
 STRICT = Policy(modes=MODES, min_rows=10, min_sites=3, min_cell=5, min_change=10)
 
 
-def test_totals_that_differ_by_one_site_are_suppressed() -> None:
+def strict(parts: list[np.ndarray], edges: object = COMPLETE, **others: object) -> SumNetwork:
+    names = [f"node-{k}" for k in range(len(parts))]
+    return SumNetwork(parts, edges, policies=dict.fromkeys(names, STRICT), **others)  # type: ignore[arg-type]
+
+
+def test_a_total_that_differs_by_one_site_needs_its_agreement() -> None:
     parts = [RNG.random((20, 1)) for _ in range(4)]
-    network = SumNetwork(parts, COMPLETE, policies=dict.fromkeys([f"node-{k}" for k in range(4)], STRICT))
+    network = strict(parts)
     network.crash("node-3", 8.0)
     network.clock.run(60.0)
     network.check()
-    assert states(network) == {"suppressed"}
-    (value,) = values(network)
-    assert value == pytest.approx(pooled(*parts[:3]), abs=1e-6), "the last release is still reported"
-    assert (
-        "0 rows changed since an earlier contribution, in which other sites took part"
-        in network.sum_peers["node-0"].explain()
-    )
-    assert network.sum_peers["node-3"].explain() == "suppressed by the policy of node-0, node-1, node-2"
-    for name in network.names[:3]:  # ten other rows at every site that refused
-        network.change(name, np.concatenate([network.parts[name][10:], RNG.random((10, 1))]))
-    network.clock.run(120.0)
-    network.check()
+    peers = network.sum_peers
     assert states(network) == {"complete"}
+    assert {peer.participants for peer in peers.values()} == {("node-0", "node-1", "node-2")}
+    (value,) = values(network)
+    assert value == pytest.approx(pooled(*parts[:3]), abs=1e-6)
+    assert "gosta network agree FOLDER node-3" in peers["node-3"].explain()
+    epochs = {peer.epoch for peer in peers.values()}
+    network.clock.run(200.0)
+    assert {peer.epoch for peer in peers.values()} == epochs, "a site that is left out does not start epochs for ever"
+    network.agree("node-3", "node-3")
+    network.clock.run(230.0)
+    network.check()
+    assert {peer.participants for peer in peers.values()} == {tuple(network.names)}
+    assert ("agreement", "node-3") in [(one.event, one.reason) for one in peers["node-3"].log]
 
 
-def test_few_changed_rows_start_no_epoch() -> None:
+def test_a_file_with_few_changed_rows_is_not_contributed() -> None:
     parts = [RNG.random((20, 1)) for _ in range(3)]
-    network = run(5.0, parts, GRAPHS["path"][1], policies=dict.fromkeys(["node-0", "node-1", "node-2"], STRICT))
-    epoch = network.sum_peers["node-1"].epoch
+    network = strict(parts, GRAPHS["path"][1])
+    network.clock.run(5.0)
+    network.check()
+    peer = network.sum_peers["node-1"]
+    epoch, before = peer.epoch, dict(network.parts)
     network.change("node-1", np.concatenate([parts[1][3:], RNG.random((3, 1))]))
     network.clock.run(30.0)
-    peer = network.sum_peers["node-1"]
-    assert (peer.epoch, peer.state()) == (epoch, "complete")
-    assert peer.explain() == (
-        "rows changed, not released yet: 3 rows changed since an earlier contribution: 10 needed, or the same data "
-        "and sites"
-    )
+    assert (peer.epoch, peer.state(), peer.explain()) == (epoch, "complete", "")
+    network.nodes["node-0"].request_epoch()
+    network.clock.run(40.0)
+    assert (peer.epoch, states(network)) == (epoch + 1, {"complete"}), "it does not block the others"
+    assert peer.report is not None
+    assert peer.report.vector == statements.pack(network.plain_sums(network.names, before))
+    network.change("node-1", np.concatenate([parts[1][10:], RNG.random((10, 1))]))
+    network.clock.run(60.0)
+    network.check()
+    assert peer.epoch == epoch + 2, "with ten changed rows it is"
 
 
 @pytest.mark.parametrize("rows", [3, 9])
@@ -296,23 +309,24 @@ def test_rows_that_change_between_two_rounds_are_not_in_the_second() -> None:
     while Slot("part", "node-1", 1) not in peer.slots:
         network.clock.run(network.clock.now + 0.002)
     assert Slot("part", "node-1", 2) not in peer.slots
-    before = peer.source.rows_digest
+    assert peer.rows is not None
+    before = peer.rows.digest
     peer.source = dataclasses.replace(peer.source, data=network.table("node-0"))  # type: ignore[type-var]
     network.clock.run(network.clock.now + 0.5)
     assert peer.totals[0].round.layout is not peer.totals[1].round.layout
-    assert peer._contributed is not None
-    assert peer._contributed.rows_digest == before
-    vectors = [peer.totals[1].round.layout.sums(network.source(name).x) for name in network.names]
+    assert peer.rows.digest == before
+    vectors = [peer.totals[1].round.layout.sums(network.source(name).file_rows.x) for name in network.names]
     assert np.array_equal(peer.totals[1].vector, np.sum(vectors, axis=0, dtype=np.uint64))
 
 
 def test_a_member_that_never_contributes_does_no_lasting_harm() -> None:
     parts = [RNG.random((20, 1)) for _ in range(4)]
-    network = SumNetwork(parts, COMPLETE, policies=dict.fromkeys([f"node-{k}" for k in range(4)], STRICT))
+    network = strict(parts)
     contribute = network.nodes["node-3"]._continue
     network.nodes["node-3"]._continue = lambda: None if network.sum_peers["node-3"].roster else contribute()  # type: ignore[method-assign]
     network.clock.run(30.0)
-    assert "suppressed" in states(network), "a member that has all contributions may know the total"
+    others = [network.sum_peers[name] for name in network.names[:3]]
+    assert {(peer.state(), peer.participants) for peer in others} == {("complete", tuple(network.names[:3]))}
     network.remove_member("node-3")
     network.clock.run(60.0)
     network.check()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NODE_FILE, NETWORK_FILE = "node.toml", "network.toml"
 JOURNAL_FILE, LOCK_FILE, LOG_FILE = "journal.sqlite", "node.lock", "log.jsonl"
+HEAD_FILE = "contributions.json"  # where the log of contributions in the journal ended last
 MAX_NODE_FILE_BYTES = 1 << 20  # 10,000 neighbours take a third of it
 MAX_NETWORK_FILE_BYTES = 1 << 26  # a million edges take half of it
 MAX_ENCODING_CHARACTERS, MAX_SHEET_CHARACTERS = 40, 31  # 31: of the name of a sheet, in Excel

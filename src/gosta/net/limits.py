@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 3  # of the wire format
+VERSION = 4  # of the wire format
 MAX_MESSAGE_BYTES = 256 * 1024
 MAX_ROW_NUMBERS = 3_600  # a visitor of 8 such rows fits into a message
 MAX_ROW_VALUE = 1e50
@@ -17,7 +17,8 @@ MAX_CACHED_SEALS = 10_000  # visitors whose signatures a node need not verify ag
 MAX_TOLD_FACTOR = 1e18  # a mean may be so many times the product of the largest numbers that were seen, where
 # a statistic has no range: far beyond what honest sites with different rows tell
 MAX_SUMS = 16_384  # numbers in a vector of private sums: half of the largest message
-MAX_STATEMENTS = 8_192  # of private sums in one epoch: eight for each of 1,000 participants
+MAX_STATEMENTS = 16_384  # of private sums in one epoch: sixteen for each of 1,000 participants
+UNDECLARED_ROWS = 100_000  # that a member of private sums can contribute whose member list declares no number
 
 
 def max_kernel_value(degree: int) -> float:

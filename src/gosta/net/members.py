@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 MEMBERS_FILE, ACCEPTED_FILE, PROPOSED_FILE = "members.json", "accepted.json", "proposed.json"
+CONFLICT_FILE = "conflict.json"  # another list with the serial number of the accepted one
 COORDINATOR = "coordinator"  # its name in its certificate; no node has this name
 MAX_LIST_BYTES = 1 << 22  # 10,000 members take half of it
 MAX_MEMBERS = 10_000
@@ -58,6 +59,10 @@ class Trust(Protocol):
     def serial(self) -> int:
         """Serial number of the member list; 0: there is none."""
 
+    @property
+    def list_digest(self) -> bytes:
+        """Digest of the whole member list; empty: there is none."""
+
     def sign(self, data: bytes) -> bytes:
         """Return this node's signature."""
 
@@ -69,7 +74,7 @@ class OpenTrust:
     """Trust in everybody, for nodes without TLS on one machine: no member list, and signatures are empty."""
 
     members: Mapping[str, int] = {}
-    digest, serial = "", 0
+    digest, serial, list_digest = "", 0, b""
 
     def sign(self, data: bytes) -> bytes:  # noqa: ARG002
         return b""
@@ -81,7 +86,7 @@ class OpenTrust:
 class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     key: Hex32  # its Ed25519 public key
-    rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)] = 0  # that it declared; 0: not declared
+    rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)] = 0  # that it declared, in private sums a bound; 0: not declared
 
 
 class MemberList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -114,6 +119,7 @@ class Keyring:
         self.list, self.serial, self._key = members, members.serial, key
         self.members: Mapping[str, int] = {one.name: one.rows for one in members.members}
         self.digest = hashlib.sha256(repr(sorted(members.keys.items())).encode()).hexdigest()[:16]
+        self.list_digest = digest_of(members)
 
     def sign(self, data: bytes) -> bytes:
         if self._key is None:
@@ -151,6 +157,28 @@ def fingerprint(content: bytes) -> str:
     """
     digits = hashlib.sha256(content).hexdigest()[:32]
     return " ".join(digits[k : k + 4] for k in range(0, 32, 4))
+
+
+def list_fingerprint(members: MemberList) -> str:
+    """Return the fingerprint of all that a member list says, to compare on the phone."""
+    return fingerprint(_signed_bytes(members))
+
+
+def declared_bound(rows: int) -> int:
+    """Return a number of rows rounded up to 1, 2 or 5 times a power of ten, at least 10; 0 where there are none.
+
+    >>> [declared_bound(rows) for rows in (0, 1, 10, 120, 200, 201)]
+    [0, 10, 10, 200, 200, 500]
+    """
+    if rows <= 0:
+        return 0
+    scale = 10 ** max(len(str(rows - 1)) - 1, 1)
+    return min(next(scale * factor for factor in (1, 2, 5, 10) if scale * factor >= rows), MAX_ROWS)
+
+
+def digest_of(members: MemberList) -> bytes:
+    """Return a digest of a whole list."""
+    return hashlib.sha256(_signed_bytes(members)).digest()[:16]
 
 
 def sign_list(members: MemberList, key: Ed25519PrivateKey, certificate: bytes) -> SignedList:

@@ -50,22 +50,24 @@ def is_public_key(data: bytes) -> bool:
     return True
 
 
-def partners(names: Iterable[str], name: str, context: bytes) -> list[str]:
+def partners(names: Iterable[str], name: str, beacon: bytes = b"") -> list[str]:
     """Return the participants that share a mask with one of them.
 
     These are all others; of more than 51 participants, the 25 on either side of it on a ring, whose order follows from
-    the context, so that nobody can choose a place.
+    the beacon: a number to which all participants committed a part before anybody knew it.
     """
     others = sorted(set(names) - {name})
     if len(others) <= MOST_PARTNERS:
         return others
-    ring = sorted([*others, name], key=lambda one: hashlib.sha256(_joined(context, one)).digest())
+    ring = sorted([*others, name], key=lambda one: hashlib.sha256(_joined(beacon, one)).digest())
     place, reach = ring.index(name), MOST_PARTNERS // 2
     return sorted(ring[(place + step) % len(ring)] for step in range(-reach, reach + 1) if step)
 
 
-def mask(size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: bytes) -> Words:
-    """Return what a site adds to its vector.
+def pair_masks(
+    size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: bytes, beacon: bytes = b""
+) -> dict[str, Words]:
+    """Return what a site adds to its vector for each partner; the partner adds the same with the other sign.
 
     Parameters
     ----------
@@ -77,13 +79,25 @@ def mask(size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: b
         The public keys of all participants by name.
     context
         What the masks are for: network, epoch, participants, round, layout. Never the same for two vectors.
+    beacon
+        What the partners of more than 51 participants follow from.
     """
-    total = np.zeros(size, dtype=np.uint64)
-    chosen = partners(keys, name, context)
+    chosen, found = partners(keys, name, beacon), {}
     for partner, secret in zip(chosen, _secrets(key, [keys[partner] for partner in chosen]), strict=True):
         pair = min(name, partner), max(name, partner)
         stream = _stream(size, secret, _joined(context, *pair))
-        total = total + stream if name == pair[0] else total - stream
+        found[partner] = stream if name == pair[0] else np.uint64(0) - stream
+    return found
+
+
+def mask(
+    size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: bytes, beacon: bytes = b""
+) -> Words:
+    """Return what a site adds to its vector for all partners together; see `pair_masks`."""
+    found = pair_masks(size, name, key, keys, context, beacon)
+    total = np.zeros(size, dtype=np.uint64)
+    for one in found.values():
+        total += one
     return total
 
 
@@ -99,9 +113,9 @@ def _stream(size: int, secret: bytes, info: bytes) -> Words:
     return np.frombuffer(_generator(secret, info)(8 * size), dtype="<u8").astype(np.uint64)
 
 
-def random_bytes(key: bytes, context: bytes) -> Callable[[int], bytes]:
-    """Return a generator of random bytes that the owner of a secret key alone knows, the same for the same context."""
-    return _generator(key, _joined(context, "noise"))
+def random_bytes(secret: bytes, context: bytes) -> Callable[[int], bytes]:
+    """Return a generator of random bytes that only the owner of a secret knows, the same for the same context."""
+    return _generator(secret, _joined(context, "random bytes"))
 
 
 def _generator(secret: bytes, info: bytes) -> Callable[[int], bytes]:

@@ -6,17 +6,13 @@ of rows, so that only the site itself ever sees it.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from gosta.errors import InputError
 from gosta.private.accounting import Spent, total_epsilon
@@ -25,8 +21,8 @@ from gosta.runtime.files import read_toml
 POLICY_FILE = "policy.toml"
 MAX_POLICY_BYTES = 1 << 20
 FIX_HINT = "fix the line"
+MISSING_HINT = 'write what it may send, as modes = ["private"] for sums, ["noisy"] for sums with noise, or ["rows"]'
 DAY_SECONDS = 86_400.0
-DIGEST_BYTES = 8  # of a row: two of 100,000 rows agree by chance once in 4 billion files
 
 Mode = Literal["rows", "private", "noisy"]
 MODES: tuple[Mode, ...] = ("rows", "private", "noisy")
@@ -42,9 +38,10 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_sites: int = 3  # that take part
     min_share: float = 0.5  # of the members that take part: whoever starts an epoch may leave sites out
     min_cell: int = 5  # rows of a class in a bin, without noise: smaller bins are merged with neighbours
-    min_change: int = 10  # rows between two releases of the same sums, without noise
+    max_min_cell: int = 50  # the largest min_cell of another member that this site accepts
+    min_change: int = 10  # people whose rows must differ before this site contributes other rows than the last time
     max_bins: int = 1024  # of a column
-    epsilon_budget: float | None = None  # of all releases together; None: no limit
+    epsilon_budget: float = 10.0  # of all releases with noise together; sums without noise are allowed by `modes` alone
     delta_budget: float = 1e-5  # with which the budget's epsilon is computed
     releases_per_day: int = 0  # 0: no limit
     person: str | None = None  # the column that says whose row it is; counts are of people then
@@ -62,8 +59,6 @@ class Policy(Rules, frozen=True):
     Traceback (most recent call last):
     gosta.errors.InputError: suppressed by policy: 3 sites, 4 needed
     """
-
-    has_file: bool = False  # whether the site has a policy.toml
 
 
 class Subject(NamedTuple):
@@ -83,16 +78,16 @@ class Past(NamedTuple):
     """An earlier release: a contribution that was sent, whether or not its total ever became known."""
 
     time: float  # Unix time, seconds
-    spent: Spent | None = None  # None: without noise
+    spent: Spent | None = None  # None: without noise, or with noise that an earlier release had already
 
 
 def read_policy(folder: Path) -> Policy:
-    """Read the policy of a site's folder; without a file, all modes are allowed and the thresholds apply to sums."""
+    """Read the policy of a site's folder; raise `InputError` without a valid one, so that nothing leaves the site."""
     path = folder / POLICY_FILE
     try:
         values = read_toml(path, MAX_POLICY_BYTES, FIX_HINT)
     except FileNotFoundError:
-        return Policy(modes=MODES)
+        raise InputError(f"{path} is missing, and without it nothing leaves this site; {MISSING_HINT}") from None
     try:
         rules = msgspec.convert(values, Rules)
         _check(rules)
@@ -100,7 +95,7 @@ def read_policy(folder: Path) -> Policy:
         raise InputError(f"{path}: {_explain(str(error))}") from None
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    return Policy(**msgspec.structs.asdict(rules), has_file=True)
+    return Policy(**msgspec.structs.asdict(rules))
 
 
 def _explain(error: str) -> str:
@@ -115,14 +110,16 @@ def _explain(error: str) -> str:
 
 
 def _check(rules: Rules) -> None:
-    for name in ("min_rows", "min_sites", "min_cell", "min_change", "max_bins", "releases_per_day"):
+    for name in ("min_rows", "min_sites", "min_cell", "max_min_cell", "min_change", "max_bins", "releases_per_day"):
         if (value := getattr(rules, name)) < 0:
             raise InputError(f"{name} = {value!r} must be 0 or more")
+    if rules.min_cell > rules.max_min_cell:
+        why = f"exceeds max_min_cell = {rules.max_min_cell}, the largest that this site accepts of others"
+        raise InputError(f"min_cell = {rules.min_cell} {why}; raise max_min_cell too, or lower min_cell")
     if not 0 <= rules.min_share <= 1:
         raise InputError(f"min_share = {rules.min_share!r} must be from 0 to 1, such as 0.5")
-    budget = rules.epsilon_budget
-    if budget is not None and not (budget > 0 and math.isfinite(budget)):
-        raise InputError(f"epsilon_budget = {budget!r} must be a number above 0; leave it out for no limit")
+    if not (rules.epsilon_budget > 0 and math.isfinite(rules.epsilon_budget)):
+        raise InputError(f"epsilon_budget = {rules.epsilon_budget!r} must be a number above 0, such as 10")
     if not 0 <= rules.delta_budget <= 0.1:
         raise InputError(f"delta_budget = {rules.delta_budget!r} must be from 0 to 0.1, such as 1e-5")
     if not rules.modes:
@@ -146,32 +143,21 @@ def verdict_to_join(policy: Policy, subject: Subject, history: Sequence[Past], n
     counted = subject.rows if subject.people is None else subject.people
     if counted < policy.min_rows:
         return f"{_count(counted, 'row' if subject.people is None else 'person')}, {policy.min_rows} needed"
-    return _over_budget(policy, subject, history) or _too_often(policy, history, now)
+    return over_budget(policy, subject, history) or _too_often(policy, history, now)
 
 
-def verdict_to_contribute(
-    policy: Policy,
-    sites: int,
-    changed: int | None = None,
-    same_participants: bool = True,
-    has_noise: bool = False,
-    members: int = 0,
-) -> str:
-    """Return what forbids a site to contribute once the participants are known; empty if nothing does.
-
-    `changed` is the number of its rows (or people) that changed since its last release of the same sums, None if there
-    was none. The difference of two totals without noise is the sum over what changed: that must be enough rows, or
-    nothing at all.
-    """
+def verdict_to_contribute(policy: Policy, sites: int, members: int = 0) -> str:
+    """Return what forbids a site to contribute once the participants are known; empty if nothing does."""
     if sites < policy.min_sites:
         return f"{_count(sites, 'site')}, {policy.min_sites} needed"
     if sites < policy.min_share * members:
         return f"{sites} of {members} members, {math.ceil(policy.min_share * members)} needed"
-    if has_noise or changed is None or changed >= policy.min_change or (changed == 0 and same_participants):
-        return ""
-    found = f"{_count(changed, 'row' if policy.person is None else 'person')} changed since an earlier contribution"
-    others = "" if same_participants else ", in which other sites took part"
-    return f"{found}{others}: {policy.min_change} needed, or the same data and sites"
+    return ""
+
+
+def may_replace(policy: Policy, changed: Sequence[int]) -> bool:
+    """Return whether rows may replace a snapshot, given how many people changed since each earlier contribution."""
+    return all(count == 0 or count >= policy.min_change for count in changed)
 
 
 def _forbidden_names(policy: Policy, subject: Subject) -> str:
@@ -184,11 +170,10 @@ def _forbidden_names(policy: Policy, subject: Subject) -> str:
     return ""
 
 
-def _over_budget(policy: Policy, subject: Subject, history: Sequence[Past]) -> str:
-    if policy.epsilon_budget is None:
+def over_budget(policy: Policy, subject: Subject, history: Sequence[Past]) -> str:
+    """Return what forbids a site to spend so much more; empty if nothing does."""
+    if not subject.spent:  # no noise, which `modes` decides about, or nothing new to pay
         return ""
-    if not subject.spent:
-        return f"sums without noise are not within a budget of epsilon {policy.epsilon_budget:g}"
     before = [past.spent for past in history if past.spent is not None]
     spent, after = (total_epsilon(one, policy.delta_budget) for one in (before, [*before, *subject.spent]))
     if after <= policy.epsilon_budget * (1 + 1e-9):
@@ -206,33 +191,3 @@ def _too_often(policy: Policy, history: Sequence[Past], now: float) -> str:
 def _count(number: int, noun: str) -> str:
     plural = "people" if noun == "person" else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
-
-
-def row_digests(
-    features: NDArray[np.int64], key: bytes, people: Sequence[object] | NDArray[np.generic] | None = None
-) -> bytes:
-    """Return digests of the features of rows, in order of size; nobody without the key learns anything from them.
-
-    With people, to whom rows belong, a digest is of all rows of one person.
-    """
-    digests = [_digest(row.tobytes(), key) for row in np.ascontiguousarray(features, dtype="<i8")]
-    if people is not None:
-        of_person: dict[str, list[bytes]] = {}
-        for person, digest in zip(people, digests, strict=True):
-            of_person.setdefault(str(person), []).append(digest)
-        digests = [_digest(name.encode() + b"\0" + b"".join(sorted(own)), key) for name, own in of_person.items()]
-    return b"".join(sorted(digests))
-
-
-def changed_rows(old: bytes, new: bytes) -> int:
-    """Return how many rows (or people) changed from one list of digests to another; a replaced row counts once."""
-    before, after = Counter(_split(old)), Counter(_split(new))
-    return max((before - after).total(), (after - before).total())
-
-
-def _digest(content: bytes, key: bytes) -> bytes:
-    return hashlib.blake2b(content, key=key, digest_size=DIGEST_BYTES).digest()
-
-
-def _split(digests: bytes) -> list[bytes]:
-    return [digests[start : start + DIGEST_BYTES] for start in range(0, len(digests), DIGEST_BYTES)]

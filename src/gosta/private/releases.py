@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ BYTES_PER_NUMBER = 8
 MOST_CHARACTERS = 60  # of an argument in a message
 MOST_VALUES = 4  # of a curve that are shown in one line
 ANYTHING = Policy(
-    modes=MODES, min_rows=0, min_sites=1, min_share=0.0, min_cell=0, max_bins=1 << 20
+    modes=MODES, min_rows=0, min_sites=1, min_share=0.0, min_cell=0, max_bins=1 << 20, epsilon_budget=math.inf
 )  # every site takes part
 
 
@@ -284,7 +285,7 @@ def _participants(layout: Layout, rows: Mapping[str, Floats], settings: PrivateS
     )
     verdicts = {name: verdict_to_join(policy, subject._replace(rows=len(x)), [], 0.0) for name, x in rows.items()}
     names = sorted(name for name, verdict in verdicts.items() if not verdict)
-    found = verdict_to_contribute(policy, len(names), has_noise=has_noise)
+    found = verdict_to_contribute(policy, len(names))
     if found or not names:
         left_out = [f"{name}: {verdict}" for name, verdict in verdicts.items() if verdict]
         raise InputError(f"suppressed by policy: {'; '.join(filter(None, [found, shorten(left_out, 3)]))}")

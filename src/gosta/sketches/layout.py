@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gosta.datasets.data import Data
 from gosta.errors import GostaError
 from gosta.runtime.arrays import Booleans, Floats
-from gosta.sketches.definition import Features, Result, Sketch
+from gosta.sketches.definition import MOST_ROWS, Features, Result, Sketch
 from gosta.sketches.noisy import noisy_result
 from gosta.statistics.definition import STATISTICS
 from gosta.statistics.intervals import Spread, interval_ends
@@ -25,9 +25,9 @@ from gosta.statistics.intervals import Spread, interval_ends
 BITS = 24
 # Totals are converted to floats and multiplied a few times: far less than this is lost.
 FLOAT_ERROR = 1e-12
+# Features of rows are computed in a few steps from floats: of a number from 0 to 1 far less than this is lost.
+FEATURE_ERROR = 1e-13
 ROWS_PER_CHUNK = 4096
-# The golden ratio's multiples fill the unit interval evenly: so rounding with few digits has no bias.
-GOLDEN = (5**0.5 - 1) / 2
 
 
 class StratumResult(NamedTuple):
@@ -236,13 +236,16 @@ class Layout:
         return np.ascontiguousarray(x[:, columns])  # as compiled loops need it
 
     def sums(self, x: Floats, bits: int = BITS) -> NDArray[np.uint64]:
-        """Return the sums of the features of encoded rows, each rounded to a multiple of 2^-bits, as integers."""
+        """Return the sums of the features of encoded rows, each rounded to a multiple of 2^-bits, as integers.
+
+        What a row adds depends on nothing but this row, not on its place among the others: so the sums are those of a
+        set of rows, and one row that is replaced changes them by no more than noise is made for.
+        """
         sums = np.zeros(self.size, dtype=np.int64)
         for start in range(0, len(x), ROWS_PER_CHUNK):
             rows = x[start : start + ROWS_PER_CHUNK]
-            shift = _shift(start + np.arange(len(rows)), bits)
             for positions, values in self._features(rows):
-                rounded = np.floor(values * 2.0**bits + shift[:, None])
+                rounded = np.floor(values * 2.0**bits + 0.5)
                 sums += np.bincount(positions.ravel(), rounded.ravel(), self.size).astype(np.int64)
         return sums.view(np.uint64)
 
@@ -253,18 +256,22 @@ class Layout:
             positions, values = part.sketch.features(x[:, columns])
             yield Features(positions + (offset + strata * part.sketch.size)[:, None], values)
 
-    def row_features(self, x: Floats) -> NDArray[np.int64]:
-        """Return the features of each encoded row: places in the vector, and multiples of 2^-24, side by side.
+    def block_features(self, x: Floats) -> Iterator[tuple[str, NDArray[np.int64]]]:
+        """Yield the fingerprint of each block of sums, and the features of each encoded row in it.
 
-        Two rows are the same here exactly if each adds the same to the sums. The place of a feature that is 0 is −1.
+        These are places in the block, and multiples of 2^-24, side by side. Two rows are the same exactly if each adds
+        the same to the block's sums. The place of a feature that is 0 is −1.
         """
-        found = np.empty((len(x), 2 * self.features_per_row), dtype=np.int64)
-        for start in range(0, len(x), ROWS_PER_CHUNK):
-            blocks = list(self._features(x[start : start + ROWS_PER_CHUNK]))
-            rounded = np.column_stack([np.floor(values * 2.0**BITS + 0.5) for _, values in blocks])
-            places = np.column_stack([positions for positions, _ in blocks])
-            found[start : start + ROWS_PER_CHUNK] = np.hstack([np.where(rounded > 0, places, -1), rounded])
-        return found
+        strata = x[:, -1].astype(np.int64) if self.levels else np.zeros(len(x), dtype=np.int64)
+        for name, (part, _, columns) in zip(self.blocks, self._blocks, strict=True):
+            found = np.empty((len(x), 2 * part.sketch.features_per_row), dtype=np.int64)
+            for start in range(0, len(x), ROWS_PER_CHUNK):
+                chunk = slice(start, start + ROWS_PER_CHUNK)
+                positions, values = part.sketch.features(x[chunk, columns])
+                rounded = np.floor(values * 2.0**BITS + 0.5)
+                places = positions + strata[chunk, None] * part.sketch.size
+                found[chunk] = np.hstack([np.where(rounded > 0, places, -1), rounded])
+            yield name, found
 
     def _totals(self, totals: Floats) -> Iterator[tuple[Part, str, Floats, int]]:
         """Yield each statistic's totals over all rows and in every stratum, and how many totals each is a sum of."""
@@ -289,7 +296,7 @@ class Layout:
         bins with fewer are merged with neighbours where a result shows bins. `noise_variance` is that of each total,
         `level` that of the intervals, `bits` what sites rounded to.
         """
-        rounding = 0.0 if bits >= 64 else 2.0 ** -(bits + (bits >= BITS))
+        rounding = 2.0 ** -(bits + 1) + FEATURE_ERROR
         found = list(self._totals(np.asarray(totals, dtype=np.float64)))
         hidden: set[int] = set()
         if noise_variance == 0 and min_cell > 0:
@@ -304,8 +311,8 @@ class Layout:
                 for k, (part, stratum, t, terms) in enumerate(found)
             ]
 
-    def is_plausible(self, totals: Floats, tolerance: float) -> bool:
-        """Return whether these can be totals over rows, each with an error of at most `tolerance`.
+    def is_plausible(self, totals: Floats, tolerance: float, most_rows: float = MOST_ROWS) -> bool:
+        """Return whether these can be totals over so many rows at most, each with an error of at most `tolerance`.
 
         Sums of wrong masks are random numbers of 64 bits, of which this takes none for a total.
         """
@@ -318,7 +325,8 @@ class Layout:
             counts.setdefault(stratum, []).append((part.sketch.count(t), part.sketch.size * terms))
         for found in counts.values():
             rows, terms_of = np.array(found).T
-            if np.ptp(rows) > 0.5 + tolerance * 2 * np.sqrt(terms_of.max()):
+            error = tolerance * 2 * np.sqrt(terms_of.max())
+            if np.ptp(rows) > 0.5 + error or rows.max() > most_rows + error:
                 return False
         return True
 
@@ -352,14 +360,6 @@ class Layout:
             "layout": self.fingerprint,
         }
         return {name: text for name, text in found.items() if text}
-
-
-def _shift(rows: NDArray[np.int64], bits: int) -> Floats:
-    """Return what is added to the features of a row before rounding down.
-
-    With many digits ½: to the nearest. With few a number that differs from row to row, and does not depend on the data.
-    """
-    return np.full(len(rows), 0.5) if bits >= BITS else np.asarray((rows * GOLDEN) % 1.0)
 
 
 def _result(

@@ -25,8 +25,9 @@ from gosta.net import addresses, members
 from gosta.net.addresses import certificate_name
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, NodeSettings, Task, read_node
 from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
+from gosta.net.deploy.membership import row_words
 from gosta.net.deploy.site_log import read_history
-from gosta.net.limits import SECONDS_PER_EPOCH
+from gosta.net.limits import SECONDS_PER_EPOCH, UNDECLARED_ROWS
 from gosta.net.members import MemberList
 from gosta.net.node import lock
 from gosta.net.node.credentials import EXPIRY_WARNING
@@ -63,6 +64,7 @@ def check(folder: Path) -> list[Finding]:
     found += [verdict, *credentials, *data, *_check_disk(folder, config), _check_address(folder, config.node)]
     if config.network.private:
         found.append(_check_sums(config.network))
+        found += _check_declared(folder, config, listed, counted)
     found += _check_neighbours(folder, config, listed)
     sites = len(listed.members) if listed else len(config.neighbours) + 1
     return [*found, _check_verdict(folder, config, policy, counted, sites, found)]
@@ -176,6 +178,20 @@ def _check_task(folder: Path, task: Task, listed: MemberList) -> Finding:
         return Finding("agreement", "ok", "this site computes what the members agreed on")
     hint = "take [network] from the invitation or from the coordinator"
     return Finding("agreement", "error", "[network] in node.toml is not what the members agreed on", hint)
+
+
+def _check_declared(folder: Path, config: NodeConfig, listed: MemberList | None, counted: Counted) -> Iterator[Finding]:
+    """Check that the site has no more rows than it declared in the member list."""
+    if listed is None or not counted.rows:
+        return
+    declared = {one.name: one.rows for one in listed.members}.get(config.node.name, 0)
+    limit, check = declared or UNDECLARED_ROWS, "declared rows"
+    if counted.rows > limit:
+        renew = f"ask the coordinator for a new list: gosta node request INVITATION {folder}, or gosta network certify"
+        yield Finding(check, "error", f"more than the list allows, {limit:,}", renew, f"{counted.rows:,} rows")
+        return
+    most = f", so that it can contribute {limit:,} at most" * (declared == 0)
+    yield Finding(check, "ok", f"declares {row_words(declared, is_bound=True)}{most}")
 
 
 # Disk.

@@ -68,6 +68,7 @@ class BaseNode(ABC):
         self.rejections = Rejections(log)
         self.disk_error = ""  # why the journal cannot be written
         self.reload_error = self.credentials_error = ""  # why changed files are not in use
+        self.list_conflict = ""  # why the member list cannot be trusted: the coordinator signed another one like it
         self.certificate_ends: dict[str, float] = {}  # as the status has them
         self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)  # by neighbour, as the next one
         self._connections = Budget(CONNECTIONS_AT_ONCE, CONNECTION_SECONDS)
@@ -137,6 +138,7 @@ class BaseNode(ABC):
     def start(self, transport: Transport, boot_id: str = "") -> None:
         """Continue from the journal; start a new epoch if its last records may be missing."""
         self.transport = transport
+        self._find_conflict()
         if self.journal.may_be_truncated(boot_id):
             self._execute(self.peer.start_epoch("the last records of the journal may be missing"))
         if not self.disk_error:
@@ -216,16 +218,28 @@ class BaseNode(ABC):
                 contact.measure(self.loop.time() - message.sent / 1e6)
             case wire.Ping():
                 contact.epoch = message.announcement.epoch
-                if message.list_serial < serial != contact.list_sent:
+                is_other = message.list_serial == serial and message.list_digest != self.peer.trust.list_digest
+                if (message.list_serial < serial or is_other) and serial != contact.list_sent:
                     contact.list_sent = serial
-                    content = self.lists.content()
-                    if 0 < len(content) <= MAX_SENT_LIST_BYTES:
-                        link.send(wire.encode(wire.Members(content)))
+                    self._send_list(link, self.lists.content())
             case wire.Members():
                 try:
-                    self.lists.propose(message.content, serial)
+                    self.lists.propose(message.content, serial, self.peer.trust.list_digest)
                 except (InputError, OSError) as error:
                     raise wire.Rejected("signature", f"it sent a member list: {error}") from None
+                if not self.list_conflict and self._find_conflict():
+                    self.log("conflicting member lists", reason=self.list_conflict)
+                    for other in self.links.values():
+                        self._send_list(other, message.content)
+
+    def _find_conflict(self) -> str:
+        """Find out whether the coordinator signed another list with the serial number of this node's; return that."""
+        self.list_conflict = self.lists.conflict(self.peer.trust.serial, self.peer.trust.list_digest)
+        return self.list_conflict
+
+    def _send_list(self, link: Link, content: bytes) -> None:
+        if 0 < len(content) <= MAX_SENT_LIST_BYTES:
+            link.send(wire.encode(wire.Members(content)))
 
     def _reject(self, link: Link, rejected: wire.Rejected, now: float) -> None:
         """Count a message that was rejected; suspend a neighbour that sends many."""
@@ -440,6 +454,8 @@ class BaseNode(ABC):
             "uptime_seconds": now - self._started_at,
             "version": GOSTA_VERSION,
             "list_serial": self.peer.trust.serial,
+            "list_fingerprint": self.lists.fingerprint(),
+            "list_conflict": self.list_conflict,
             "epoch_time": self.clock() - (now - self._epoch_at),
             "journal_bytes": self.journal.size_bytes,
             "certificate_ends": self.certificate_ends,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gosta.errors import InputError
 from gosta.net import members
-from gosta.net.members import MEMBERS_FILE, PROPOSED_FILE
+from gosta.net.members import CONFLICT_FILE, MEMBERS_FILE, PROPOSED_FILE
 
 
 class ListFolder:
@@ -31,16 +31,43 @@ class ListFolder:
             return 0
         return found if found > serial else 0
 
-    def propose(self, content: bytes, serial: int) -> None:
+    def propose(self, content: bytes, serial: int, digest: bytes) -> None:
         """Write a list that is newer than a serial number to the folder, where the operator can accept it.
 
-        Raises `InputError` if the coordinator has not signed it.
+        One with the same serial number and another digest is kept as evidence: see `conflict`. Raises `InputError` if
+        the coordinator has not signed it.
         """
         signed, path = members.parse_list(content), self._folder / PROPOSED_FILE
         if signed.list.serial > max(serial, self.proposed(serial)):
             members.verify_list(signed, (self._folder / "ca.pem").read_bytes(), self._network)
             members.write_list(path, signed)
             self._log("member list proposed", serial=signed.list.serial, accept=f"gosta node accept {self._folder}")
+        elif signed.list.serial == serial and members.digest_of(signed.list) != digest:
+            members.verify_list(signed, (self._folder / "ca.pem").read_bytes(), self._network)
+            members.write_list(self._folder / CONFLICT_FILE, signed)
+
+    def conflict(self, serial: int, digest: bytes) -> str:
+        """Return why the accepted list cannot be trusted: the coordinator signed another one with its serial number.
+
+        Then sites may see different members, with keys that are not theirs. Empty: there is no evidence of that.
+        """
+        try:
+            other = members.read_list(self._folder / CONFLICT_FILE).list
+        except InputError:
+            return ""
+        if other.serial != serial or members.digest_of(other) == digest:
+            return ""
+        return (
+            f"the coordinator signed two member lists with the serial number {serial}, this site's and that in "
+            f"{CONFLICT_FILE}; nothing is contributed until it signs a new one: compare fingerprints with other sites"
+        )
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the accepted list, as sites compare it on the phone; empty if it cannot be read."""
+        try:
+            return members.list_fingerprint(members.read_list(self._folder / MEMBERS_FILE).list)
+        except InputError:
+            return ""
 
 
 class NoLists:
@@ -52,5 +79,11 @@ class NoLists:
     def proposed(self, serial: int) -> int:  # noqa: ARG002
         return 0
 
-    def propose(self, content: bytes, serial: int) -> None:  # noqa: ARG002
+    def propose(self, content: bytes, serial: int, digest: bytes) -> None:  # noqa: ARG002
         raise InputError("this node has no member list")
+
+    def conflict(self, serial: int, digest: bytes) -> str:  # noqa: ARG002
+        return ""
+
+    def fingerprint(self) -> str:
+        return ""

@@ -15,8 +15,9 @@ from typing import Any, TextIO
 
 import msgspec
 
+from gosta.errors import NetworkError
 from gosta.net.addresses import parse
-from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
+from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.node import lock, pages
 from gosta.net.node.base import Log
 from gosta.net.node.credentials import CredentialWatcher, certificate_ends, load_credentials
@@ -30,7 +31,7 @@ from gosta.net.node.source import read_source
 from gosta.net.node.stopped import restore_peer, restore_sum_peer
 from gosta.net.node.sum_source import read_sum_source
 from gosta.net.node.sums import SumNode
-from gosta.net.storage.contributions import find_break
+from gosta.net.storage.contributions import find_break, find_lost
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
 
@@ -101,7 +102,12 @@ def _make_node(config: NodeConfig, folder: Path, loop: asyncio.AbstractEventLoop
             log(
                 "broken log", reason=f"entry {number} of the log of contributions was changed, or one before it removed"
             )
-        return SumNode(config, peer, journal, loop, random.Random(), log), journal
+        head = folder / HEAD_FILE
+        if lost := find_lost(head, journal.contributions()):
+            journal.close()
+            hint = f"put back the last one; or delete {head}, and what this site has contributed and spent is forgotten"
+            raise NetworkError(f"journal {path} is an older copy: its log of contributions {lost}; {hint}")
+        return SumNode(config, peer, journal, loop, random.Random(), log, head=head), journal
     source, keep = read_source(config, folder), settings.keep_exchanges
     journal = Journal(path, settings.durable, keep_exchanges=keep, secure_delete=settings.secure_delete)
     return Node(config, restore_peer(config, source, journal), journal, loop, random.Random(), log), journal

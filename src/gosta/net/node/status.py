@@ -81,11 +81,15 @@ class SumStatus(msgspec.Struct, frozen=True):
     epsilon: float  # of a release; 0: no noise
     delta: float
     spent_epsilon: float  # by all contributions of this site
-    epsilon_budget: float | None
+    epsilon_budget: float
     contributions: int  # of this site so far
     releases: int
     layout: str  # fingerprint of the sums
     release_time: float | None  # in seconds since 1970
+    rows_of: float | None  # when the rows that this site contributes were read from its file; None: it has none
+    is_file_newer: bool  # whether the file has other rows, of which too few changed to be contributed
+    needed_agreements: tuple[str, ...]  # sites whose agreement a participant waits for
+    deviating: dict[str, str]  # sites that are left out, and what they did
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -128,6 +132,8 @@ class Status(msgspec.Struct, frozen=True):
     list_serial: int = 0  # serial number of its member list; 0: there is none
     epoch_time: float | None = None  # when it entered the epoch, or started in it; in seconds since 1970
     journal_bytes: int = 0  # on the disk
+    list_fingerprint: str = ""  # of that list, to be compared with other sites'
+    list_conflict: str = ""  # why the member list cannot be trusted
     certificate_ends: dict[str, float] = {}  # of "node", "authority" and "coordinator"; in seconds since 1970
 
 

@@ -81,10 +81,14 @@ def summary(status: Status, sums: SumStatus) -> Iterator[tuple[str, str]]:
         yield "waits for", shorten(sums.missing, MAX_NAMES)
     yield "noise", noise(sums)
     if sums.epsilon:
-        budget = "no limit" if sums.epsilon_budget is None else f"of {sums.epsilon_budget:g}"
-        yield "budget", f"epsilon {sums.spent_epsilon:.3g} spent, {budget}"
+        yield "budget", f"epsilon {sums.spent_epsilon:.3g} spent of {sums.epsilon_budget:g}"
     yield "contributions of this site", f"{sums.contributions:,}; {numbers.count(sums.releases, 'release')}"
     yield "own rows", f"{status.rows:,}; shown here, never sent"
+    if sums.rows_of is not None and sums.is_file_newer:
+        since = f"{datetime.fromtimestamp(sums.rows_of):%Y-%m-%d %H:%M:%S}"
+        yield "rows contributed", f"those of {since}: too few have changed in the file since then"
+    for name, what in sums.deviating.items():
+        yield f"{name} is left out", f"it {what}"
     yield "epoch", f"{status.epoch}, started by {status.epoch_origin}: {status.epoch_reason}"
     yield "sums", f"layout {sums.layout}"
 

@@ -15,6 +15,7 @@ def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbo
     report, task, policy = peer.report, config.network, peer.source.policy
     first = report.results[0] if report is not None and report.results else None
     has_value = first is not None and first.has_value
+    rows = peer.chosen_rows()
     spent = [one.spent for one in peer.history() if one.spent is not None]
     sums = SumStatus(
         results=() if report is None else report.results,
@@ -33,6 +34,10 @@ def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbo
         releases=sum(entry.event == "release" for entry in peer.log),
         layout=peer.source.layout.fingerprint,
         release_time=None if report is None else report.time,
+        rows_of=None if rows is None else rows.time,
+        is_file_newer=rows is not None and rows.digest != peer.source.file_rows.digest,
+        needed_agreements=peer.needed_agreements,
+        deviating={name: one.what for name, one in peer.deviating.items()},
     )
     interval = first.interval if first is not None and has_value else None
     return Status(
@@ -44,7 +49,7 @@ def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbo
         epoch_origin=peer.announcement.origin,
         epoch_reason=peer.announcement.reason,
         exchanges=0,
-        rows=peer.source.rows,
+        rows=peer.source.file_rows.rows,
         rows_seen=0 if first is None else max(0, round(first.rows)),
         rows_declared=0,
         sites_seen=len(sums.participants),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 from gosta.net.config import NodeConfig
@@ -13,9 +14,10 @@ from gosta.net.node.status import Status
 from gosta.net.node.sum_source import SumSource
 from gosta.net.node.sum_status import make_sum_status
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.epochs import Step
+from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.records import PartMade, Record, Released, StatementMade, SumEpochStarted
 from gosta.net.protocol.sums import BACK_SECONDS, SumPeer
+from gosta.net.storage.contributions import write_head
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import Link, Loop
 
@@ -39,8 +41,10 @@ class SumNode(BaseNode):
         rng: Random,
         log: Log,
         clock: Callable[[], float] = time.time,
+        head: Path | None = None,
     ) -> None:
         super().__init__(config, peer, journal, loop, rng, log, clock)
+        self.head = head  # file with the number and hash of the last entry of the log
         self._released_at = loop.time()
 
     def pause(self) -> None:
@@ -53,9 +57,9 @@ class SumNode(BaseNode):
     def change(self, config: NodeConfig, source: SumSource) -> None:
         """Apply changed settings, rows, policy, neighbours or members."""
         self._change_neighbours(config)
-        if source.trust.digest != self.peer.trust.digest:
-            self.peer.forgive()
-        self.peer.source, self.peer.neighbours, self.peer.trust = source, config.neighbours, source.trust
+        self.peer.neighbours = config.neighbours
+        self.peer.change_source(source)
+        self._find_conflict()
         was_withdrawn, self.peer.is_withdrawn = self.peer.is_withdrawn, False
         self._start_epoch_if_due("the site is back" if was_withdrawn else "")
         self._continue()
@@ -65,7 +69,7 @@ class SumNode(BaseNode):
         self.peer.is_withdrawn = True
 
     def _handle(self, link: Link, contact: Contact, message: wire.AnyMessage) -> None:  # noqa: ARG002
-        for step in self.peer.handle(link.neighbour, message, self.clock()):
+        for step in self.peer.handle(link.neighbour, message, self._now()):
             if not self._execute(step):
                 break
 
@@ -81,7 +85,7 @@ class SumNode(BaseNode):
     def _continue(self) -> None:
         if self.disk_error:
             return
-        for step in self.peer.advance(self.clock()):
+        for step in self.peer.advance(self._now(), tuple(self.links)):
             if not self._execute(step):
                 break
         if self.peer.pool.news and "tell" not in self._timers:
@@ -94,25 +98,35 @@ class SumNode(BaseNode):
         self._start_epoch_if_due()
         self._continue()
 
+    def _find_conflict(self) -> str:
+        self.peer.conflict = super()._find_conflict()
+        return self.peer.conflict
+
+    def _now(self) -> Moment:
+        return Moment(self.loop.time(), self.clock())
+
     def _start_epoch_if_due(self, reason: str = "") -> None:
-        peer, now, epoch_seconds = self.peer, self.loop.time(), self.config.node.epoch_seconds
+        peer, now = self.peer, self._now()
         if self.disk_error or peer.is_withdrawn:
             return
-        reason = reason or peer.reason_for_epoch(self.clock()) or peer.reason_to_give_up(self.clock())
+        reason = reason or peer.reason_for_epoch(now) or peer.reason_to_give_up(now)
         if peer.epoch == 0 and not self._may_start_first_epoch():
             reason = ""
-        if not reason and epoch_seconds and now - self._epoch_at >= epoch_seconds:
+        epoch_seconds = self.config.node.epoch_seconds
+        if not reason and epoch_seconds and now.running - self._epoch_at >= epoch_seconds:
             reason = "epoch_seconds have passed"
-        is_over = peer.is_complete or peer.refusals
-        private = self.config.network.private
-        pause = (
-            private.deadline_seconds if private is not None and private.epsilon else BACK_SECONDS
-        )  # noise costs budgets
-        if not reason and peer.is_left_out() and is_over and now - self._released_at >= pause:
+        if not reason and self._may_come_back(now):
             reason = f"{peer.name} is back"
-        if reason and self.links and peer.may_start_epoch(self.clock()):
-            peer.blame(self.clock())
-            self._execute(peer.start_epoch(reason))
+        if reason and self.links and peer.may_start_epoch(now.wall):
+            self._execute(peer.start_epoch_at(reason, now))
+
+    def _may_come_back(self, now: Moment) -> bool:
+        """Return whether a node that was left out may start an epoch by now: where that has a price, later."""
+        peer = self.peer
+        pause = peer.source.settings.deadline_seconds if peer.has_noise else BACK_SECONDS
+        is_over = peer.is_complete or peer.refusals
+        is_due = is_over and peer.is_left_out() and now.running - self._released_at >= pause
+        return bool(is_due and self.links and peer.may_come_back())
 
     def _may_start_first_epoch(self) -> bool:
         is_first = self.peer.name == min(self.peer.members)
@@ -122,6 +136,8 @@ class SumNode(BaseNode):
     def _write(self, step: Step) -> None:
         self.journal.append(step.records, (), step.entries)
         self.peer.log.extend(step.entries)
+        if step.entries and self.head is not None:
+            write_head(self.head, self.journal.contributions()[-1])
 
     def _write_waiting(self) -> None:
         pass

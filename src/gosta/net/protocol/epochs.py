@@ -22,6 +22,13 @@ class Identity(NamedTuple):
     fingerprint: str  # of what is computed and how
 
 
+class Moment(NamedTuple):
+    """A time, on two clocks."""
+
+    running: float  # seconds of a clock that nobody sets, for deadlines
+    wall: float  # seconds since 1970, for dates and the numbers of epochs
+
+
 class Step(NamedTuple):
     """Records to write to the journal, then messages to send; then the records are passed to the peer's `apply`."""
 

@@ -123,6 +123,7 @@ class Ping(Message, frozen=True, tag="ping"):
     announcement: Announcement
     receipt: Receipt | None = None
     list_serial: Count = 0  # of the member list that the sender has accepted
+    list_digest: Digest = b""  # of that list: two lists with one serial number show everybody another network
     held: Digest = b""  # of the statements that it has of this epoch, in networks of private sums
 
 

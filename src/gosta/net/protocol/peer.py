@@ -299,7 +299,7 @@ class Peer(EpochPeer):
             receipt = Receipt(self.epoch, *transcript, b"")
             content = wire.signed_receipt(self.identity.network, self.name, neighbour, receipt)
             receipt = receipt._replace(signature=self.trust.sign(content))
-        ping = wire.Ping(sent, self.announcement, receipt, self.trust.serial)
+        ping = wire.Ping(sent, self.announcement, receipt, self.trust.serial, self.trust.list_digest)
         return Step((), ((neighbour, wire.encode(ping)),))
 
     def _handle_ping(self, sender: str, ping: wire.Ping, now: float) -> Iterator[Step]:

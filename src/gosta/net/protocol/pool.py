@@ -29,10 +29,10 @@ class Pool:
         self._wanted: dict[bytes, tuple[str, float]] = {}  # who was asked for them, and when
         self._forgers: set[str] = set()  # neighbours that gave a statement which its home did not sign
 
-    def insert(self, signed: Signed) -> None:
-        """Add a statement that was checked, or is this node's own."""
+    def insert(self, signed: Signed, slot: Slot | None = None) -> None:
+        """Add a statement that was checked, or is this node's own; another slot than its own is for evidence."""
         statement, id = statements.read(signed), statements.id_of(signed)
-        self.statements[id], self.slots[statement.slot] = signed, (id, statement)
+        self.statements[id], self.slots[slot or statement.slot] = signed, (id, statement)
         self._wanted.pop(id, None)
         self._held = b""
         self.news.append(id)

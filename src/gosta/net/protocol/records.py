@@ -9,6 +9,8 @@ import msgspec
 from gosta.estimation.exchange import Contribution
 from gosta.net.protocol.messages import Announcement, Receipt, Seal, Signed
 from gosta.net.protocol.report import Report
+from gosta.private.groups import Groups
+from gosta.private.snapshots import Contributed, RowSnapshot
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -63,22 +65,13 @@ class ReceiptReceived(Record, frozen=True, tag="receipt-received"):
     receipt: Receipt
 
 
-class Baseline(NamedTuple):
-    """The rows that a contribution to private sums was made from, to count how many have changed since."""
-
-    blocks: tuple[str, ...]  # fingerprints of its sums
-    participants: tuple[str, ...]
-    rows: bytes  # digests
-    is_released: bool = False  # whether this node knows the total
-
-
 class SumEpochStarted(Record, frozen=True, tag="sum-epoch-started"):
     """The node entered an epoch of private sums."""
 
     announcement: Announcement
-    digest: str  # of the rows
     key: bytes  # the node's secret key of the epoch
-    row_key: bytes  # the key of the digests of rows
+    secret: bytes  # the site's own, of digests of rows and of noise; the same in all epochs
+    wasted: tuple[str, ...]  # who let the last epoch fail for which this site had spent epsilon
 
 
 class StatementMade(Record, frozen=True, tag="statement-made"):
@@ -88,11 +81,33 @@ class StatementMade(Record, frozen=True, tag="statement-made"):
     suppressed: str  # what the site's policy forbids, if that is why
 
 
+class CommitMade(Record, frozen=True, tag="commit-made"):
+    """The node committed to its contribution."""
+
+    signed: Signed
+    rows: RowSnapshot | None  # which it contributes; None: those of its last commit
+
+
 class PartMade(Record, frozen=True, tag="part-made"):
     """The node signed its contribution."""
 
     signed: Signed
-    baseline: Baseline
+    contributed: Contributed
+    groups: Groups  # of sites in the same totals, with this one
+
+
+class Deviation(NamedTuple):
+    """What a site did that no honest site does."""
+
+    what: str
+    list_serial: int  # of the member list at that time: with another one, the coordinator keeps the site
+
+
+class SitesNoted(Record, frozen=True, tag="sites-noted"):
+    """What the node noted of other sites in the epoch."""
+
+    deviating: dict[str, Deviation]
+    agreeing: tuple[str, ...]  # sites that agree that their sums can be computed
 
 
 class Released(Record, frozen=True, tag="released"):
@@ -102,18 +117,18 @@ class Released(Record, frozen=True, tag="released"):
 
 
 AnyRecord = EpochStarted | ExchangeAccepted | ExchangeConfirmed | ExchangeAborted | ExchangeCompleted | ReceiptReceived
-AnySumRecord = SumEpochStarted | StatementMade | PartMade | Released
+AnySumRecord = SumEpochStarted | StatementMade | CommitMade | PartMade | SitesNoted | Released
 
 
 class LogEntry(msgspec.Struct, frozen=True):
     """An entry of the log of contributions: what left this site, or why nothing did."""
 
     time: float  # in seconds since 1970
-    event: str  # "contribution", "suppressed" or "release"
+    event: str  # "contribution", "suppressed", "release" or "agreement"
     epoch: int
     origin: str  # the node that started the epoch
     round: int  # 1, or 2 where the first one finds the edges of bins
-    reason: str  # of a suppression: which rule of the site's policy forbids it
+    reason: str  # of a suppression: which rule of the site's policy forbids it; of an agreement: whose sums it exposes
     statistics: str
     columns: tuple[str, ...]
     bins: int
@@ -126,9 +141,11 @@ class LogEntry(msgspec.Struct, frozen=True):
     delta: float
     scale: float  # of the total's noise
     participants: tuple[str, ...]
-    sent_to: tuple[str, ...]  # neighbours, which pass it on to all participants
+    sent_to: tuple[str, ...]  # neighbours that were connected, which pass it on to all participants
     bytes: int  # of the contribution
     rows_per_person: int = 1  # at most
+    noise: str = ""  # what its noise follows from: contributions with the same have the same noise, paid once
+    rows_of: float = 0.0  # when the contributed rows were read from the file, in seconds since 1970
 
 
 encode = msgspec.msgpack.Encoder().encode

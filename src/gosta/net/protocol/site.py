@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Protocol
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from gosta.net.limits import UNDECLARED_ROWS
+from gosta.net.members import Trust
 from gosta.net.protocol.messages import Announcement
-from gosta.net.protocol.records import Baseline, LogEntry
-from gosta.private import policy
+from gosta.net.protocol.records import LogEntry
+from gosta.net.protocol.statements import Join
 from gosta.private.accounting import Spent
-from gosta.private.noise import Noise, Random
-from gosta.private.policy import Past, Policy, Subject
+from gosta.private.groups import Groups, exposed
+from gosta.private.noise import Noise
+from gosta.private.policy import Past, Policy, Subject, may_replace
 from gosta.private.settings import PrivateSettings
+from gosta.private.snapshots import Contributed, RowSnapshot, changes
 from gosta.sketches import Layout, StratumResult
+
+
+class Agreed(Protocol):
+    """What the operator of a site agreed to."""
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Sites whose sums may be computed from the difference of two totals."""
+
+    @property
+    def leaves(self) -> bool:
+        """Whether this site takes part in no further epoch."""
 
 
 class SumSource(Protocol):
@@ -37,31 +52,20 @@ class SumSource(Protocol):
     def policy(self) -> Policy: ...
 
     @property
+    def agreed(self) -> Agreed: ...
+
+    @property
+    def trust(self) -> Trust: ...
+
+    @property
     def confidence_level(self) -> float | None: ...
 
     @property
-    def rows(self) -> int: ...
+    def file_rows(self) -> RowSnapshot:
+        """The rows of the site's file."""
 
-    @property
-    def people(self) -> int | None:
-        """People that have rows here; None if the policy names no column of persons."""
-
-    @property
-    def rows_per_person(self) -> int:
-        """Rows that one person has at most."""
-
-    @property
-    def rows_digest(self) -> str:
-        """Digest of the rows."""
-
-    def subject(self) -> Subject:
+    def subject(self, rows: RowSnapshot) -> Subject:
         """Return what the policy has to decide about."""
-
-    def vector(self, layout: Layout, noise: Noise, random: Random) -> NDArray[np.uint64]:
-        """Return this site's sums, with its share of the noise."""
-
-    def row_digests(self, key: bytes) -> bytes:
-        """Return a digest of each row, from which nobody without the key learns anything."""
 
 
 class SumReport(msgspec.Struct, frozen=True, array_like=True):
@@ -74,51 +78,89 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
     left_out: tuple[str, ...]  # other members
     results: tuple[StratumResult, ...]
     vector: bytes  # the total, as unsigned numbers of 64 bits
+    first_total: bytes  # of the first round, as floats of 64 bits in units of features; empty: there was one round
     layout: str  # its fingerprint
     bits: int  # of fractions in the total
     law: str  # of the noise
     epsilon: float
     delta: float
     min_cell: int
+    tags: tuple[bytes, ...]  # of the participants' snapshots
+    rows_of: float  # when this site read the rows that it contributed; 0: it took no part
+    parts: tuple[bytes, ...]  # digests of the participants' contributions, to which all had committed
 
 
 def history_of(log: Sequence[LogEntry]) -> list[Past]:
-    """Return the contributions in a log, as policies look at them; a second round belongs to the first one."""
-    return [
-        Past(
-            one.time if one.round == 1 else -inf,
-            None if one.law == "none" else Spent(one.law, one.epsilon, one.delta, one.rows_per_person),
-        )
-        for one in log
-        if one.event == "contribution"
-    ]
+    """Return the contributions in a log, as policies look at them.
 
-
-def verdict_on_changes(
-    source: SumSource,
-    baselines: Sequence[Baseline],
-    row_key: bytes,
-    participants: Collection[str],
-    members: Collection[str],
-    has_noise: bool,
-) -> str:
-    """Return what a site's policy forbids about participants and changed rows; empty if nothing.
-
-    Without noise, the rows are compared with those of the last contributions to any of the same sums. Of a contribution
-    whose total this node never had, members that are no longer there do not count as participants: their sites removed
-    them, and only they could know that total.
+    A second round belongs to the first one. Noise that was sent before costs nothing again.
     """
-    count, rules = len(participants), source.policy
-    verdict = policy.verdict_to_contribute(rules, count, has_noise=has_noise, members=len(members))
-    if verdict or has_noise:
-        return verdict
-    digests = source.row_digests(row_key)
-    for one in reversed(baselines):
-        if not verdict and set(one.blocks) & set(source.layout.blocks):
-            then = set(one.participants) if one.is_released else set(one.participants) & set(members)
-            changed = policy.changed_rows(one.rows, digests)
-            verdict = policy.verdict_to_contribute(rules, count, changed, then == set(participants))
-    return verdict
+    found, paid = [], set[str]()
+    for one in (entry for entry in log if entry.event == "contribution"):
+        is_new = one.law != "none" and one.noise not in paid
+        paid |= {one.noise} - {""}
+        spent = Spent(one.law, one.epsilon, one.delta, one.rows_per_person) if is_new else None
+        found.append(Past(one.time if one.round == 1 else -inf, spent))
+    return found
+
+
+def largest_rows(trust: Trust, name: str) -> int:
+    """Return how many rows a member can contribute at most, as the member list says."""
+    return trust.members.get(name, 0) or UNDECLARED_ROWS
+
+
+def layout_of_round(layout: Layout, first_total: bytes) -> Layout:
+    """Return the layout of the first round; of the second one, if the first one's total is given."""
+    if not first_total:
+        return layout
+    return layout.following(np.frombuffer(first_total, dtype="<f8").astype(np.float64)) or layout
+
+
+def choose_rows(
+    source: SumSource,
+    last: RowSnapshot | None,
+    earlier: Sequence[Contributed],
+    secret: bytes,
+    most_rows: int,
+) -> RowSnapshot | None:
+    """Return the rows to contribute: those of the file, unless too few changed since earlier contributions.
+
+    Then they are those of the last contribution. None: there is none that the settings of today can use.
+    """
+    new = source.file_rows
+    if last is not None and last.layout != new.layout:
+        last = None
+    if last is not None and last.digest == new.digest:
+        return last
+    layouts = (layout_of_round(source.layout, one.first_total) for one in earlier)
+    is_allowed = new.rows <= most_rows and may_replace(source.policy, changes(layouts, earlier, new, secret))
+    return new if is_allowed else last
+
+
+def missing_agreements(
+    source: SumSource,
+    name: str,
+    groups: Groups,
+    joins: Mapping[str, Join],
+    participants: Sequence[str],
+    agreeing: Sequence[str],
+) -> tuple[str, ...]:
+    """Return the sites whose sums could be computed after one more total, and that have not agreed to it.
+
+    A participant agrees itself when it joins. For a site that does not take part, its last word counts, or that of the
+    operator of this site.
+    """
+    found = []
+    for site in exposed(groups, source.policy.min_sites):
+        if site == name:
+            has_agreed = name in source.agreed.sites
+        elif site in participants:
+            has_agreed = joins[site].agrees
+        else:
+            has_agreed = site in source.agreed.sites or site in agreeing
+        if not has_agreed:
+            found.append(site)
+    return tuple(found)
 
 
 def make_entry(
@@ -129,13 +171,14 @@ def make_entry(
     number: int,
     layout: Layout,
     noise: Noise,
+    rows: RowSnapshot | None = None,
     participants: tuple[str, ...] = (),
     sent_to: tuple[str, ...] = (),
     size: int = 0,
     reason: str = "",
-    rows: int = 0,
+    noise_id: str = "",
 ) -> LogEntry:
-    """Return an entry of the log of contributions."""
+    """Return an entry of the log of contributions; `rows` are those of this site that are counted."""
     return LogEntry(
         time=now,
         event=event,
@@ -148,8 +191,8 @@ def make_entry(
         bins=layout.bins,
         strata=layout.final.strata,
         layout=layout.fingerprint,
-        rows=rows,
-        people=source.people if rows else None,
+        rows=0 if rows is None else rows.rows,
+        people=None if rows is None else rows.people_count,
         law=noise.law,
         epsilon=noise.epsilon,
         delta=noise.delta,
@@ -157,5 +200,12 @@ def make_entry(
         participants=participants,
         sent_to=sent_to,
         bytes=size,
-        rows_per_person=source.rows_per_person,
+        rows_per_person=1 if rows is None else rows.rows_per_person,
+        noise=noise_id,
+        rows_of=0.0 if rows is None else rows.time,
     )
+
+
+def most_rows_of(trust: Trust, names: Iterator[str] | Sequence[str]) -> int:
+    """Return how many rows some members can contribute together."""
+    return sum(largest_rows(trust, name) for name in names)

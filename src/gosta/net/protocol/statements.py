@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from gosta.net.limits import MAX_SUMS
 from gosta.net.members import Trust
-from gosta.net.protocol.messages import DECODE_ERRORS, Count, Name, Rejected, Signed, StatementId, Text
+from gosta.net.protocol.messages import DECODE_ERRORS, Count, Digest, Name, Rejected, Signed, StatementId, Text
+from gosta.private.deviations import CHECKS
+from gosta.private.masks import MOST_PARTNERS
 
 MAX_PARTICIPANTS = 1000
 Key = Annotated[bytes, Meta(max_length=32)]
+Hash = Annotated[bytes, Meta(min_length=32, max_length=32)]
 
 
 class Slot(NamedTuple):
@@ -42,6 +45,9 @@ class Join(Statement, frozen=True, tag="join"):
     """The site takes part, with this key; or it does not."""
 
     key: Key  # its public key of this epoch; empty: it does not take part
+    snapshot: Digest  # keyed digest of the rows that it contributes: another one whenever these change
+    nonce: Hash  # SHA-256 of the number that it adds to the beacon
+    agrees: bool  # its sums may be computed from the difference of totals with and without it
     min_cell: Count  # bins with fewer rows are merged before anything is shown
     list_serial: Count  # of the member list that the site has accepted
     members: Text  # digest of the members in it
@@ -53,25 +59,50 @@ class Roster(Statement, frozen=True, tag="roster"):
     participants: Annotated[tuple[tuple[Name, StatementId], ...], Meta(min_length=2, max_length=MAX_PARTICIPANTS)]
 
 
-class Part(Statement, frozen=True, tag="part"):
-    """A site's contribution to the total: its sums, masked."""
+class Nonce(Statement, frozen=True, tag="nonce"):
+    """The number that a site adds to the beacon, to which it committed when it joined."""
+
+    roster: StatementId
+    value: Hash
+
+
+class RoundStatement(Statement, frozen=True):
+    """Base class of statements that a site makes once in each round."""
 
     roster: StatementId
     round: Annotated[int, Meta(ge=1, le=2)]
-    vector: Annotated[bytes, Meta(max_length=8 * MAX_SUMS)]
 
     @property
     def slot(self) -> Slot:
-        return Slot("part", self.home, self.round)
+        return Slot(str(self.__struct_config__.tag), self.home, self.round)
+
+
+class Commit(RoundStatement, frozen=True, tag="commit"):
+    """A digest of the contribution, before any contribution is shown."""
+
+    digest: Hash  # SHA-256 of the vector
+
+
+class Part(RoundStatement, frozen=True, tag="part"):
+    """A site's contribution to the total: its sums with pads, masked."""
+
+    vector: Annotated[bytes, Meta(max_length=8 * (MAX_SUMS + CHECKS))]
+
+
+class Opening(RoundStatement, frozen=True, tag="opening"):
+    """The sums of a site's masks over the halves that show who deviates, for each partner in order of their names."""
+
+    words: Annotated[bytes, Meta(max_length=8 * CHECKS * MOST_PARTNERS)]
 
 
 class Refusal(Statement, frozen=True, tag="refusal"):
-    """The site does not contribute after all, by its policy: the epoch has no total."""
+    """The site does not contribute, by its policy: the epoch has no total."""
 
     roster: StatementId
+    needs: Annotated[tuple[Name, ...], Meta(max_length=MAX_PARTICIPANTS)]  # sites whose agreement is missing
 
 
-AnyStatement = Join | Roster | Part | Refusal
+AnyStatement = Join | Roster | Nonce | Commit | Part | Opening | Refusal
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(AnyStatement).decode
 

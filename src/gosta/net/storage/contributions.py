@@ -9,16 +9,19 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from gosta.net.protocol.records import LogEntry
+from gosta.runtime.files import write_atomically
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS contributions (number INTEGER PRIMARY KEY, entry TEXT NOT NULL, hash BLOB NOT NULL);
 """
 FIRST_HASH = bytes(32)
+MAX_HEAD_BYTES = 1000
 INSERT = "INSERT INTO contributions VALUES (?, ?, ?)"
 
 
@@ -68,3 +71,28 @@ def find_break(log: Sequence[Logged]) -> int | None:
             return number
         hash = one.hash
     return None
+
+
+class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Contents of the file beside the journal that says where its log ended last."""
+
+    number: int
+    hash: str
+
+
+def write_head(path: Path, last: Logged) -> None:
+    """Note the last entry of the log outside the journal, so that an older copy of the journal is recognised."""
+    write_atomically(path, msgspec.json.encode(Head(last.number, last.hash.hex())), mode=0o600)
+
+
+def find_lost(path: Path, log: Sequence[Logged]) -> str:
+    """Return why a log cannot be the site's last one, as the file that `write_head` writes says; empty if it can."""
+    try:
+        head = msgspec.json.decode(path.read_bytes()[:MAX_HEAD_BYTES], type=Head)
+    except FileNotFoundError:
+        return ""
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        return f"cannot be compared with {path.name}: {error}"
+    if any(one.number == head.number and one.hash.hex() == head.hash for one in log):
+        return ""
+    return f"ends at entry {len(log)}, and {path.name} tells of entry {head.number}"

@@ -28,7 +28,7 @@ from gosta.net.storage.ledger import Disclosure, Shown
 from gosta.net.storage.retention import EXCHANGES, RECEIPT, STARTED, Retention
 
 KEEP_EXCHANGES = 100_000  # for verify and replay, some 100 MB
-FORMAT = 3  # of the SQLite tables and records
+FORMAT = 4  # of the SQLite tables and records
 LOCK_TIMEOUT_SECONDS = 1.0
 PROBE_BYTES = 1 << 16  # a disk with less space than this counts as full
 STRETCH_RECORDS = 512  # exchanges of earlier processes are deleted in stretches of so many records

@@ -1,0 +1,123 @@
+"""Snapshots of a site's rows: what a site contributes, instead of its file, so that no small change of the file shows.
+
+Two contributions of a site to the same sums are of the same rows, or of rows of which at least `min_change` people's
+differ. So a snapshot is replaced by the rows of the file only if for every earlier contribution no people's, or at least
+so many people's, features differ. A file with a few corrections does not replace it: then the site contributes its last
+snapshot again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.runtime.arrays import Floats
+from gosta.sketches import Layout
+
+DIGEST_BYTES = 8  # of a row: two of 100,000 rows agree by chance once in 4 billion files
+MAX_CONTRIBUTED = 16  # earlier contributions with which rows are compared
+
+
+class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
+    """A site's encoded rows at some time."""
+
+    time: float  # when they were read, in seconds since 1970
+    layout: str  # fingerprint of the sums for which they are encoded
+    width: int  # numbers in an encoded row
+    content: bytes  # the rows, as floats of 64 bits
+    people: tuple[str, ...] | None = None  # whose row each one is; None: the policy names no column of persons
+
+    @functools.cached_property
+    def x(self) -> Floats:
+        """The encoded rows."""
+        return np.frombuffer(self.content, dtype="<f8").astype(np.float64).reshape(-1, self.width)
+
+    @functools.cached_property
+    def digest(self) -> bytes:
+        """A digest of the rows and whose they are."""
+        head = repr((self.layout, self.width, self.people)).encode()
+        return hashlib.sha256(hashlib.sha256(head).digest() + self.content).digest()
+
+    @property
+    def rows(self) -> int:
+        return len(self.x)
+
+    @property
+    def people_count(self) -> int | None:
+        return None if self.people is None else len(set(self.people))
+
+    @property
+    def rows_per_person(self) -> int:
+        """Rows that one person has at most."""
+        return 1 if not self.people else max(Counter(self.people).values())
+
+
+def take_snapshot(x: Floats, layout: Layout, people: Iterable[object] | None, time: float) -> RowSnapshot:
+    """Return a snapshot of encoded rows."""
+    names = None if people is None else tuple(map(str, people))
+    return RowSnapshot(time, layout.final.fingerprint, x.shape[1], x.astype("<f8").tobytes(), names)
+
+
+class Contributed(NamedTuple):
+    """What a site remembers of a contribution, to compare later rows with it."""
+
+    first_total: bytes  # of the first round, from which the layout of the second one follows; empty: of a first round,
+    # as floats of 64 bits
+    blocks: dict[str, bytes]  # by fingerprint of a block of sums: digests of the people's features in it
+
+
+def contributed(layout: Layout, first_total: bytes, rows: RowSnapshot, key: bytes) -> Contributed:
+    """Return what to remember of a contribution of rows to a layout's sums; `key` is this site's secret."""
+    blocks = {name: row_digests(features, key, rows.people) for name, features in layout.block_features(rows.x)}
+    return Contributed(first_total, blocks)
+
+
+def changes(layouts: Iterator[Layout], earlier: Sequence[Contributed], rows: RowSnapshot, key: bytes) -> list[int]:
+    """Return how many people's features differ from those of each block of earlier contributions.
+
+    `layouts` are those of the earlier contributions, as far as they follow from today's settings.
+    """
+    found, known = [], dict[str, dict[str, bytes]]()
+    for layout, one in zip(layouts, earlier, strict=True):
+        if layout.fingerprint not in known:
+            known[layout.fingerprint] = contributed(layout, b"", rows, key).blocks
+        blocks = known[layout.fingerprint]
+        found += [count_changes(old, blocks[name]) for name, old in one.blocks.items() if name in blocks]
+    return found
+
+
+def row_digests(
+    features: NDArray[np.int64], key: bytes, people: Sequence[object] | NDArray[np.generic] | None = None
+) -> bytes:
+    """Return digests of the features of rows, in order of size; nobody without the key learns anything from them.
+
+    With people, to whom rows belong, a digest is of all rows of one person.
+    """
+    digests = [_digest(row.tobytes(), key) for row in np.ascontiguousarray(features, dtype="<i8")]
+    if people is not None:
+        of_person: dict[str, list[bytes]] = {}
+        for person, digest in zip(people, digests, strict=True):
+            of_person.setdefault(str(person), []).append(digest)
+        digests = [_digest(name.encode() + b"\0" + b"".join(sorted(own)), key) for name, own in of_person.items()]
+    return b"".join(sorted(digests))
+
+
+def count_changes(old: bytes, new: bytes) -> int:
+    """Return how many rows (or people) changed from one list of digests to another; a replaced row counts once."""
+    before, after = Counter(_split(old)), Counter(_split(new))
+    return max((before - after).total(), (after - before).total())
+
+
+def _digest(content: bytes, key: bytes) -> bytes:
+    return hashlib.blake2b(content, key=key, digest_size=DIGEST_BYTES).digest()
+
+
+def _split(digests: bytes) -> list[bytes]:
+    return [digests[start : start + DIGEST_BYTES] for start in range(0, len(digests), DIGEST_BYTES)]
