@@ -58,6 +58,8 @@ def test_a_complete_folder_has_no_errors(net: Path) -> None:
     rows = find(found, "rows")
     assert (rows.text, rows.detail) == ("at least 10 rows, as the policy asks", "40 rows")
     assert find(found, "takes part").text == "yes"
+    shown = "declares no number of rows, so that it can contribute 100,000 at most"
+    assert find(found, "declared rows").text == shown
     assert sorted(path.name for path in (net / "node-0").iterdir()) == [
         *("accepted.json", "ca.pem", "cert.pem", "data.csv", "key.pem", "members.json", "node.toml", "policy.toml")
     ]

@@ -108,9 +108,14 @@ def test_three_sites_enrol(enrol: Enrolment) -> None:
         assert shown[:1] == invitation
         spoken.append(shown[1])
     out = enrol.sign(*SITES)
-    assert re.findall(r"(?:[0-9a-f]{4} ){7}[0-9a-f]{4}", out) == spoken
+    *requested, fingerprint = re.findall(r"(?:[0-9a-f]{4} ){7}[0-9a-f]{4}", out)
+    assert requested == spoken
     assert "member list 1, 3 members" in out
+    assert f"fingerprint of list 1: {fingerprint}; read it out to each site" in out
     out = enrol.join("site-a")
+    assert f"fingerprint of the list: {fingerprint}; compare it with the coordinator's, on the phone" in out
+    assert "policy.toml allows modes rows" in out
+    assert fingerprint in enrol.join("site-a"), "also of a list that was accepted already"
     assert "samples of at most 8 rows" in out
     assert re.search(r"site-b\s+21\s", out)
     enrol.join("site-b", "site-c")
@@ -149,6 +154,7 @@ def test_a_new_site_and_a_new_list(enrol: Enrolment) -> None:
     members.write_list(enrol.root / "site-b" / "proposed.json", read_list(enrol.net / "members.json"))
     out = enrol.run("node", "accept", enrol.root / "site-b", "--yes")
     assert "new member: site-c" in out
+    assert f"fingerprint of the list: {members.list_fingerprint(read_list(enrol.net / 'members.json').list)};" in out
     assert check_site(enrol.root / "site-b").serial == 2
     assert not (enrol.root / "site-b" / "proposed.json").exists()
     assert "no list that was not accepted yet" in enrol.run("node", "accept", enrol.root / "site-b")
@@ -208,6 +214,48 @@ def test_a_new_key_of_a_site(enrol: Enrolment) -> None:
     assert not (folder / "next-key.pem").exists()
 
 
+def test_a_site_has_a_policy_of_its_own(enrol: Enrolment) -> None:
+    """A request makes one and joining makes one that is missing; none is replaced, and accepting a list makes none."""
+    enrol.whole()
+    policy = enrol.root / "site-a" / "policy.toml"
+    assert '\nmodes = ["rows"] ' in policy.read_text()
+    policy.unlink()
+    enrol.run("network", "remove", enrol.net, "site-c")
+    members.write_list(enrol.root / "site-a" / "proposed.json", read_list(enrol.net / "members.json"))
+    enrol.run("node", "accept", enrol.root / "site-a", "--yes")
+    assert not policy.exists(), "whoever deletes it wants nothing to leave the site"
+    assert "policy.toml (written now) allows modes rows" in enrol.join("site-a")
+    policy.write_text('modes = ["rows"]\nmin_rows = 7\n')
+    assert "policy.toml allows modes rows" in enrol.join("site-a")
+    assert policy.read_text().endswith("min_rows = 7\n")
+    policy.write_text("min_row = 7\n")
+    out = enrol.join("site-a")
+    assert "nothing leaves this site: " in out
+    assert "unknown field `min_row`" in out
+
+
+def test_sites_of_private_sums_see_bounds_and_budgets(enrol: Enrolment) -> None:
+    out = enrol.invite("--private", "--range", "risk=0:10", "--epsilon", 1)
+    assert "each site stops at epsilon 10, about 10 releases; policy.toml" in out
+    out = enrol.request("site-a")
+    assert "declares at most 20 rows, which is public" in out
+    assert "each site stops at epsilon 10, about 10 releases; policy.toml" in out
+    enrol.request("site-b")
+    out = enrol.sign("site-a", "site-b")
+    assert re.search(r"site-b +new site +\S+ +at most 50 rows +[0-9a-f]{4} ", out)
+    out = enrol.join("site-a")
+    assert re.search(r"site-a +at most 20 rows +[0-9a-f]{4} ", out)
+    assert "policy.toml allows modes noisy; this site stops at epsilon 10" in out
+    write_rows(enrol.root / "site-b.csv", 51)
+    enrol.join("site-b")
+    _, out, _ = enrol.gosta("check", enrol.root / "site-b")
+    assert "declared rows: more than the list allows, 50\n         51 rows\n         ask the coordinator" in out
+    enrol.run("node", "request", enrol.net / "invitation.json", enrol.root / "site-b")
+    enrol.sign("site-b")
+    assert "site-b declares at most 100 rows, before at most 50 rows" in enrol.join("site-a", "site-b")
+    assert "declared rows: declares at most 100 rows" in enrol.gosta("check", enrol.root / "site-b")[1]
+
+
 def test_new_certificates_for_the_same_keys(enrol: Enrolment) -> None:
     enrol.whole()
     folder = enrol.root / "site-a"
@@ -225,7 +273,7 @@ def test_a_new_address_and_more_rows(enrol: Enrolment) -> None:
     enrol.run("node", "request", enrol.net / "invitation.json", enrol.root / "site-a", "--address", "a.example:7400")
     assert "new address" in enrol.sign("site-a")
     out = enrol.join("site-b")
-    assert "rows of site-a: 50, before 20" in out
+    assert "site-a declares 50 rows, before 20 rows" in out
     assert read_node(enrol.root / "site-b" / "node.toml").neighbours["site-a"] == "a.example:7400"
 
 

@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 import ports
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import gosta
@@ -18,12 +20,14 @@ from gosta.cli import status
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
 from gosta.net.deploy import bundles
-from gosta.net.deploy.folders import POLICY_TEMPLATE
+from gosta.net.deploy.policies import Budget, budget_of, policy_for, policy_text, write_policy
 from gosta.net.deploy.query import View
+from gosta.net.deploy.rounding import round_centres, round_range
 from gosta.net.members import read_list
 from gosta.net.node.rows import layout_of, read_rows
 from gosta.net.node.source import fingerprint
-from gosta.private.policy import Policy, Rules, read_policy
+from gosta.net.node.subject import subject_of
+from gosta.private.policy import Past, Policy, Rules, read_policy, verdict_to_join
 from gosta.private.settings import PrivateSettings
 
 PRIVATE = PrivateSettings(
@@ -137,14 +141,58 @@ def test_init_for_sites(tmp_path: Path, gosta_: Any) -> None:
     listed = read_list(tmp_path / "net" / "members.json").list
     assert listed.policy["mode"] == "private sums: no row leaves a site"
     assert "masked sums" in listed.policy["shown to others"]
-    assert read_policy(tmp_path / "net" / "node-2") == Policy(has_file=True)
+    assert read_policy(tmp_path / "net" / "node-2") == Policy(modes=("noisy",))  # by the Laplace law, ten times 1
 
 
 def test_all_keys_of_a_policy_are_in_its_template_with_their_defaults() -> None:
-    lines = [line[2:] for line in POLICY_TEMPLATE.splitlines() if " = " in line]
+    lines = [line[2:] for line in policy_text({}).splitlines() if " = " in line]
     found = msgspec.convert(tomllib.loads("\n".join(lines)), Rules)
     assert [line.split(" = ")[0] for line in lines] == list(Rules.__struct_fields__)
-    assert replace(found, statistics=(), columns=(), epsilon_budget=None, person=None) == Rules()
+    assert replace(found, statistics=(), columns=(), person=None) == Rules()
+
+
+@pytest.mark.parametrize(
+    ("settings", "policy"),
+    [
+        (None, Policy(modes=("rows",))),
+        (PrivateSettings(), Policy()),
+        (PrivateSettings(epsilon=1.0), Policy(modes=("noisy",), epsilon_budget=10.0)),
+        (PrivateSettings(epsilon=0.5), Policy(modes=("noisy",), epsilon_budget=5.0)),
+        (PrivateSettings(epsilon=99.0), Policy(modes=("noisy",), epsilon_budget=990.0)),
+    ],
+)
+def test_a_new_policy_allows_what_its_network_does(
+    tmp_path: Path, settings: PrivateSettings | None, policy: Policy
+) -> None:
+    """It is written once: a policy that is there is the site's own."""
+    private = None if settings is None else replace(settings, ranges={"risk": (0.0, 1.0)})
+    task = Task("0" * 16, "auc", label="died", score="risk", classes=("0", "1"), private=private)
+    assert write_policy(tmp_path, task)
+    assert read_policy(tmp_path) == policy
+    assert (tmp_path / "policy.toml").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "policy.toml").write_text("min_rows = 99\n")
+    assert not write_policy(tmp_path, task)
+    assert read_policy(tmp_path).min_rows == 99
+
+
+def test_the_budget_of_a_new_policy_is_enough_for_ten_releases() -> None:
+    for epsilon, delta in ((1.0, 0.0), (0.3, 1e-6), (2.0, 1e-7)):
+        task = replace(TASK, statistic="auc", classes=("0", "1"))
+        task = replace(task, private=PrivateSettings(ranges={"risk": (0.0, 1.0)}, epsilon=epsilon, delta=delta))
+        found = budget_of(task)
+        assert found is not None
+        assert found.releases == 10
+        subject, policy = subject_of(task, 50, None, 4), Policy(modes=("noisy",), epsilon_budget=found.epsilon)
+        past = [Past(0.0, one) for one in subject.spent]
+        assert verdict_to_join(policy, subject, past * 9, 1e9) == ""
+        assert "would exceed the budget" in verdict_to_join(policy, subject, past * 10, 1e9)
+
+
+def test_a_budget_without_a_finite_epsilon_is_no_line_of_a_policy() -> None:
+    settings = PrivateSettings(ranges={"risk": (0.0, 1.0)}, epsilon=100.0, delta=1e-3)
+    task = Task("0" * 16, "variance:risk", private=settings)
+    assert budget_of(task) == Budget(10.0, 0)
+    assert "# epsilon_budget = 10.0" in policy_for(task)
 
 
 def test_init_says_what_it_chose(tmp_path: Path, gosta_: Any, table: Path) -> None:
@@ -152,21 +200,22 @@ def test_init_says_what_it_chose(tmp_path: Path, gosta_: Any, table: Path) -> No
     code, out, _ = gosta_(*sites, "--epsilon", 2, "--port", ports.free(), tmp_path / "net")
     assert code == 0
     assert "few bins         16, since each has noise; --bins sets another number" in out
-    assert "suggests epsilon_budget = 20" in out
+    assert "budget           each site stops at epsilon 6.6, about 10 releases; policy.toml" in out
     assert "(column age; scores in risk; classes 0, 1 in died; f, m in sex)" in out
     policy = (tmp_path / "net" / "node-0" / "policy.toml").read_text()
     for line in (
         'statistics = ["auc", "gini-index"]',
         'columns = ["risk", "age", "died", "sex"]',
-        "epsilon_budget = 20",
     ):
         assert f"# {line} " in policy
+    assert "\nepsilon_budget = 6.6 " in policy
     code, out, _ = gosta_(
         *INIT, "--data", table, "--nodes", 3, "--port", ports.free(), "--bins", 1025, tmp_path / "own"
     )
     assert code == 0
     assert "warning          1,025 bins: sites whose policy has the default max_bins = 1024 take no part" in out
-    assert "the data, so the exact minimum and maximum are in the settings of all sites" in out
+    assert "rounded          outwards, the range of risk, from the data; --range declares others" in out
+    assert "ranges = { risk = [0.0, 1.0] }" in (tmp_path / "own" / "node-0" / "node.toml").read_text()
 
 
 def test_a_request_with_missing_values_names_no_file_that_is_not_there(tmp_path: Path, gosta_: Any) -> None:
@@ -192,20 +241,31 @@ def test_documents_name_keys_and_tests_that_exist() -> None:
 
 
 @pytest.mark.parametrize("encoded", [False, True])
-def test_nobody_is_told_how_many_rows_a_site_has(tmp_path: Path, gosta_: Any, table: Path, encoded: bool) -> None:
+def test_members_are_told_a_bound_of_the_rows_of_a_site(
+    tmp_path: Path, gosta_: Any, table: Path, encoded: bool
+) -> None:
     net, port = tmp_path / "net", ports.free()
     if encoded:
-        assert gosta_(*INIT, "--data", table, "--nodes", 3, "--port", port, net)[0] == 0
-        gosta_("network", "certify", net)
-        assert "200 rows" not in (net / "members.json").read_text()
+        out = gosta_(*INIT, "--data", table, "--nodes", 3, "--deal", "even", "--port", port, net)[1]
+        assert "declares         node-0 at most 100 rows, node-1 at most 100 rows, node-2 at most 100 rows" in out
+        for command in (("certify", net), ("add", net, "--data", table)):
+            assert gosta_("network", *command)[0] == 0
+        assert [one.rows for one in read_list(net / "members.json").list.members] == [100, 100, 100, 200]
     else:
         assert gosta_(*SITES[:-2], "--enrol", net)[0] == 0
         request = ("node", "request", net / "invitation.json", tmp_path / "a", "--name", "a", "--data", table)
-        assert gosta_(*request, "--listen", "127.0.0.1:7400")[0] == 0
-        assert bundles.read(tmp_path / "a" / "request.json", bundles.Request).rows == 0
+        assert "declares at most 200 rows, which is public" in gosta_(*request, "--listen", "127.0.0.1:7400")[1]
+        assert bundles.read(tmp_path / "a" / "request.json", bundles.Request).rows == 200
         assert (tmp_path / "a" / "policy.toml").exists()
+        out = gosta_("network", "sign", net, tmp_path / "a" / "request.json", "--yes")[1]
+        assert re.search(r"a +new site +127.0.0.1:7400 +at most 200 rows +[0-9a-f]{4} ", out)
+        with table.open("a") as file:
+            file.write("0.5,1,f,30\n")
+        assert gosta_("node", "request", net / "invitation.json", tmp_path / "a")[0] == 0
         assert gosta_("network", "sign", net, tmp_path / "a" / "request.json", "--yes")[0] == 0
-    assert {one.rows for one in read_list(net / "members.json").list.members} == {0}
+        assert [one.rows for one in read_list(net / "members.json").list.members] == [500]
+    words = read_list(net / "members.json").list.policy["declared"]
+    assert words == "how many rows a site has at most: this bound, of 1, 2 or 5 times a power of ten, is public"
 
 
 def test_rows_in_one_place_are_declared_and_distributed(tmp_path: Path, gosta_: Any, table: Path) -> None:
@@ -221,6 +281,75 @@ def test_rows_in_one_place_are_declared_and_distributed(tmp_path: Path, gosta_: 
     assert (nodes[3] / "data.csv").read_text().startswith("risk,age,died,sex\n")
     sums = np.sum([layout.sums(read_rows(task, node / "data.csv"), 24) for node in nodes], axis=0)
     assert np.array_equal(sums, layout.sums(layout.encode(gosta.datasets.load(table)), 24))
+
+
+def test_ranges_of_rows_in_one_place_are_rounded_outwards(tmp_path: Path, gosta_: Any) -> None:
+    path, rng = tmp_path / "rows.csv", np.random.default_rng(0)
+    score, age, dose = rng.uniform(0.0123, 0.9871, 90), rng.integers(19, 88, 90), np.full(90, 37.25)
+    lines = [f"{a:.17g},{b},{c}" for a, b, c in zip(score, age, dose, strict=True)]
+    path.write_text("\n".join(["score,age,dose", *lines, ""]))
+    arguments = ("--statistic", "variance:score,variance:age,variance:dose", "--range", "age=18.5:91")
+    command = ("network", "init", "--private", *arguments, "--data", path, "--nodes", 3, "--port", ports.free())
+    code, out, _ = gosta_(*command, tmp_path / "net")
+    assert code == 0
+    assert "outwards, the ranges of score, dose, from the data; --range declares others" in out
+    private = read_node(tmp_path / "net" / "node-0" / "node.toml").network.private
+    assert private is not None
+    assert private.ranges == {"score": (0.0, 1.0), "age": (18.5, 91.0), "dose": (36.0, 38.0)}
+    for text in (f"{score.min()}", f"{score.max()}", "37.25"):
+        assert text not in (tmp_path / "net" / "members.json").read_text()
+
+
+@settings(deadline=None)
+@given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e12))
+def test_a_rounded_range_is_never_narrower(low: float, width: float) -> None:
+    high = low + width
+    assume(high > low)
+    rounded_low, rounded_high = round_range(low, high)
+    assert rounded_low <= low < high <= rounded_high
+    is_one_value = abs(width / (2**-19 * max(abs(low), abs(high), 1.0)) - 1) < 2e-3
+    assert is_one_value or rounded_high - rounded_low <= 1.5 * width * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "rounded"),
+    [
+        ((6.981, 28.11), (6.0, 30.0)),
+        ((0.0, 1.0), (0.0, 1.0)),
+        ((-0.04, 0.96), (-0.05, 1.0)),
+        ((18.0, 90.0), (15.0, 90.0)),
+        ((1e9, 1e9 + 0.5), (1e9, 1e9 + 0.5)),
+        ((0.0, 1.7e308), (0.0, 1.7e308)),
+        ((-1.7e308, -1.5e308), (-1.7e308, -1.5e308)),
+    ],
+)
+def test_rounded_ranges(given: tuple[float, float], rounded: tuple[float, float]) -> None:
+    assert round_range(*given) == rounded
+
+
+def test_bandwidths_and_centres_that_follow_from_the_data_are_rounded(tmp_path: Path, gosta_: Any) -> None:
+    arguments = ("--data", "iris", "--nodes", 3, "--port", ports.free())
+    command = ("network", "init", "--private", *arguments, "--statistic")
+    code, out, _ = gosta_(*command, "squared-scatter", "--option", "centroids=class-means", tmp_path / "a")
+    assert (code, "centroids, from the data" in out) == (0, True)
+    (first, *_) = read_node(tmp_path / "a" / "node-0" / "node.toml").network.options["centroids"]
+    assert first == [5.0, 3.4, 1.5, 0.25]  # of setosa: 5.006, 3.428, 1.462, 0.246
+    code, out, _ = gosta_(*command, "mmd", "--label", "species", "--positive", "setosa", tmp_path / "b")
+    assert (code, "bandwidth, from the data" in out) == (0, True)
+    assert read_node(tmp_path / "b" / "node-0" / "node.toml").network.options["bandwidth"] == 2.1
+    code, out, _ = gosta_(
+        *command, "mmd", "--label", "species", "--positive", "setosa", "--option", "bandwidth=1.2345", tmp_path / "c"
+    )
+    assert (code, "bandwidth, from the data" in out) == (0, False)
+    assert read_node(tmp_path / "c" / "node-0" / "node.toml").network.options["bandwidth"] == 1.2345
+
+
+def test_centres_keep_the_digits_that_tell_them_apart() -> None:
+    centres = np.array([[1000.123, 0.5], [1000.456, 0.5]])
+    assert round_centres(centres).tolist() == [[1000.12, 0.5], [1000.46, 0.5]]
+    assert round_centres(centres[:1]).tolist() == [[1000.0, 0.5]]
+    same = np.array([[1.23456], [1.23456]])
+    assert round_centres(same).tolist() == same.tolist()
 
 
 @pytest.mark.parametrize(("statistic", "columns"), [("auc", None), ("variance", None), ("variance", ["worst area"])])

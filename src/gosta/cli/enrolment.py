@@ -78,13 +78,19 @@ def _show_code(invited: Invitation, yes: bool) -> None:
 
 def _show_request(folder: Path, invited: Invitation, made: Request) -> None:
     from gosta.net.deploy import bundles
+    from gosta.net.deploy.membership import row_words
+    from gosta.net.deploy.policies import budget_words
 
-    task = invited.network
+    task, budget = invited.network, budget_words(invited.network)
     print(f"{folder}: a request of {made.name} to join network {made.network}")
     file = folder / bundles.REQUEST_FILE
+    declared = f"{made.rows} declared" if made.rows else "none declared"
+    if task.private and made.rows:
+        declared = f"declares {row_words(made.rows, is_bound=True)}, which is public"
     entries = [
         ("statistic", f"{task.statistic} by {'private sums' if task.private else task.protocol}"),
-        ("rows", f"{made.rows} declared" if made.rows else "none declared"),
+        ("rows", declared),
+        *([("budget", budget)] if budget else []),
         ("invitation", f"{bundles.fingerprint(invited)}: compare this with the coordinator's, on the phone"),
         ("request", f"{bundles.fingerprint(made)}: read this out to the coordinator"),
     ]
@@ -102,7 +108,26 @@ def join(
     from gosta.net.deploy import enrolment
 
     _accept(folder, enrolment.read_bundle(bundle, folder), yes)
+    _show_policy(folder)
     print(f"{folder}: installed; start the node with: gosta node {shlex.quote(str(folder))} (a running one reloads it)")
+
+
+def _show_policy(folder: Path) -> None:
+    """Write a policy.toml if there is none; print what it allows."""
+    from gosta.net.config import NODE_FILE, read_node
+    from gosta.net.deploy.policies import write_policy
+    from gosta.private.policy import POLICY_FILE, read_policy
+
+    task = read_node(folder / NODE_FILE).network
+    written = " (written now)" * write_policy(folder, task)
+    try:
+        policy = read_policy(folder)
+    except InputError as error:
+        print(f"nothing leaves this site: {error}")
+        return
+    has_noise = task.private is not None and task.private.epsilon is not None
+    budget = f"; this site stops at epsilon {policy.epsilon_budget:g}" * has_noise
+    print(f"{POLICY_FILE}{written} allows modes {', '.join(policy.modes)}{budget}")
 
 
 def accept(folder: SiteFolder, yes: Yes = False) -> None:
@@ -117,21 +142,53 @@ def accept(folder: SiteFolder, yes: Yes = False) -> None:
     print(f"{folder}: accepted; a running node reloads it")
 
 
+def leave(
+    folder: SiteFolder,
+    back: Annotated[bool, "The site stays: it contributes again, and no longer agrees."] = False,
+    yes: Annotated[bool, "Leave without being asked."] = False,
+) -> None:
+    """Contribute to no further private sums, and agree that the site's last sums can be computed.
+
+    So the others need not wait for agreements: everybody who has the totals with and without the site can compute its
+    exact sums, unless they have noise. A running node sees it within seconds.
+    """
+    from gosta.net.agreements import set_leaving
+    from gosta.net.deploy.agreeing import leaving_node
+
+    name = leaving_node(folder)
+    if back:
+        set_leaving(folder, False, name)
+        print(f"{folder}: {name} stays; sums that were computed from totals without it remain known")
+        return
+    print(f"{name} contributes to no further epoch.")
+    print(f"The exact sums of {name} can then be computed by everybody who has the totals with and without it.")
+    print("There is no way back once a total without it is known.")
+    options.confirm(f"Does {name} leave?", yes)
+    set_leaving(folder, True, name)
+    print(f"{folder}: {name} leaves; a running node sees it by itself, and tells the others: stop it only then")
+    print(f"next, at the coordinator: gosta network remove NETWORK {name}")
+
+
 def _accept(folder: Path, proposal: Proposal, yes: bool) -> None:
     from gosta.net.deploy import enrolment
-    from gosta.net.members import fingerprint
+    from gosta.net.deploy.membership import has_bounds, row_words
+    from gosta.net.members import fingerprint, list_fingerprint
 
     old, new = proposal.old, proposal.signed.list
     if old == new:
-        print(f"member list {new.serial} is the one that was accepted already")
+        print(f"member list {new.serial} ({list_fingerprint(new)}) is the one that was accepted already")
         enrolment.accept(folder, proposal)
         return
     print(f"member list {new.serial} of network {new.network}, signed by its coordinator")
+    print(f"fingerprint of the list: {list_fingerprint(new)}; compare it with the coordinator's, on the phone")
     print(terminal.definitions(new.policy.items()))
+    is_bound = has_bounds(new)
+    counts = [row_words(one.rows, is_bound) if is_bound else f"{one.rows:,}" for one in new.members]
     rows = [
-        [one.name, f"{one.rows:,}" if one.rows else "-", fingerprint(bytes.fromhex(one.key))] for one in new.members
+        [one.name, count if one.rows else "-", fingerprint(bytes.fromhex(one.key))]
+        for one, count in zip(new.members, counts, strict=True)
     ]
-    print(terminal.columns([["member", "rows", "key"], *rows], right=[1]))
+    print(terminal.columns([["member", "declares" if is_bound else "rows", "key"], *rows], right=[1]))
     for line in enrolment.own_settings(folder, new):
         print(f"different in this site's node.toml: {line}")
     if old is not None:

@@ -55,6 +55,8 @@ gosta node request invitation.json site-b/ --name site-b --address outbound --da
 gosta node request invitation.json site-a/ --new-key
 gosta node join bundle.json site-a/
 gosta node accept site-a/
+gosta node leave site-a/
+gosta node leave site-a/ --back
 gosta check my-network/node-3
 gosta check my-network/node-3 --report check.txt
 gosta status my-network/node-3
@@ -85,6 +87,8 @@ gosta network add my-network/
 gosta network add my-network/ --data rows.csv --neighbours node-1,node-2
 gosta network remove my-network/ node-3
 gosta network remove my-network/ node-3 --delete
+gosta network agree my-network/ node-3
+gosta network agree site-a/ site-b site-c
 gosta network certify my-network/
 gosta network certify my-network/ node-3
 gosta network sign my-network/ site-a.json site-b.json site-c.json

@@ -46,9 +46,9 @@ COMMANDS: dict[str, Commands] = {
     "Real networks": [check.check, status.status, nodes.watch, audit.audit, audit.replay],
     "Names that commands take": [lists.statistics, lists.protocols, lists.datasets],
 }
-NODE: Commands = [nodes.run, enrolment.request, enrolment.join, enrolment.accept]
+NODE: Commands = [nodes.run, enrolment.request, enrolment.join, enrolment.accept, enrolment.leave]
 NETWORK: Commands = [network.init, nodes.up, nodes.down, nodes.epoch, audit.verify, network.add, network.remove]
-NETWORK += [network.certify, network.sign, network.rotate_authority]
+NETWORK += [network.agree, network.certify, network.sign, network.rotate_authority]
 
 
 def _print_version(wanted: bool) -> None:
@@ -104,7 +104,7 @@ def _app() -> typer.Typer:
     app.add_typer(
         _group("node", NODE, NodeGroup),
         name="node",
-        help="Run one node of a network: gosta node FOLDER; enrol a site.",
+        help="Run one node of a network: gosta node FOLDER; enrol a site, or leave.",
         epilog="Begin with: gosta node my-network/node-3/",
         rich_help_panel="Real networks",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -171,8 +171,8 @@ def _private_settings(private: options.Private, data: Data | None) -> PrivateSet
 
 def _remarks(private: options.Private, plan: Plan) -> list[tuple[str, str]]:
     """Return what was chosen for the user, and what may surprise at the sites."""
+    from gosta.net.deploy.policies import budget_words
     from gosta.private.policy import Rules
-    from gosta.private.settings import RELEASES_IN_BUDGET
 
     settings, found = plan.task.private, []
     if settings is None:
@@ -183,11 +183,12 @@ def _remarks(private: options.Private, plan: Plan) -> list[tuple[str, str]]:
         limit = f"sites whose policy has the default max_bins = {Rules().max_bins} take no part"
         found.append(("warning", f"{settings.bins:,} bins: {limit}"))
     if settings.epsilon is not None:
-        budget = f"{RELEASES_IN_BUDGET * settings.epsilon:g}"
-        found.append(("budget", f"none is set: each site's policy.toml suggests epsilon_budget = {budget}"))
-    if plan.node_files and len(settings.ranges) > len(private.range_ or []):
-        exact = "so the exact minimum and maximum are in the settings of all sites; --range declares others"
-        found.append(("ranges from", f"the data, {exact}"))
+        found.append(("budget", budget_words(plan.task)))
+    if plan.ranges:
+        columns = f"range{'s' * (len(plan.ranges) > 1)} of {shorten(list(plan.ranges), 12)}"
+        found.append(("rounded", f"outwards, the {columns}, from the data; --range declares others"))
+    if plan.rounded_options:
+        found.append(("rounded", f"{', '.join(plan.rounded_options)}, from the data; --option sets another value"))
     return found
 
 
@@ -232,11 +233,12 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
         entries.append(("interval", f"{numbers.percent(level, 'g')} at every node{but}"))
     elif reason:
         entries.append(("interval", f"none: {reason}"))
-    counts = [len(table) for table in plan.node_rows] or [text.count("\n") - 1 for text in plan.node_files]
+    counts = plan.counts
     if counts:
         of = [f" of {site}" for site in plan.sites] or [""] * len(counts)
         sizes = [f"{name} {count}{site}" for name, count, site in zip(network.nodes, counts, of, strict=True)]
         entries.append(("rows", f"{sum(counts)}: {shorten(sizes, 12)}"))
+        entries += [("declares", shorten(_bounds(network, counts), 12))] * (task.private is not None)
     place = " to ".join(dict.fromkeys((*where[:1], *where[-1:])))
     entries.append(
         ("addresses", f"{place}{'; ' if place else ''}status pages on the same machine only, where node.toml says")
@@ -270,6 +272,14 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
         yield f"  decides what it takes part in, in policy.toml there, and checks all: gosta check {folder / first}"
     yield f"  starts it: gosta node {folder / first}"
     yield f"or, to try it on this machine, with a data.csv in each node's folder: gosta network up {folder}"
+
+
+def _bounds(network: NetworkConfig, counts: Sequence[int]) -> list[str]:
+    """Return what the member list says of the rows of each node of private sums."""
+    from gosta.net.deploy.membership import declared_rows, row_words
+
+    declared = [declared_rows(network.network, count) for count in counts]
+    return [f"{name} {row_words(rows, is_bound=True)}" for name, rows in zip(network.nodes, declared, strict=True)]
 
 
 def add(
@@ -318,6 +328,48 @@ def remove(
     _print_bundles(folder)
     if not delete and (folder / f"{name}.removed").is_dir():
         print(f"  its folder was renamed to {folder / name}.removed")
+    _print_cost(folder, name)
+
+
+def _print_cost(folder: Path, name: str) -> None:
+    """Print what it costs the sites that remain of private sums to release totals without a site."""
+    from gosta.net.deploy.folders import load_network
+
+    private = load_network(folder).network.private
+    if private is None:
+        return
+    if private.epsilon is not None:
+        print(f"  the next release, without {name}, costs each site epsilon {private.epsilon:g} of its budget")
+        return
+    print(f"  sums without noise wait until each remaining site's operator runs: gosta network agree FOLDER {name}")
+    print(f"  for the totals with and without {name} give its exact sums; none waits if it left by: gosta node leave")
+
+
+def agree(
+    folder: Annotated[Path, typer.Argument(help="A node's folder; or the network's, for all nodes that are here.")],
+    sites: Annotated[list[str], typer.Argument(help="Sites whose exact sums may be computed.", metavar="SITE...")],
+    yes: Annotated[bool, "Agree without being asked."] = False,
+) -> None:
+    """Agree that a site's exact sums may be computed, from totals with and without it; there is no way back.
+
+    Sums without noise wait for that when a site is removed, or does not answer any more. With the name of a node's own
+    site, its operator agrees that its own sums may be computed. A running node sees it within seconds.
+    """
+    from gosta.net.agreements import add_agreement, check_sites
+    from gosta.net.deploy.agreeing import find_nodes, strangers
+
+    check_sites(sites)
+    nodes = find_nodes(folder)
+    for name in sites:
+        print(f"The exact sums of {name} can then be computed by everybody who has the totals with and without it.")
+    print("There is no way back.")
+    for name in strangers(nodes, sites):
+        print(f"note: {name} is in no member list here: it was removed, or its name is another one")
+    who = shorten(list(nodes.values()), 6)
+    options.confirm(f"Do you agree, for {who}?", yes)
+    for place in nodes:
+        add_agreement(place, sites)
+    print(f"{folder}: {who} agreed about {', '.join(sites)}; running nodes see it by themselves")
 
 
 def certify(
@@ -361,16 +413,20 @@ def _show_requests(folder: Path, found: list[Request]) -> None:
     from gosta.net.addresses import OUTBOUND
     from gosta.net.deploy import bundles, certificates
     from gosta.net.deploy.folders import load_network
+    from gosta.net.deploy.membership import row_words
     from gosta.net.members import MEMBERS_FILE, read_list
 
     listed = read_list(folder / MEMBERS_FILE).list.keys if (folder / MEMBERS_FILE).exists() else {}
-    nodes, rows = load_network(folder).nodes, []
+    network, rows = load_network(folder), []
+    task, nodes = network.network, network.nodes
     for one in found:
         key = certificates.check_request(one.request.encode(), one.network, one.name)
         news = ["new key"] * (listed.get(one.name) != key) + ["new address"] * (nodes.get(one.name) != one.address)
         change = "new site" if one.name not in nodes else ", ".join(news) or "renewed"
-        rows.append([one.name, change, one.address or OUTBOUND, str(one.rows or "-"), bundles.fingerprint(one)])
-    print(terminal.columns([["site", "", "address", "rows", "fingerprint"], *rows]))
+        count = row_words(one.rows, is_bound=True) if task.private else str(one.rows)
+        rows.append([one.name, change, one.address or OUTBOUND, count if one.rows else "-", bundles.fingerprint(one)])
+    heading = ["site", "", "address", "declares" if task.private else "rows", "fingerprint"]
+    print(terminal.columns([heading, *rows]))
 
 
 def rotate_authority(
@@ -396,9 +452,12 @@ def rotate_authority(
 def _print_bundles(folder: Path) -> None:
     """Print where the bundles of sites are, for sites that enrolled."""
     from gosta.net.deploy.membership import BUNDLES
+    from gosta.net.members import MEMBERS_FILE, list_fingerprint, read_list
 
     found = sorted((folder / BUNDLES).glob("*.json"))
     if found:
+        listed = read_list(folder / MEMBERS_FILE).list
+        print(f"  fingerprint of list {listed.serial}: {list_fingerprint(listed)}; read it out to each site")
         print(f"  send each site its bundle ({shorten([str(path) for path in found], 3)}); it holds no secret")
         print("  each site runs: gosta node join BUNDLE FOLDER")
 

@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import inspect
 import io
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from gosta.datasets import Data
 from gosta.net.config import Task
+from gosta.net.deploy.rounding import round_centres, round_number, round_range
 from gosta.runtime.arrays import Integers
 from gosta.sketches import make_layout
 from gosta.sketches.layout import Part
 
 
-def declare(task: Task, data: Data) -> tuple[Task, Data]:
+class Declared(NamedTuple):
+    """What all sites declare, as it follows from rows in one place."""
+
+    task: Task
+    data: Data  # with a column more, if a score was computed
+    ranges: dict[str, tuple[float, float]]  # of columns for which none was given: rounded outwards
+    options: tuple[str, ...]  # names of those that were rounded
+
+
+def declare(task: Task, data: Data) -> Declared:
     """Return the task with all that follows from the rows; a score that is computed from them is a new column."""
     private = task.private
     assert private is not None
     settings, titles = replace(private, find_edges=False), []
-    ranges, columns = dict(settings.ranges), dict(data.columns)
+    found, columns = dict[str, tuple[float, float]](), dict(data.columns)
+    given, rounded = task.options, list[str]()
     task = replace(task, label=task.label or data.label, score=task.score or data.score, drop_missing=False)
     has_label = False
     statistics = [title.strip() for title in task.statistic.split(",")]
@@ -41,9 +53,11 @@ def declare(task: Task, data: Data) -> tuple[Task, Data]:
         (part,) = layout.parts
         has_label |= part.has_label
         for axis in part.sketch.axes:
-            if np.isfinite(axis.low) and axis.column not in ranges and "" not in ranges:
-                ranges[axis.column] = (axis.low, axis.high)
-        fixed = {name: np.asarray(value).tolist() for name, value in part.options.items() if _depends_on_rows(value)}
+            if np.isfinite(axis.low) and axis.column not in settings.ranges and "" not in settings.ranges:
+                low, high = found.get(axis.column, (axis.low, axis.high))
+                found[axis.column] = min(low, axis.low), max(high, axis.high)
+        fixed = _fixed_options(part, given)
+        rounded += [name for name in fixed if name not in rounded]
         task = replace(task, options={**task.options, **fixed})
         if layout.classes and not task.classes:
             task = replace(task, classes=tuple(map(_plain, layout.classes)))
@@ -60,18 +74,28 @@ def declare(task: Task, data: Data) -> tuple[Task, Data]:
         name, _, named = titles[0].partition(":")
         task, titles = replace(task, columns=tuple(named.split("+"))), [name]
     task = task if has_label else replace(task, label=None)
-    private = replace(private, ranges=ranges, strata=settings.strata)
+    ranges = {column: round_range(*ends) for column, ends in found.items()}
+    private = replace(private, ranges={**settings.ranges, **ranges}, strata=settings.strata)
     table = dataclasses.replace(data, columns=columns)
-    return replace(task, statistic=",".join(titles), private=private), table
+    return Declared(replace(task, statistic=",".join(titles), private=private), table, ranges, tuple(rounded))
 
 
 def _is_projected(part: Part) -> bool:
     return part.sketch.roles == ("score",) and len(part.columns) > 1
 
 
-def _depends_on_rows(option: object) -> bool:
-    """Return whether the value of an option may follow from all rows, as a bandwidth or the centres of classes."""
-    return isinstance(option, float | np.ndarray)
+def _fixed_options(part: Part, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options whose values follow from all rows, as a bandwidth or the centres of classes, rounded."""
+    defaults = {name: one.default for name, one in inspect.signature(part.sketch.encode).parameters.items()}
+    fixed: dict[str, Any] = {}
+    for name, value in part.options.items():
+        if value is given.get(name, defaults[name]):  # not "class-means", whose value is an array now
+            continue
+        if isinstance(value, float):
+            fixed[name] = round_number(value)
+        elif isinstance(value, np.ndarray):
+            fixed[name] = round_centres(value).tolist()
+    return fixed
 
 
 def _plain(value: Any) -> str | int | float:

@@ -33,7 +33,7 @@ from gosta.net.deploy.folders import (
     new_folder,
     node_settings,
 )
-from gosta.net.deploy.membership import REQUESTS
+from gosta.net.deploy.membership import REQUESTS, declared_rows, has_bounds, row_words
 from gosta.net.deploy.plan import Plan, edges_of
 from gosta.net.deploy.policies import write_policy
 from gosta.net.members import ACCEPTED_FILE, COORDINATOR, MEMBERS_FILE, PROPOSED_FILE, Member, MemberList, SignedList
@@ -140,8 +140,7 @@ def request_again(folder: Path, address: str | None = None, new_key: bool = Fals
 
 def _make_request(folder: Path, key: str, task: Task, name: str, address: str, rows: int) -> Request:
     csr = certificates.make_request((folder / key).read_bytes(), task.id, name)
-    declared = 0 if task.private else rows  # in private sums, nobody is told how many rows a site has
-    made = Request(task.id, name, address, declared, csr.decode("ascii"))
+    made = Request(task.id, name, address, declared_rows(task, rows), csr.decode("ascii"))
     bundles.write(folder / REQUEST_FILE, made)
     write_atomically(folder / CSR_FILE, csr)
     return made
@@ -207,7 +206,7 @@ def sign(
             f"the authority's key is elsewhere: have it sign {csr}, and give the result with --certificate"
         )
     changed = _with_sites(network, requests)
-    listed = {one.name: Member(one.name, asked[one.name].hex(), 0 if task.private else one.rows) for one in requests}
+    listed = {one.name: Member(one.name, asked[one.name].hex(), declared_rows(task, one.rows)) for one in requests}
     if not changed.nodes:
         raise InputError(f"{folder} has no member yet; give the requests of its sites")
     membership.check_reachable(changed)
@@ -342,7 +341,8 @@ def differences(old: MemberList, new: MemberList) -> list[str]:
         if before[name].key != after[name].key:
             lines.append(f"new key of {name}")
         if before[name].rows != after[name].rows:
-            lines.append(f"rows of {name}: {after[name].rows}, before {before[name].rows}")
+            now, then = row_words(after[name].rows, has_bounds(new)), row_words(before[name].rows, has_bounds(old))
+            lines.append(f"{name} declares {now}, before {then}")
     for key in dict.fromkeys((*old.policy, *new.policy)):
         if old.policy.get(key) != new.policy.get(key):
             lines.append(f"{key}: {new.policy.get(key, 'none')}, before {old.policy.get(key, 'none')}")

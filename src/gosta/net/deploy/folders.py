@@ -20,11 +20,12 @@ import msgspec
 from gosta.datasets.tables import Format
 from gosta.errors import DataError, InputError, NetworkError, unknown
 from gosta.net import addresses, config, members
+from gosta.net.agreements import AGREED_FILE
 from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, NodeSettings, Task
 from gosta.net.deploy import authority, certificates, membership
 from gosta.net.deploy.authority import Authority, Passphrase
 from gosta.net.deploy.certificates import Pair
-from gosta.net.deploy.membership import forwarders_of, neighbours_of
+from gosta.net.deploy.membership import declared_rows, forwarders_of, neighbours_of
 from gosta.net.deploy.plan import Plan
 from gosta.net.deploy.policies import write_policy
 from gosta.net.members import Member
@@ -38,9 +39,9 @@ from gosta.statistics import user_file
 FIRST_PORT = 7400
 MIN_UNPRIVILEGED_PORT, PRIVILEGED_OFFSET = 1024, 7000  # a status page of a node at port 443 is at port 7443
 RESERVED_NAMES = {authority.FOLDER, "data.csv", "key.pem", "cert.pem", "ca.pem", NODE_FILE, NETWORK_FILE}
-RESERVED_NAMES |= {config.JOURNAL_FILE, config.LOCK_FILE, config.LOG_FILE}
+RESERVED_NAMES |= {config.JOURNAL_FILE, config.HEAD_FILE, config.LOCK_FILE, config.LOG_FILE}
 RESERVED_NAMES |= {members.MEMBERS_FILE, members.ACCEPTED_FILE, members.PROPOSED_FILE, "next-key.pem"}
-RESERVED_NAMES |= {POLICY_FILE, "invitation.json", "requests", "bundles", "request.json", "request.csr"}
+RESERVED_NAMES |= {POLICY_FILE, AGREED_FILE, "invitation.json", "requests", "bundles", "request.json", "request.csr"}
 
 
 def create(
@@ -75,11 +76,10 @@ def create(
         listed = {}
         for k, name in enumerate(names):
             node = msgspec.structs.replace(node_settings(name, places[k], exchanges_per_second), **plan.reading)
-            rows = plan.node_rows[k] if plan.node_rows else None
-            count = 0 if rows is None else len(rows)
+            count = plan.counts[k] if plan.counts else 0
             listed[name] = _write_node(draft / name, draft, network, node, signer, count)
-            if rows is not None:
-                write_atomically(draft / name / "data.csv", to_csv(rows), mode=0o600)
+            if plan.node_rows:
+                write_atomically(draft / name / "data.csv", to_csv(plan.node_rows[k]), mode=0o600)
             if plan.node_files:
                 write_atomically(draft / name / "data.csv", plan.node_files[k], mode=0o600)
             config.read_node(draft / name / NODE_FILE)
@@ -97,6 +97,14 @@ def load_network(folder: Path) -> NetworkConfig:
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder}; make a network with: gosta network init {folder}")
     return config.read_network(folder / NETWORK_FILE)
+
+
+def local_nodes(folder: Path) -> list[str]:
+    """Return the names of a network's nodes whose folders are on this machine; raise `NetworkError` if none is."""
+    names = [name for name in load_network(folder).nodes if (folder / name / NODE_FILE).exists()]
+    if not names:
+        raise NetworkError(f"{folder} has no node's folder: are they all at their sites?")
+    return names
 
 
 class Change(NamedTuple):
@@ -337,8 +345,7 @@ def _make_pair(signer: Authority, name: str) -> Pair:
 
 
 def _member(task: Task, name: str, pair: Pair, rows: int) -> Member:
-    """Return a member; in private sums, nobody is told how many rows it has."""
-    return Member(name, certificates.public_bytes(pair.key).hex(), 0 if task.private else rows)
+    return Member(name, certificates.public_bytes(pair.key).hex(), declared_rows(task, rows))
 
 
 def _count_rows(folder: Path, network: NetworkConfig, name: str) -> int:

@@ -23,6 +23,7 @@ from gosta.statistics.user_file import own_references
 from gosta.views import numbers
 
 MAX_FORWARDERS = 8  # of a node
+MODE = "mode"  # key of the words on private sums
 REQUESTS, BUNDLES = "requests", "bundles"  # folders in that of a network
 
 
@@ -105,6 +106,27 @@ def install(folder: Path, signed: SignedList, ca: bytes) -> None:
     members.write_list(folder / MEMBERS_FILE, signed)
 
 
+def declared_rows(task: Task, rows: int) -> int:
+    """Return how many rows a site declares: in private sums a bound, as nobody is told how many it has."""
+    return members.declared_bound(rows) if task.private else rows
+
+
+def has_bounds(listed: MemberList) -> bool:
+    """Return whether the rows that members declare are bounds, as in private sums."""
+    return MODE in listed.policy
+
+
+def row_words(rows: int, is_bound: bool) -> str:
+    """Return in words what a site declares.
+
+    >>> row_words(200, True), row_words(220, False), row_words(0, True)
+    ('at most 200 rows', '220 rows', 'no number of rows')
+    """
+    if not rows:
+        return "no number of rows"
+    return "at most " * is_bound + numbers.count(rows, "row")
+
+
 def policy_of(task: Task) -> dict[str, str]:
     """Return in words what a network computes and what its sites show each other."""
     if task.private is not None:
@@ -136,7 +158,7 @@ def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
         noise = f"every release is ({private.epsilon:g}, {private.delta:g})-differentially private for each row"
         one, some = "against each other site", f"if {private.colluding} of the sites combine what they know"
         noise += f", also {one if private.colluding == 1 else some}" * (private.colluding > 0)
-    words = {"mode": "private sums: no row leaves a site", **layout.describe()}
+    words = {MODE: "private sums: no row leaves a site", **layout.describe()}
     words |= {
         "interval": "none" if level is None else f"{numbers.percent(level, 'g')}",
         "score": task.score or "",
@@ -145,6 +167,7 @@ def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
         "incomplete rows": "left out" * task.drop_missing,
         "noise": noise,
         "shown to others": f"{layout.numbers} masked sums a site; only their total over all sites in an epoch is known",
+        "declared": "how many rows a site has at most: this bound, of 1, 2 or 5 times a power of ten, is public",
         "left out": f"sites that do not answer within {private.deadline_seconds:g} s",
     }
     return words | {f"option {name}": str(value) for name, value in task.options.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -76,6 +77,14 @@ class Plan:
     no_interval: str = ""  # reason for which there are no intervals though the user did not rule them out
     reading: Mapping[str, str] = field(default_factory=dict)  # how sites' files are read: settings of [node]
     sites: tuple[str, ...] = ()  # whose rows each node has, where they are values of a column
+    node_counts: tuple[int, ...] = ()  # of rows that count in the nodes' tables
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of columns, from the rows: rounded
+    rounded_options: tuple[str, ...] = ()  # that follow from the rows
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many rows each node gets; none if sites bring their own."""
+        return self.node_counts or tuple(map(len, self.node_rows))
 
 
 def for_data(
@@ -172,16 +181,19 @@ def for_private(
     check_settings(replace(settings, strata={name: levels for name, levels in settings.strata.items() if levels}))
     task = Task(secrets.token_hex(8), goal.statistic, "tracking", goal.confidence_level, dict(goal.options or {}))
     task = replace(task, **roles._asdict(), private=settings)
+    declared = None
     if data is not None:
-        task, data = declare(task, data)
+        declared = declare(task, data)
+        task, data = declared.task, declared.data
     layout = layout_of(task)
     assert task.private is not None
     check_columns(layout, task.private)
     nodes = nodes if by is not None else _count_nodes(graph, nodes, seed)
-    files, sites = tuple[str, ...](), tuple[str, ...]()
+    files, counts, sites = tuple[str, ...](), tuple[int, ...](), tuple[str, ...]()
     if data is not None:
         places, sites = _place(layout, data, nodes, deal, by, seed)
         nodes, files = len(places), tuple(to_csv(data, layout.columns, rows) for rows in places)
+        counts = tuple(map(len, places))
     assert nodes is not None
     if nodes < MIN_SITES:
         why = f"private sums need at least {MIN_SITES} sites, since of two each learns the other's"
@@ -189,7 +201,10 @@ def for_private(
     choose_noise(settings, layout, nodes)
     with sizes_from("nodes", most=None if by is None else 0):
         network = graphs.load(graph, nodes, seed).in_order_of(sites)
-    return Plan(task, network.name, network.n, edges_of(network), node_files=files, sites=sites)
+    made = Plan(task, network.name, network.n, edges_of(network), node_files=files, node_counts=counts, sites=sites)
+    if declared is None:
+        return made
+    return dataclasses.replace(made, ranges=declared.ranges, rounded_options=declared.options)
 
 
 def _check_row_counts(protocol: str, placement: Placement) -> None:

@@ -16,6 +16,7 @@ from gosta.private.accounting import total_epsilon
 from gosta.private.policy import POLICY_FILE, Rules
 from gosta.private.settings import RELEASES_IN_BUDGET
 from gosta.runtime.files import write_atomically
+from gosta.views import numbers
 
 BUDGET_DIGITS = 3  # that are shown
 LINE_WIDTH = 30  # of a key and its value, before the words on it
@@ -101,6 +102,18 @@ def budget_of(task: Task) -> Budget | None:
         if math.isfinite(epsilon):
             return Budget(_rounded_up(epsilon), releases)
     return Budget(rules.epsilon_budget, 0)
+
+
+def budget_words(task: Task) -> str:
+    """Return in words where sites stop, for a network's summary; empty without noise."""
+    budget = budget_of(task)
+    if budget is None:
+        return ""
+    if not budget.releases:
+        why = f"no release is within epsilon {budget.epsilon:g}, the default of policy.toml"
+        return f"{why}; set another there, or take a smaller epsilon or delta"
+    releases = numbers.count(budget.releases, "release")
+    return f"each site stops at epsilon {budget.epsilon:g}, about {releases}; {POLICY_FILE}"
 
 
 def _least_sites(task: Task) -> int:

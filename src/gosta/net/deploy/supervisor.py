@@ -16,7 +16,7 @@ from subprocess import DEVNULL, Popen
 
 from gosta.errors import InputError, NetworkError
 from gosta.net.config import LOG_FILE, NETWORK_FILE, NODE_FILE, NodeConfig, read_node
-from gosta.net.deploy.folders import load_network
+from gosta.net.deploy.folders import local_nodes
 from gosta.net.deploy.query import QUERY_THREADS, View, all_within, query_status
 from gosta.net.node import lock
 from gosta.net.node.lock import STOP_TIMEOUT_SECONDS
@@ -128,7 +128,7 @@ class Supervisor:
         self.folder, self.command = folder, command
         self.nodes: dict[str, NodeProcess] = {}
         self._applied = 0  # modification time of the network.toml whose nodes are all running
-        for name in _local_nodes(folder):
+        for name in local_nodes(folder):
             if lock.is_running(folder / name):
                 raise NetworkError(f"{name} of {folder} is running already; stop it with: gosta network down {folder}")
             if not _data_file(folder / name).is_file():
@@ -139,7 +139,7 @@ class Supervisor:
         with contextlib.suppress(InputError, OSError):  # a file that is being edited
             modified = (self.folder / NETWORK_FILE).stat().st_mtime_ns
             if modified != self._applied:
-                self._follow(_local_nodes(self.folder), modified)
+                self._follow(local_nodes(self.folder), modified)
         for node in self.nodes.values():
             node.poll(time.monotonic(), pool)
 
@@ -194,7 +194,7 @@ def up(
     """
     lock.check_platform()
     supervisor, start = Supervisor(folder.resolve(), command or node_command), time.monotonic()
-    for name in _local_nodes(folder) if until is not None else ():
+    for name in local_nodes(folder) if until is not None else ():
         if not read_node(folder / name / NODE_FILE).node.status_page:
             raise InputError(f"until needs the nodes' status pages, and {name} has none: set status_page in node.toml")
     with _stop_signals() as stop, ThreadPoolExecutor(QUERY_THREADS) as pool:
@@ -216,13 +216,13 @@ def up(
 def down(folder: Path) -> list[str]:
     """Stop all nodes of a network that run on this machine, and return their names."""
     lock.check_platform()
-    return [stopped.name for stopped in lock.stop_nodes([folder / name for name in _local_nodes(folder)])]
+    return [stopped.name for stopped in lock.stop_nodes([folder / name for name in local_nodes(folder)])]
 
 
 def start_epoch(folder: Path) -> tuple[str, int]:
     """Let a running node, the one in a folder or any of a network's, start an epoch; return its name and the epoch."""
     is_network = (folder / NETWORK_FILE).exists()
-    folders = [folder / name for name in _local_nodes(folder)] if is_network else [folder]
+    folders = [folder / name for name in local_nodes(folder)] if is_network else [folder]
     start = f"gosta {'network up' if is_network else 'node'} {folder}"
     refusal = NetworkError(f"{folder}: no node is running, so that none can start an epoch; start it with: {start}")
     names = {one: read_node(one / NODE_FILE).node.name for one in folders}
@@ -244,13 +244,6 @@ def _stop_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in zip(numbers, previous, strict=True):
             signal.signal(number, handler)
-
-
-def _local_nodes(folder: Path) -> list[str]:
-    names = [name for name in load_network(folder).nodes if (folder / name / NODE_FILE).exists()]
-    if not names:
-        raise NetworkError(f"{folder} has no node's folder: are they all at their sites?")
-    return names
 
 
 def _data_file(folder: Path) -> Path:
