@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,9 +14,13 @@ from test_faults import check_replay
 from virtual_network import VirtualNetwork
 
 import gosta
+from gosta.datasets import Data
 from gosta.runtime.arrays import Floats
+from gosta.sketches import SKETCHES, Bins, Layout, make_layout
+from gosta.sketches.layout import BITS
 from gosta.statistics import STATISTICS
 
+Exact = Sequence[Fraction]
 RATIOS = [1.0, 1e7, 1e9, 1e12]  # of mean and standard deviation
 
 
@@ -169,3 +176,171 @@ def test_rows_of_real_nodes_whose_products_overflow_are_refused() -> None:
         report = network.peers[name].report()
         assert report is not None
         assert np.isfinite(report.value).all()
+
+
+def differences(x: Exact, y: Exact) -> Fraction:
+    """Add up |x − y| over all pairs of a number of x and one of y."""
+    return sum((abs(a - b) for a in x for b in y), Fraction(0))
+
+
+def covariance(x: Exact, y: Exact) -> Fraction:
+    n, (first, second) = len(x), (sum(part, Fraction(0)) for part in (x, y))
+    return (sum((a * b for a, b in zip(x, y, strict=True)), Fraction(0)) - first * second / n) / (n - 1)
+
+
+def energy(x: Exact, signs: Floats) -> Fraction:
+    first, second = ([a for a, sign in zip(x, signs, strict=True) if sign == side] for side in (1, -1))
+    m, n = len(first), len(second)
+    within = differences(first, first) / m**2 + differences(second, second) / n**2
+    return 2 * differences(first, second) / (m * n) - within
+
+
+def scatter(x: Sequence[Exact], clusters: Floats) -> Fraction:
+    points = list(zip(zip(*x, strict=True), clusters, strict=True))
+    pairs = [(p, q) for p, one in points for q, other in points if one == other]
+    total = sum(((a - b) ** 2 for p, q in pairs for a, b in zip(p, q, strict=True)), Fraction(0))
+    return total / (len(points) * (len(points) - 1))
+
+
+def lorenz(x: Exact) -> list[Fraction]:
+    ordered, shares = sorted(x), []
+    sums = [Fraction(0), *accumulate(ordered), sum(x)]
+    for k in range(1, 10):
+        whole, rest = divmod(k * len(x), 10)
+        shares.append((sums[whole] + Fraction(rest, 10) * (sums[whole + 1] - sums[whole])) / sum(x))
+    return shares
+
+
+# What brackets must hold: values over rows in which every number is clipped to its range, without any rounding.
+EXACT: dict[str, Callable[[Sequence[Exact], Floats], list[Fraction]]] = {
+    "gini-mean-difference": lambda x, _: [differences(x[0], x[0]) / (len(x[0]) * (len(x[0]) - 1))],
+    "gini-index": lambda x, _: [differences(x[0], x[0]) / (2 * len(x[0]) * sum(x[0]))],
+    "lorenz-curve": lambda x, _: lorenz(x[0]),
+    "quantiles": lambda x, _: [sorted(x[0])[max(1, -(-k * len(x[0]) // 10)) - 1] for k in range(1, 10)],
+    "variance": lambda x, _: [covariance(x[0], x[0])],
+    "covariance": lambda x, _: [covariance(*x)],
+    "mean-pairwise-distance": lambda x, _: [differences(x[0], x[0]) / (len(x[0]) * (len(x[0]) - 1))],
+    "energy-distance": lambda x, signs: [energy(x[0], signs)],
+    "squared-scatter": lambda x, clusters: [scatter(x, clusters)],
+}
+
+
+def test_every_sketch_of_values_is_compared_with_exact_ones() -> None:
+    assert {name for name, made in SKETCHES.items() if made.needs_range} == set(EXACT)
+
+
+def check_bracket(layout: Layout, table: dict[str, Floats]) -> None:
+    """Check that a bracket holds the value, in fractions, of rows clipped to their ranges."""
+    (part,) = layout.parts
+    x = layout.encode(Data("rows", table, label="label", features=part.columns, is_partial=True))
+    axes = enumerate(part.sketch.axes)
+    clipped = [[Fraction(v) for v in np.clip(x[:, k], axis.low, axis.high).tolist()] for k, axis in axes]
+    if part.sketch.name in ("gini-index", "lorenz-curve") and not any(clipped[0]):
+        return
+    (result,) = layout.results(layout.sums(x) / 2.0**BITS)
+    assert result.has_value
+    for value, low, high in zip(EXACT[part.sketch.name](clipped, x[:, -1]), result.low, result.high, strict=True):
+        assert Fraction(low) <= value <= Fraction(high), (part.sketch.name, float(value), low, high)
+
+
+def some_column(rng: np.random.Generator, n: int) -> Floats:
+    """Return numbers, most of them from 0 to 1: constant, with ties or heavy tails, close together, or none of it."""
+    kind = rng.integers(6)
+    if kind == 0:
+        return np.full(n, rng.integers(0, 5) / 4.0)
+    if kind == 1:
+        return rng.integers(0, 9, n) / 8
+    if kind == 2:
+        return rng.standard_cauchy(n)
+    if kind == 3:
+        return rng.integers(0, 2, n).astype(np.float64)
+    return 0.5 + 1e-3 * rng.normal(size=n) if kind == 4 else rng.random(n)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e3, 1e6, 1e9, 1e12, 1e14])
+@pytest.mark.parametrize("name", EXACT)
+def test_brackets_are_certain_wherever_rows_lie(name: str, mean: float) -> None:
+    """Of 150 data sets none has a bracket beside the value, whose ranges begin and end anywhere."""
+    made, rng = SKETCHES[name], np.random.default_rng([int(np.log10(mean + 1)), 8])
+    for seed in range(150):
+        n = int(rng.choice([2, 3, 5, 12, 25]))
+        label = rng.integers(0, 2, n)
+        label[:2] = 0, 1
+        table: dict[str, Any] = {"label": label}
+        ranges: dict[str, tuple[float, float]] = {}
+        names = made.roles or (("first", "second") if name == "squared-scatter" else ("first",))
+        for column, sign in zip(names, (1, -1), strict=False):
+            width = float(rng.choice([4.0, 0.1, 10 * rng.random(), 1e3 * rng.random(), max(1.0, mean * rng.random())]))
+            low = sign * mean * float(rng.choice([1.0, 0.9 + 0.1 * rng.random()])) + width * float(rng.random())
+            ranges[column] = (low, max(low + width, float(np.nextafter(low, np.inf))))
+            table[column] = low + width * some_column(rng, n)
+            if name in ("gini-index", "lorenz-curve"):
+                table[column] = np.abs(table[column])
+        layout = make_layout(
+            name,
+            Bins([1, 2, 8, 40][seed % 4], ranges),
+            columns=() if made.roles else names,
+            label="label",
+            classes=(0, 1),
+        )
+        check_bracket(layout, table)
+
+
+@pytest.mark.parametrize("name", ["gini-mean-difference", "gini-index", "lorenz-curve", "quantiles"])
+def test_brackets_are_certain_with_bins_much_narrower_than_the_range(name: str) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(300):
+        n, high = int(rng.choice([2, 3, 5, 12, 25])), float(10.0 ** rng.integers(0, 15))
+        low = 0.0 if name in ("gini-index", "lorenz-curve") else -high * float(rng.random())
+        start, width = low + (high - low) * rng.random(), high * 10.0 ** -rng.integers(3, 16)
+        values = start + width * rng.random(n)
+        if rng.random() < 0.3:
+            values[: rng.integers(n)] = low + (high - low) * rng.random()
+        edges = np.unique(start + width * np.linspace(-0.1, 1.1, int(rng.choice([2, 4, 9]))))
+        edges = edges[(edges > low) & (edges < high)]
+        if len(edges):
+            bins = Bins(ranges={"value": (low, high)}, edges={"value": tuple(edges.tolist())})
+            check_bracket(make_layout(name, bins, columns=("value",)), {"value": values})
+
+
+def counted_layout(name: str, bins: int) -> Layout:
+    """Return a layout whose bins hold one whole number each, from 0 on."""
+    edges = tuple((np.arange(1, bins) - 0.5).tolist())
+    settings = Bins(ranges={"": (-1.0, bins + 1.0)}, edges={"time": edges, "score": edges})
+    return make_layout(name, settings, score="score", label="label", classes=(0, 1))
+
+
+def check_counts(name: str, counts: Any, value: Fraction) -> None:
+    """Check the bracket that follows from counts of many rows, of a curve at its first point."""
+    (result,) = counted_layout(name, counts.shape[1]).results(counts.ravel().astype(np.float64))
+    assert Fraction(result.low[0]) <= value <= Fraction(result.high[0]), (float(value), result)
+
+
+def test_brackets_of_shares_are_certain_where_differences_of_large_counts_are_small() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        died, left = int(10 ** rng.uniform(2, 6)), int(rng.integers(2, 6))
+        check_counts("kaplan-meier", np.array([[0, 0], [died, left]]), Fraction(left, died + left))
+    for _ in range(30):
+        counts = np.full((2, int(rng.choice([1000, 4000]))), int(rng.integers(1, 4)))
+        counts[rng.integers(2), rng.integers(counts.shape[1])] += 1
+        positive, negative = (list(accumulate(part)) for part in counts.tolist())
+        m, n = positive[-1], negative[-1]
+        gap = max(abs(a * n - b * m) for a, b in zip(positive, negative, strict=True))
+        check_counts("kolmogorov-smirnov", counts, Fraction(gap, m * n))
+    for _ in range(300):
+        counts = np.zeros((4, int(rng.choice([4, 20, 60]))), dtype=np.int64)  # censored and events, of both classes
+        counts[rng.choice([1, 3], counts.shape[1] - 1), np.arange(counts.shape[1] - 1)] = 1
+        counts[[0, 2], -1] = int(10 ** rng.uniform(2, 6.5)), rng.integers(1, 3)
+        check_counts("log-rank", counts, log_rank(counts.tolist()))
+
+
+def log_rank(counts: list[list[int]]) -> Fraction:
+    """Return the statistic of counts in bins with one event at most: that of one time each, so without ties."""
+    first, second, gap, variance = sum(counts[0] + counts[1]), sum(counts[2] + counts[3]), Fraction(0), Fraction(0)
+    for lost, died, other_lost, other_died in zip(*counts, strict=True):
+        n, events = first + second, died + other_died
+        gap += died - events * Fraction(first, n)
+        variance += events * Fraction(first * second, n**2)
+        first, second = first - lost - died, second - other_lost - other_died
+    return gap**2 / variance

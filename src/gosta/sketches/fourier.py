@@ -12,7 +12,7 @@ from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import Axis, Features, Result, Sketch, one, sketch, undefined
-from gosta.sketches.projections import REACH, SEED
+from gosta.sketches.projections import REACH, SEED, projected
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
 
@@ -55,7 +55,7 @@ class MaximumMeanDiscrepancy(Sketch):
 
     def features(self, x: Floats) -> Features:
         """Return the count, cosines and sines of a row, at the place of its sample."""
-        phases = x[:, :-1] @ self.frequencies.T
+        phases = projected(x[:, :-1], self.frequencies)
         values = np.column_stack([np.ones(len(x)), (1 + np.cos(phases)) / 2, (1 + np.sin(phases)) / 2])
         start = (x[:, -1] < 0) * self.features_per_row
         return Features(start[:, None] + np.arange(self.features_per_row), np.clip(values, 0.0, 1.0))

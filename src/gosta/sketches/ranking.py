@@ -21,6 +21,7 @@ from gosta.sketches.definition import (
 )
 from gosta.statistics import encode
 
+FLOAT_ERROR = 1e-15  # of a difference of two shares: more than is lost to the rounding of floats
 RATES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -57,11 +58,16 @@ class ScoreBins(Sketch):
         merged = np.add.reduceat(totals.reshape(2, -1), starts, axis=1)
         return type(self)([self.axes[0].merged(starts)], self.classes, self.options), merged.ravel()
 
-    def shares(self, totals: Floats) -> tuple[Floats, Floats]:
-        """Return the shares of positive and of negative rows in each bin; NaN where a class has no row."""
-        counts = totals.reshape(2, -1)
+    def cumulated(self, totals: Floats, step: int = 1) -> tuple[Floats, Floats]:
+        """Return the shares of positive and of negative rows in all bins up to each; NaN where a class has no row.
+
+        From the first bin on, or with step −1 from the last one. Counts are added, not shares, of which sums are
+        rounded.
+        """
+        counts = totals.reshape(2, -1)[:, ::step]
         numbers = counts.sum(axis=1, keepdims=True)
-        positive, negative = np.where(numbers >= 0.5, counts / np.maximum(numbers, 0.5), np.nan)
+        sums = without_noise(counts).cumsum(axis=1)
+        positive, negative = np.where(numbers >= 0.5, sums / np.maximum(numbers, 0.5), np.nan)
         return positive, negative
 
     def wins(self, totals: Floats) -> Floats:
@@ -153,7 +159,7 @@ class RocCurve(ScoreBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Interpolate between the edges on both sides of each rate."""
-        shares = (without_noise(share[::-1]).cumsum() for share in self.shares(totals))
+        shares = self.cumulated(totals, -1)
         true, false = (np.concatenate([[0.0], np.clip(share, 0, 1)]) for share in shares)
         if np.isnan([true[-1], false[-1]]).any():
             return undefined(self.labels)
@@ -179,11 +185,11 @@ class KolmogorovSmirnov(ScoreBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Return the largest difference at an edge; inside a bin, one function can rise before the other does."""
-        shares = [without_noise(share) for share in self.shares(totals)]
-        ends = [share.cumsum() for share in shares]
-        low = np.abs(ends[0] - ends[1]).max()
-        high = max((ends[k] - before(shares[1 - k])).max() for k in (0, 1))
-        return one(min(low, 1.0), min(low, 1.0), min(max(low, high), 1.0))
+        ends = self.cumulated(totals)
+        starts = [np.append(0.0, end[:-1]) for end in ends]
+        value = float(np.abs(ends[0] - ends[1]).max())
+        high = max(float((ends[k] - starts[1 - k]).max()) for k in (0, 1))
+        return one(min(value, 1.0), min(value, 1.0) - FLOAT_ERROR, max(value, high) + FLOAT_ERROR)
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Return the largest difference at any value."""

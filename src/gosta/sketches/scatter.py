@@ -64,7 +64,7 @@ class SquaredScatter(Sketch):
         """Return the sums of a row's cluster, and whether a value was clipped."""
         n, d = len(x), len(self.axes)
         scaled = np.column_stack([axis.scaled(x[:, k]) for k, axis in enumerate(self.axes)])
-        length = (scaled**2 @ self.squared_widths) / self.squared_widths.sum()
+        length = (scaled**2 * self.squared_widths).sum(axis=1) / self.squared_widths.sum()
         is_clipped = np.any([(x[:, k] < a.low) | (x[:, k] > a.high) for k, a in enumerate(self.axes)], axis=0)
         positions = x[:, -1].astype(np.int64)[:, None] * (d + 2) + np.arange(d + 2)
         positions = np.column_stack([positions, np.full(n, self.size - 1)])

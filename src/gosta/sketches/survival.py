@@ -31,6 +31,7 @@ from gosta.statistics import encode
 from gosta.statistics.definition import Options
 
 MOST_TIMES = 10  # at which a curve is shown
+FLOAT_ERROR = 1e-12  # of expected events, for each event: far less than this is lost to the rounding of floats
 
 
 @sketch("concordance-index")
@@ -207,7 +208,7 @@ class KaplanMeier(TimeBins):
         curves = []
         for leaving in (0.5, 1.0, 0.0):
             risk = np.maximum(at_risk - leaving * censored, np.maximum(events, 1e-9))
-            curves.append(np.concatenate([[1.0], np.cumprod(1 - events / risk)]))
+            curves.append(np.concatenate([[1.0], np.cumprod((risk - events) / risk)]))
         value, low, high = curves
         ends, edges = self.axes[0].bounds, self.axes[0].edges
         left = np.searchsorted(edges, self.times, side="right")  # the last end of a bin that is not after the time
@@ -276,13 +277,16 @@ class LogRank(TimeBins):
         fewest = _least_expected(start, stop, events)
         highest = float(died.sum()) - _least_expected(start[::-1], stop[::-1], events[::-1])
         spread = share * (1 - share)
-        ends = np.array([least * (1 - least), most * (1 - most)])
+        # As products of shares of both classes: 1 less a share close to 1 has few digits.
+        ends = np.array([stop[0] * start[1], start[0] * stop[1]])
+        ends = ends / np.maximum(np.array([stop[0] + start[1], start[0] + stop[1]]), 1e-9) ** 2
         peak = np.where((least < 0.5) & (most > 0.5), 0.25, ends.max(axis=0))
         # Of events at one time at most all but one are lost to ties: factor (n − d)/(n − 1), n rows at risk.
         rest = stop.sum(axis=0)
         ties = np.where(died > 1, rest / np.maximum(rest + died - 1, 1.0), 1.0)
         variance, least_of, most_of = (float(died @ part) for part in (spread, ends.min(axis=0) * ties, peak))
-        gaps = [observed - fewest, observed - highest]
+        room = FLOAT_ERROR * float(died.sum())
+        gaps = [observed - fewest + room, observed - highest - room]
         nearest = 0.0 if gaps[0] >= 0 >= gaps[1] else min(abs(gap) for gap in gaps)
         if not variance > 0:
             return undefined(self.labels)
