@@ -296,9 +296,12 @@ def test_a_policy_is_read_before_the_contribution() -> None:
     network.sum_peers["node-2"].source = dataclasses.replace(
         network.source("node-2"), policy=Policy(modes=MODES, statistics=("none",))
     )
-    network.clock.run(10.0)
+    network.clock.run(4.0)
     assert [one.event for one in network.sum_peers["node-2"].log] == ["suppressed"]
     assert states(network) == {"suppressed"}
+    network.clock.run(30.0)
+    others = [network.sum_peers[name] for name in network.names if name != "node-2"]
+    assert {peer.state() for peer in others} == {"complete"}, "the others go on without it"
 
 
 def test_rows_that_change_between_two_rounds_are_not_in_the_second() -> None:

@@ -89,7 +89,7 @@ class SumStatus(msgspec.Struct, frozen=True):
     rows_of: float | None  # when the rows that this site contributes were read from its file; None: it has none
     is_file_newer: bool  # whether the file has other rows, of which too few changed to be contributed
     needed_agreements: tuple[str, ...]  # sites whose agreement a participant waits for
-    deviating: dict[str, str]  # sites that are left out, and what they did
+    left_out_reasons: dict[str, str]  # what sites did that are left out, as far as this one would leave them out too
 
 
 class Status(msgspec.Struct, frozen=True):

@@ -87,7 +87,7 @@ def summary(status: Status, sums: SumStatus) -> Iterator[tuple[str, str]]:
     if sums.rows_of is not None and sums.is_file_newer:
         since = f"{datetime.fromtimestamp(sums.rows_of):%Y-%m-%d %H:%M:%S}"
         yield "rows contributed", f"those of {since}: too few have changed in the file since then"
-    for name, what in sums.deviating.items():
+    for name, what in sums.left_out_reasons.items():
         yield f"{name} is left out", f"it {what}"
     yield "epoch", f"{status.epoch}, started by {status.epoch_origin}: {status.epoch_reason}"
     yield "sums", f"layout {sums.layout}"

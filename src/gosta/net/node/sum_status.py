@@ -37,7 +37,7 @@ def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbo
         rows_of=None if rows is None else rows.time,
         is_file_newer=rows is not None and rows.digest != peer.source.file_rows.digest,
         needed_agreements=peer.needed_agreements,
-        deviating={name: one.what for name, one in peer.deviating.items()},
+        left_out_reasons=peer.left_out_reasons(),
     )
     interval = first.interval if first is not None and has_value else None
     return Status(

@@ -180,7 +180,7 @@ class SumPeer(EpochPeer):
         self._rounds: dict[int, Round] = {}
         self._masked: dict[int, NDArray[np.uint64]] = {}  # this node's parts by round
         self._found: dict[str, Deviation] = {}  # who deviates, not in the journal yet
-        self._entered_at, self._roster_at = -inf, inf
+        self._entered_at, self._roster_at, self._refused_at = -inf, inf, inf
         self._has_restarted = False
         self._heard_at = inf  # when a neighbour was first heard from
 
@@ -438,17 +438,16 @@ class SumPeer(EpochPeer):
         if self.roster is None or self.is_complete:
             return ()
         is_late = now.running - self._roster_at >= self._deadline
+        failing = {name for name, one in self.refusals.items() if not one.needs}
         if is_late and not self.refusals:
-            self._absent = set(self.missing())
-            self._stalls.update(self._absent)
-            for name in self._absent:
-                if self._stalls[name] > MAX_STALLS:
-                    times = min(self._stalls[name] - MAX_STALLS - 1, MAX_DOUBLINGS)
-                    self._excluded_until[name] = now.running + EXCLUSION_SECONDS * 2**times
-        if not self._has_spent_in_vain():
-            return ()
-        guilty = self.missing() if is_late else [*self.refusals, next_origin]
-        return tuple(name for name in guilty if name and name != self.name)
+            failing = self._absent = set(self.missing())
+        self._stalls.update(failing)
+        for name in failing:
+            if self._stalls[name] > MAX_STALLS:
+                times = min(self._stalls[name] - MAX_STALLS - 1, MAX_DOUBLINGS)
+                self._excluded_until[name] = now.running + EXCLUSION_SECONDS * 2**times
+        wasting = failing or {next_origin}
+        return tuple(sorted(wasting - {"", self.name})) if self._has_spent_in_vain() else ()
 
     def _has_spent_in_vain(self) -> bool:
         """Return whether this site sent new noise in the current round of the epoch, whose total is not known."""
@@ -496,9 +495,8 @@ class SumPeer(EpochPeer):
         """Return participants with whom this site would contribute, of an epoch in which it refused; empty if none."""
         able = [name for name in self.participants if not self._why_not(name)]
         chosen = self._agreeable(able, self._wasting())
-        is_allowed = not (self._missing_agreements(chosen) or self._verdict_to_join(now) or self.conflict)
-        is_enough = not policy.verdict_to_contribute(self.source.policy, len(chosen), len(self.members))
-        return chosen if is_allowed and is_enough and set(chosen) < set(self.participants) else []
+        is_allowed = self._may_go_on_with(chosen) and not (self._verdict_to_join(now) or self.conflict)
+        return chosen if is_allowed and set(chosen) < set(self.participants) else []
 
     # Messages.
 
@@ -672,6 +670,7 @@ class SumPeer(EpochPeer):
         if self.roster is not None:
             self._roster_at = min(self._roster_at, now.running)
             yield from self._contribute(now, connected)
+            self._refused_at = min(self._refused_at, now.running if self.refusals else inf)
         yield from self._note_sites()
 
     def _log_agreements(self, now: Moment) -> Iterator[Step]:
@@ -783,10 +782,14 @@ class SumPeer(EpochPeer):
         unwilling = {name for name in lacking if name in names and name != self.name}
         for without in ({*stalling, *unwilling}, stalling, unwilling, ()):
             chosen = [name for name in names if name not in without]
-            verdict = policy.verdict_to_contribute(self.source.policy, len(chosen), len(self.members))
-            if len(chosen) >= self._least_participants and not verdict and not self._missing_agreements(chosen):
+            if self._may_go_on_with(chosen):
                 return chosen
         return names
+
+    def _may_go_on_with(self, names: Sequence[str]) -> bool:
+        """Return whether this site's policy, and all agreements that are needed, allow a total of some members."""
+        verdict = policy.verdict_to_contribute(self.source.policy, len(names), len(self.members))
+        return len(names) >= self._least_participants and not verdict and not self._missing_agreements(names)
 
     def _missing_agreements(self, names: Sequence[str]) -> tuple[str, ...]:
         if self.has_noise:
@@ -807,6 +810,14 @@ class SumPeer(EpochPeer):
         """Return the sites for which this one spends no more epsilon until its operator agrees."""
         names = {name for name, count in self.wasted.items() if count > MAX_STALLS} if self.has_noise else set()
         return names - set(self.source.agreed.sites)
+
+    def left_out_reasons(self) -> dict[str, str]:
+        """Return why members are left out, as far as this site would do so too."""
+        found = {name: one.what for name, one in self.deviating.items()}
+        for name, join in self.joins.items():
+            if join.key and name not in self.participants and (reason := self._why_not(name)):
+                found[name] = reason.removeprefix(f"{name} ")
+        return found
 
     def _why_not(self, name: str) -> str:
         """Return why this site accepts no total with a member that joined; empty if it does."""
@@ -1051,8 +1062,10 @@ class SumPeer(EpochPeer):
 
         All nodes find the same reason; they wait one after the other, so that one of them starts the epoch.
         """
-        if self.epoch == 0 or self.refusals or self.is_complete:
+        if self.epoch == 0 or self.is_complete:
             return ""
+        if self.refusals:
+            return self._reason_to_go_on_without(list(self.refusals), now)
         if self.roster is None:
             late = now.running - self._entered_at - self._deadline - ABSENT_SECONDS
             others = [name for name in self.members if name != self.announcement.origin]
@@ -1067,6 +1080,15 @@ class SumPeer(EpochPeer):
         if not missing or late < 0 or self._rank(present) * RANK_SECONDS > late:
             return ""
         return f"no contribution of {', '.join(missing)[:150]}"
+
+    def _reason_to_go_on_without(self, refusing: list[str], now: Moment) -> str:
+        """Return why to start an epoch after some refused for reasons of their own, and this site need not."""
+        rest = [name for name in self.participants if name not in refusing]
+        late = now.running - self._refused_at - BACK_SECONDS
+        is_due = self.name in rest and self._rank(rest) * RANK_SECONDS <= late
+        if not is_due or self.needed_agreements or not self._may_go_on_with(rest):
+            return ""
+        return f"{', '.join(refusing)[:150]} refused"
 
     def _rank(self, names: Sequence[str]) -> int:
         return names.index(self.name) if self.name in names else len(names)

@@ -1,0 +1,444 @@
+"""Attacks by members of a network of private sums: what they know in the end is what the policies allow.
+
+The spy is a member with a valid key. It keeps everything that it is sent, and adds up every total that it can open,
+whether or not the others ever see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from sum_network import SumNetwork
+from test_private_sums import STRICT, strict
+
+from gosta.net.protocol import statements
+from gosta.net.protocol.epochs import Moment, Step
+from gosta.net.protocol.statements import Part, Refusal, Slot
+from gosta.net.protocol.sums import Round, SumPeer
+from gosta.private import groups
+from gosta.private.policy import MODES, Policy
+from gosta.private.settings import PrivateSettings
+
+RNG = np.random.default_rng(29)
+SPY = "node-1"
+Words = np.ndarray[Any, Any]
+Prepare = Callable[[SumPeer], None]
+NOISY = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, deadline_seconds=2.0)
+AUC: dict[str, Any] = {"statistic": "auc", "score": "score", "label": "label", "classes": (0, 1)}
+
+
+def complete(nodes: int) -> list[tuple[int, int]]:
+    return list(combinations(range(nodes), 2))
+
+
+def scores(rows: int) -> Words:
+    return np.column_stack([RNG.random(rows).round(3), np.arange(rows) % 2])
+
+
+class Spy:
+    """All totals that a member can open."""
+
+    def __init__(self, network: SumNetwork, name: str = SPY) -> None:
+        self.network, self.name = network, name
+        self.totals: dict[tuple[int, str, int], tuple[Words, str, tuple[str, ...]]] = {}
+
+    def run(self, until: float) -> None:
+        """Let time pass; add up what can be added up."""
+        while self.network.clock.now < until:
+            self.network.clock.run(min(until, self.network.clock.now + 0.02))
+            peer = self.network.sum_peers[self.name]
+            for number, current in peer._rounds.items():
+                self._add_up(peer, current, number)
+
+    def _add_up(self, peer: SumPeer, current: Round, number: int) -> None:
+        held = {name: peer.slots.get(Slot("part", name, number)) for name in peer.participants}
+        parts = {name: one[1] for name, one in held.items() if one is not None and isinstance(one[1], Part)}
+        vectors = {name: statements.unpack(part.vector) for name, part in parts.items()}
+        if number in peer._masked:
+            vectors[self.name] = peer._masked[number]
+        if set(vectors) == set(peer.participants):
+            total = np.sum(list(vectors.values()), axis=0, dtype=np.uint64)[: current.layout.size]
+            self.totals[(*peer.epoch_id, number)] = total, current.layout.fingerprint, peer.participants
+
+    def differences(self) -> Iterator[Words]:
+        """Yield the differences of all pairs of totals of the same sums."""
+        for (first, layout, _), (second, other, _) in combinations(self.totals.values(), 2):
+            if layout == other:
+                yield (first - second).view(np.int64) / 2.0**24
+
+
+def keep_part(peer: SumPeer) -> None:
+    """Take part, and keep the own contribution back."""
+
+    def show(current: Round, _now: Moment, _connected: object) -> Step:
+        assert peer.rows is not None
+        peer._part(current, peer.rows)
+        return Step()
+
+    peer._show_part = show  # type: ignore[method-assign]
+
+
+def refuse_late(peer: SumPeer) -> None:
+    """Take part, wait for the contributions of all others, and refuse."""
+
+    def show(current: Round, _now: Moment, _connected: object) -> Step:
+        assert peer.rows is not None
+        peer._part(current, peer.rows)
+        if [name for name in peer.participants if Slot("part", name, current.number) not in peer.slots] == [peer.name]:
+            return peer._say(Refusal(*peer.epoch_id, peer.name, peer.roster_id, ()))
+        return Step()
+
+    peer._show_part = show  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("find_edges", [False, True])
+@pytest.mark.parametrize("column", [0, 1])
+def test_one_corrected_row_shows_in_no_difference(find_edges: bool, column: int) -> None:
+    """A score or a label of one row is corrected, then those of more rows, and epochs are started again and again."""
+    parts = [scores(60) for _ in range(5)]
+    settings = PrivateSettings(bins=16, ranges={"": (0.0, 1.0)}, find_edges=find_edges, deadline_seconds=2.0)
+    network = strict(parts, complete(5), settings=settings, **AUC)
+    spy = Spy(network)
+    spy.run(5.0)
+    changed = parts[0].copy()
+    for k in range(9):
+        changed[2 * k, column] = 1
+        network.change("node-0", changed.copy())
+        network.nodes[SPY].request_epoch()
+        spy.run(network.clock.now + 12.0)
+    assert len(spy.totals) >= 8
+    assert all(not difference.any() for difference in spy.differences())
+    assert {peer.state() for peer in network.sum_peers.values()} == {"complete"}
+    changed[18:40:2, column] = 1
+    network.change("node-0", changed)
+    spy.run(network.clock.now + 12.0)
+    assert max(np.abs(difference).sum() for difference in spy.differences()) >= 10
+
+
+def test_few_people_in_any_block_of_sums_do_not_hide_behind_many_in_another() -> None:
+    """All scores change a little, so that every row of the file is another one; one label changes, too."""
+    parts = [scores(60) for _ in range(4)]
+    network = strict(parts, complete(4), **AUC)
+    spy = Spy(network)
+    spy.run(5.0)
+    changed = parts[0].copy()
+    changed[:, 0] += 1e-6
+    changed[0, 1] = 1 - changed[0, 1]
+    network.change("node-0", changed)
+    network.nodes[SPY].request_epoch()
+    spy.run(20.0)
+    assert all(not difference.any() for difference in spy.differences())
+
+
+def test_a_file_that_goes_back_is_compared_with_all_earlier_contributions() -> None:
+    """Twelve rows change, and then all but one of them change back: that one must not show."""
+    parts = [scores(60) for _ in range(4)]
+    network = strict(parts, complete(4), **AUC)
+    spy = Spy(network)
+    spy.run(5.0)
+    changed = parts[0].copy()
+    changed[:12, 1] = 1 - changed[:12, 1]
+    network.change("node-0", changed)
+    spy.run(20.0)
+    back = parts[0].copy()
+    back[0, 1] = 1 - back[0, 1]
+    network.change("node-0", back)
+    network.nodes[SPY].request_epoch()
+    spy.run(40.0)
+    for difference in spy.differences():
+        assert not difference.any() or np.abs(difference).sum() == 24
+
+
+@pytest.mark.parametrize("prepare", [keep_part, refuse_late])
+@pytest.mark.parametrize("end", ["leaves", "is removed", "crashes"])
+def test_the_sums_of_a_site_that_goes_stay_unknown(prepare: Prepare, end: str) -> None:
+    """The spy opens totals alone; then a site goes, and the spy does so again."""
+    network = strict([scores(40) for _ in range(5)], complete(5), **AUC)
+    gone = network.plain_sums(["node-4"]).view(np.int64) / 2.0**24
+    spy = Spy(network)
+    prepare(network.sum_peers[SPY])
+    spy.run(6.0)
+    assert spy.totals, "the attack takes place"
+    if end == "is removed":
+        network.remove_member("node-4")
+    elif end == "crashes":
+        network.crash("node-4", float("inf"))
+    else:
+        network.policies["node-4"] = Policy(modes=MODES, statistics=("none",))
+        network.change("node-4")
+    for second in (20.0, 35.0, 50.0):
+        spy.run(second)
+        network.nodes[SPY].request_epoch()
+    assert not any(np.array_equal(np.abs(difference), gone) for difference in spy.differences())
+    assert all(not difference.any() for difference in spy.differences())
+    assert "gosta network agree FOLDER node-4" in network.sum_peers["node-0"].explain()
+
+
+def test_a_network_goes_on_without_a_site_when_all_agree() -> None:
+    network = strict([scores(40) for _ in range(5)], complete(5), **AUC)
+    network.clock.run(5.0)
+    network.remove_member("node-4")
+    network.clock.run(15.0)
+    assert {peer.state() for peer in network.sum_peers.values()} == {"suppressed"}
+    assert network.sum_peers["node-0"].needed_agreements == ("node-4",)
+    for name in network.names:
+        network.agree(name, "node-4")
+    network.clock.run(45.0)
+    network.check()
+    assert {peer.participants for peer in network.sum_peers.values()} == {tuple(network.names)}
+    assert {peer.state() for peer in network.sum_peers.values()} == {"complete"}
+
+
+def test_a_site_that_leaves_by_its_own_word_holds_nobody_up() -> None:
+    network = strict([scores(40) for _ in range(5)], complete(5), **AUC)
+    network.clock.run(5.0)
+    network.agree("node-4", "node-4", leaves=True)
+    network.clock.run(15.0)
+    network.crash("node-4", float("inf"))
+    network.nodes["node-0"].request_epoch()
+    network.clock.run(30.0)
+    others = network.names[:4]
+    assert {network.sum_peers[name].participants for name in others} == {tuple(others)}
+    assert {network.sum_peers[name].state() for name in others} == {"complete"}
+
+
+def test_chosen_rosters_do_not_solve_for_a_site() -> None:
+    """Seven totals over four of seven sites each, of which any two differ in four: all sums would follow from them."""
+    fano = [(0, 1, 2), (0, 3, 4), (0, 5, 6), (1, 3, 5), (1, 4, 6), (2, 3, 6), (2, 4, 5)]
+    names = [f"node-{k}" for k in range(7)]
+    rosters = [tuple(name for k, name in enumerate(names) if k not in line) for line in fano]
+    matrix = np.array([[name in roster for name in names] for roster in rosters], dtype=float)
+    assert np.linalg.matrix_rank(matrix) == 7
+    assert all(len(set(a) ^ set(b)) >= 3 for a, b in combinations(rosters, 2)), "a rule for pairs would allow them"
+    made: groups.Groups = ()
+    for k, roster in enumerate(rosters):
+        made = groups.refine(made, roster)
+        assert bool(groups.exposed(made, 3)) == (k > 0)
+
+
+@pytest.mark.parametrize("sites", range(3, 9))
+def test_no_combination_of_totals_tells_fewer_sites_than_a_group_has(sites: int) -> None:
+    """Whatever rosters are allowed, no combination of their totals has factors other than 0 for one or two sites."""
+    rng = np.random.default_rng(sites)
+    names = [f"node-{k}" for k in range(sites)]
+    for _ in range(60):
+        made: groups.Groups = ()
+        allowed = []
+        for _ in range(8):
+            roster = [name for name in names if rng.random() < 0.7]
+            new = groups.refine(made, roster)
+            if len(roster) >= 3 and not groups.exposed(new, 3):
+                made = new
+                allowed.append([name in roster for name in names])
+        if allowed:
+            matrix = np.array(allowed, dtype=float)
+            rank = np.linalg.matrix_rank(matrix)
+            for k in (1, 2):
+                for chosen in combinations(range(sites), k):
+                    rest = np.delete(matrix, chosen, axis=1)
+                    assert np.linalg.matrix_rank(rest) == rank, "a combination is zero everywhere else"
+
+
+def spent(network: SumNetwork, name: str) -> float:
+    return sum(one.spent.epsilon for one in network.sum_peers[name].history() if one.spent is not None)
+
+
+@pytest.mark.parametrize("prepare", [keep_part, refuse_late])
+@pytest.mark.parametrize("seconds", [100.0])
+def test_noise_cannot_be_averaged_away(prepare: Prepare, seconds: float) -> None:
+    network = SumNetwork([scores(40) for _ in range(5)], complete(5), settings=NOISY, **AUC)
+    spy = Spy(network)
+    prepare(network.sum_peers[SPY])
+    while network.clock.now < seconds:
+        network.nodes[SPY].request_epoch()
+        spy.run(network.clock.now + 1.0)
+    of_all = {total.tobytes() for total, _, names in spy.totals.values() if len(names) == 5}
+    assert len(spy.totals) > 3
+    assert len(of_all) == 1, "the same rows have the same noise"
+    assert max(spent(network, name) for name in network.names if name != SPY) <= 2.0
+    others = [network.sum_peers[name] for name in network.names if name != SPY]
+    assert all(peer.report is not None for peer in others), "the others have a result without it"
+
+
+def test_a_member_that_claims_other_rows_each_time_wastes_two_releases_at_most() -> None:
+    network = SumNetwork([scores(40) for _ in range(5)], complete(5), settings=NOISY, **AUC)
+    spy, peer = Spy(network), network.sum_peers[SPY]
+    keep_part(peer)
+    peer.snapshot_tag = lambda: RNG.bytes(16)  # type: ignore[method-assign]
+    peer._tag_of = lambda rows: peer.joins[SPY].snapshot  # type: ignore[method-assign]
+    while network.clock.now < 150.0:
+        network.nodes[SPY].request_epoch()
+        spy.run(network.clock.now + 1.0)
+    assert len({total.tobytes() for total, *_ in spy.totals.values()}) <= 4
+    assert max(spent(network, name) for name in network.names if name != SPY) <= 3.0
+    assert network.sum_peers["node-0"].wasted[SPY] == 2
+
+
+def test_noise_of_all_sites_is_new_when_the_rows_of_one_change() -> None:
+    """Noise that followed from a site's own rows would leave only one site's noise in the difference of two totals."""
+    settings = PrivateSettings(bins=512, ranges={"": (0.0, 1.0)}, epsilon=1.0, colluding=0, deadline_seconds=2.0)
+    network = SumNetwork([scores(40) for _ in range(8)], complete(8), settings=settings, **AUC)
+    spy = Spy(network)
+    spy.run(5.0)
+    before = network.plain_sums(network.names)
+    network.change("node-0", scores(40))
+    spy.run(20.0)
+    change = (network.plain_sums(network.names) - before).view(np.int64) / 2.0**24
+    first, second = (total.view(np.int64) for total, *_ in list(spy.totals.values())[:2])
+    noise = second - first - change
+    peer = network.sum_peers["node-0"]
+    one_total = next(iter(peer._rounds.values())).noise.variance
+    # Of 1,024 numbers the variance is within a quarter of 2 σ² but once in 10^5; of two shares it would be σ²/4.
+    assert abs(np.var(noise) / (2 * one_total) - 1) < 0.25
+
+
+def test_a_member_that_asks_for_large_cells_is_left_out() -> None:
+    policies = {SPY: msgspec.structs.replace(STRICT, min_cell=2**53 - 1, max_min_cell=2**53)}
+    network = SumNetwork(
+        [scores(40) for _ in range(5)],
+        complete(5),
+        policies={f"node-{k}": STRICT for k in range(5)} | policies,
+        **AUC,
+    )
+    network.clock.run(20.0)
+    others = [network.sum_peers[name] for name in network.names if name != SPY]
+    assert {peer.state() for peer in others} == {"complete"}
+    assert {peer.participants for peer in others} == {("node-0", "node-2", "node-3", "node-4")}
+    assert all(peer.report is not None and peer.report.results[0].has_value for peer in others)
+    assert "asks for cells of 9,007,199,254,740,991 rows" in others[0].left_out_reasons()[SPY]
+
+
+def a_million_rows(vector: Words) -> Words:
+    vector[0] += np.uint64(10**6 << 24)
+    return vector
+
+
+def rows_that_are_taken_away(vector: Words) -> Words:
+    vector[1] -= np.uint64(10**6 << 24)
+    return vector
+
+
+def random_numbers(vector: Words) -> Words:
+    return RNG.integers(0, 2**64, len(vector), np.uint64)
+
+
+def false_masks(vector: Words) -> Words:
+    vector[: len(vector) // 2] ^= np.uint64(2**63)
+    return vector
+
+
+CHANGES = [a_million_rows, rows_that_are_taken_away, random_numbers, false_masks]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("sites", [3, 5, 60])
+def test_who_deviates_is_named(change: Callable[[Words], Words], sites: int) -> None:
+    """Also among more than 51 sites, whose partners follow from a beacon."""
+    if sites == 60 and change is not random_numbers:
+        pytest.skip("one of them is enough")
+    network = SumNetwork([scores(20) for _ in range(sites)], complete(sites) if sites < 9 else ring(sites), **AUC)
+    peer = network.sum_peers[SPY]
+    original = peer._part
+
+    def part(current: Round, rows: Any) -> Words:
+        if current.number not in peer._masked:
+            peer._masked[current.number] = change(original(current, rows).copy())
+        return peer._masked[current.number]
+
+    peer._part = part  # type: ignore[method-assign]
+    network.clock.run(30.0)
+    honest = [name for name in network.names if name != SPY]
+    for name in honest:
+        found = network.sum_peers[name]
+        assert set(found.deviating) == {SPY}
+        assert found.report is not None
+        assert found.report.participants == tuple(sorted(honest))
+        assert found.report.vector == statements.pack(network.plain_sums(honest))
+
+
+def ring(sites: int) -> list[tuple[int, int]]:
+    return [(k, (k + step) % sites) for k in range(sites) for step in (1, 7)]
+
+
+def test_openings_tell_nothing_of_the_sums_but_their_size() -> None:
+    """What is opened of an honest site, over all pads that it can draw, is the same whichever of two bins a row is in."""
+    from gosta.private import deviations
+
+    rng = np.random.default_rng(3)
+    sums, other = np.array([9, 0, 4, 7], dtype=np.uint64), np.array([8, 1, 4, 7], dtype=np.uint64)
+    halves = deviations.choose_halves(b"a seed", 4)
+    largest, draws = 1000, 4000
+    opened: Mapping[bool, list[Words]] = {False: [], True: []}
+    for is_other in opened:
+        for _ in range(draws):
+            pads = deviations.draw_pads(largest, rng.bytes)
+            opened[is_other].append(deviations.add_up(np.concatenate([other if is_other else sums, pads]), halves))
+    means = [np.mean(found, axis=0) for found in opened.values()]
+    # The pads' means have a standard error of 1000/√12/√4000 = 4.6; eight of them are within 25 but once in 10^6.
+    assert (np.abs(means[0] - means[1]) < 25).all()
+    assert all((np.array(found) <= largest + 20).all() for found in opened.values())
+
+
+def test_nobody_chooses_its_part_by_those_of_others() -> None:
+    """A member shows what makes the total what it wants, once it has all other parts: that is not what it committed to."""
+    network = SumNetwork([scores(30) for _ in range(4)], complete(4), **AUC)
+    peer = network.sum_peers[SPY]
+    wanted = np.zeros(peer.source.layout.size, dtype=np.uint64)
+    show = peer._show_part
+
+    def rush(current: Round, now: Moment, connected: Any) -> Step:
+        others = [name for name in peer.participants if name != SPY]
+        held = [peer.slots.get(Slot("part", name, current.number)) for name in others]
+        if any(one is None for one in held):
+            return Step()
+        parts = [statements.unpack(one[1].vector) for one in held if one is not None and isinstance(one[1], Part)]
+        vector = -np.sum(parts, axis=0, dtype=np.uint64)
+        vector[: len(wanted)] += wanted
+        step = show(current, now, connected)
+        (record,) = step.records
+        forged = peer._signed(Part(*peer.epoch_id, SPY, peer.roster_id, current.number, statements.pack(vector)))
+        return step._replace(records=(msgspec.structs.replace(record, signed=forged),))
+
+    peer._show_part = rush  # type: ignore[method-assign]
+    network.clock.run(20.0)
+    honest = [name for name in network.names if name != SPY]
+    for name in honest:
+        found = network.sum_peers[name]
+        assert found.deviating[SPY].what == "showed another contribution than the one to which it had committed"
+        assert found.report is not None
+        assert found.report.participants == tuple(honest)
+
+
+def test_sites_that_gain_one_row_a_day_have_a_result_every_day() -> None:
+    parts = [scores(40) for _ in range(5)]
+    network = strict(parts, complete(5), **AUC)
+    network.clock.run(5.0)
+    for day in range(25):
+        for name in network.names:
+            network.change(name, np.vstack([network.parts[name], scores(1)]))
+        network.clock.run(network.clock.now + 12.0)
+        network.nodes["node-2"].request_epoch()
+        network.clock.run(network.clock.now + 12.0)
+        peers = network.sum_peers.values()
+        assert {peer.state() for peer in peers} == {"complete"}, f"day {day}"
+        assert {peer.report.epoch for peer in peers if peer.report} == {max(peer.epoch for peer in peers)}
+    rows = [peer.report.results[0].rows for peer in network.sum_peers.values() if peer.report is not None]
+    assert set(rows) == {5 * (40 + 20)}, "rows that wait for ten changes are in the result two days later"
+
+
+@pytest.mark.parametrize("jump", [-1e6, 1e6])
+def test_deadlines_do_not_follow_the_clock_on_the_wall(jump: float) -> None:
+    network = SumNetwork([scores(30) for _ in range(4)], complete(4), **AUC)
+    network.crash("node-3", float("inf"))
+    for node in network.nodes.values():
+        clock = node.clock
+        node.clock = lambda clock=clock: clock() + (jump if network.clock.now > 1.0 else 0.0)
+    network.clock.run(1.9)
+    assert all(peer.roster is None for peer in network.sum_peers.values())
+    network.clock.run(12.0)
+    assert {network.sum_peers[name].state() for name in network.names[:3]} == {"complete"}
