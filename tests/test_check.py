@@ -8,16 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import ports
 import pytest
 from transports import RecordingHandler
 from virtual_clock import shifted
 
 from gosta.net import addresses
+from gosta.net.agreements import add_agreement, set_leaving
 from gosta.net.config import NodeConfig, read_node, write
 from gosta.net.deploy import check, folders, plan
 from gosta.net.deploy.check_data import Finding
-from gosta.net.members import read_list
+from gosta.net.members import read_list, write_list
 from gosta.net.node.source import fingerprint
 from gosta.net.transport.base import Greeting
 from gosta.net.transport.tcp import TcpTransport
@@ -196,6 +198,28 @@ def test_rows_of_a_network_that_exchanges_them(tmp_path: Path) -> None:
     assert find(check.check(folder), "takes part").detail == "rows mode is not allowed"
     (folder / "policy.toml").unlink()
     assert find(check.check(folder), "policy").level == "error"
+
+
+def test_agreements_and_leaving(net: Path) -> None:
+    folder = net / "node-0"
+    assert "agreements" not in levels(check.check(folder))
+    add_agreement(folder, ["node-9"])
+    assert find(check.check(folder), "agreements").text.endswith("with and without them, of node-9")
+    set_leaving(folder, True, "node-0")
+    found = check.check(folder)
+    assert find(found, "agreements").hint == f"to come back: gosta node leave {folder} --back"
+    assert find(found, "takes part").text == "no: correct this first: agreements"
+    (folder / "agreed.json").write_text("{")
+    assert "does not hold agreements" in find(check.check(folder), "agreements").text
+
+
+def test_two_lists_with_one_serial_number(net: Path) -> None:
+    signed = read_list(net / "members.json")
+    other = msgspec.structs.replace(signed, list=msgspec.structs.replace(signed.list, statistic="0" * 16))
+    write_list(net / "node-0" / "conflict.json", other)
+    texts = [one.text for one in check.check(net / "node-0") if one.check == "member list" and one.level == "error"]
+    assert len(texts) == 1
+    assert "signed two member lists with the serial number 1" in texts[0]
 
 
 def test_neighbours(net: Path) -> None:

@@ -122,16 +122,14 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
     else:
         print(f"{site.node}: what left this site, or why nothing did")
         print(terminal.columns([SUMS_HEADING, *(_entry_line(one.entry) for one in site.log)], indent=0))
-        entries = [
-            (
-                "never sent",
-                "a row, a site's own sums without a mask, or how many rows it has: members know only a bound",
-            )
-        ]
+        never = "a row, a site's own sums without a mask, or how many rows it has: members know only a bound"
+        entries = [("never sent", never)]
         sent = [one.entry for one in site.log if one.entry.event == "contribution"]
         if sent:
             strata = f"; strata: {shorten(sent[-1].strata)}" * bool(sent[-1].strata)
-            entries.append(("the last one", f"columns {shorten(sent[-1].columns, 20)}; {sent[-1].bins} bins{strata}"))
+            rows = f"rows as they were at {_time(sent[-1].rows_of)}; " * bool(sent[-1].rows_of)
+            what = f"{rows}columns {shorten(sent[-1].columns, 20)}; {sent[-1].bins} bins{strata}"
+            entries.append(("the last one", what))
             entries.append(("sent to", f"{shorten(sent[-1].sent_to, 20)}; they pass it on to all members"))
         print(terminal.definitions([*entries, *_sums_entries(site)]))
     if site.missing:
@@ -143,6 +141,8 @@ def _entry_line(one: LogEntry) -> tuple[str, ...]:
     noise = one.law if one.law == "none" else f"{one.law}, epsilon {one.epsilon:.3g}, delta {one.delta:.3g}"
     event = one.event + ", round 2" * (one.round > 1)
     about = shorten(one.statistics.split(","), 3) + f": {one.reason}" * bool(one.reason)
+    if one.event == "agreement":
+        about = f"exact sums may be computed of: {one.reason or 'no site'}"
     counted = f"{one.rows:,}" + (f" of {one.people:,} people" if one.people is not None else "")
     size = f"{one.bytes:,}" if one.bytes else "-"
     sites = f"{len(one.participants)}: {shorten(one.participants, 6)}" if one.participants else "-"
@@ -155,11 +155,14 @@ def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
     spent = (
         f"epsilon {site.spent_epsilon:.3g} of {policy.epsilon_budget:g} for {whose}, at delta {policy.delta_budget:g}"
     )
-    plain = sum(one.spent is None for one in site.history)
+    sent = [one.entry for one in site.log if one.entry.event == "contribution"]
+    plain = sum(one.law == "none" for one in sent)
+    if repeated := sum(one.spent is None for one in site.history) - plain:
+        spent += f"; {repeated} with noise that was sent before cost nothing"
     if plain:
         had = "contribution had no noise and counts" if plain == 1 else "contributions had no noise and count"
         rules_alone = f"{plain} {had} in no budget: only the rules of the policy protect the rows"
-        spent = rules_alone if plain == len(site.history) else f"{spent}; besides, {rules_alone}"
+        spent = rules_alone if plain == len(sent) else f"{spent}; besides, {rules_alone}"
     rules = f"modes {', '.join(policy.modes)}; at least {policy.min_rows} rows, {policy.min_sites} sites, "
     rules += f"{policy.min_cell} in a cell (others at most {policy.max_min_cell}), "
     rules += f"{policy.min_change} changed rows; at most {policy.max_bins} bins"

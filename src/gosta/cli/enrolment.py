@@ -153,16 +153,17 @@ def leave(
     exact sums, unless they have noise. A running node sees it within seconds.
     """
     from gosta.net.agreements import set_leaving
-    from gosta.net.deploy.agreeing import leaving_node
+    from gosta.net.deploy.agreeing import find_leaving
 
-    name = leaving_node(folder)
+    name, has_noise = find_leaving(folder)
     if back:
         set_leaving(folder, False, name)
         print(f"{folder}: {name} stays; sums that were computed from totals without it remain known")
         return
     print(f"{name} contributes to no further epoch.")
-    print(f"The exact sums of {name} can then be computed by everybody who has the totals with and without it.")
-    print("There is no way back once a total without it is known.")
+    if not has_noise:
+        print(f"The exact sums of {name} can then be computed by everybody who has the totals with and without it.")
+        print("There is no way back once a total without it is known.")
     options.confirm(f"Does {name} leave?", yes)
     set_leaving(folder, True, name)
     print(f"{folder}: {name} leaves; a running node sees it by itself, and tells the others: stop it only then")

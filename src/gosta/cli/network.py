@@ -353,16 +353,16 @@ def agree(
     """Agree that a site's exact sums may be computed, from totals with and without it; there is no way back.
 
     Sums without noise wait for that when a site is removed, or does not answer any more. With the name of a node's own
-    site, its operator agrees that its own sums may be computed. A running node sees it within seconds.
+    site, its operator agrees that its own sums may be computed. Sums with noise wait where a site let so many epochs
+    fail that each further one would waste epsilon. A running node sees it within seconds.
     """
     from gosta.net.agreements import add_agreement, check_sites
     from gosta.net.deploy.agreeing import find_nodes, strangers
 
     check_sites(sites)
-    nodes = find_nodes(folder)
-    for name in sites:
-        print(f"The exact sums of {name} can then be computed by everybody who has the totals with and without it.")
-    print("There is no way back.")
+    found = find_nodes(folder)
+    nodes = found.nodes
+    print(*map(found.consequence, sites), "There is no way back.", sep="\n")
     for name in strangers(nodes, sites):
         print(f"note: {name} is in no member list here: it was removed, or its name is another one")
     who = shorten(list(nodes.values()), 6)

@@ -95,7 +95,7 @@ def down(folder: options.NetworkFolder) -> None:
 def epoch(folder: Annotated[Path, typer.Argument(help="The network's folder, or that of one node.")]) -> None:
     """Start a new epoch now: a running node on this machine starts it, and all nodes of the network follow.
 
-    Of private sums with noise, each site spends the epsilon of one more release.
+    Of private sums with noise, each site spends the epsilon of one more release, unless rows and sites are as before.
     """
     from gosta.net.deploy import supervisor
 

@@ -243,11 +243,19 @@ def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str
         yield f"{state}: {shorten([view.name for view in views if view.state == state])}"
 
 
+def _member_list(status: Status) -> Iterator[tuple[str, str]]:
+    if status.list_fingerprint:
+        shown = f"{status.list_serial}, fingerprint {status.list_fingerprint}"
+        yield "member list", f"{shown}: compare it with other sites', on the phone"
+    if status.list_conflict:
+        yield "two member lists", status.list_conflict
+
+
 def _text(status: Status) -> str:
     from gosta.net.node import page
 
     parts = [
-        terminal.definitions(page.summary(status)),
+        terminal.definitions([*page.summary(status), *_member_list(status)]),
         terminal.columns(page.results(status)) if page.results(status) else "",
         *map(terminal.columns, page.curves(status)),
         terminal.columns(page.neighbours(status)),

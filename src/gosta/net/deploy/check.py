@@ -23,6 +23,7 @@ from typing import NamedTuple
 from gosta.errors import GostaError, InputError, shorten
 from gosta.net import addresses, members
 from gosta.net.addresses import certificate_name
+from gosta.net.agreements import read_agreements
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, NodeSettings, Task, read_node
 from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
 from gosta.net.deploy.membership import row_words
@@ -31,6 +32,7 @@ from gosta.net.limits import SECONDS_PER_EPOCH, UNDECLARED_ROWS
 from gosta.net.members import MemberList
 from gosta.net.node import lock
 from gosta.net.node.credentials import EXPIRY_WARNING
+from gosta.net.node.lists import ListFolder
 from gosta.net.node.rows import layout_of
 from gosta.net.node.source import fingerprint
 from gosta.net.node.subject import subject_of
@@ -64,7 +66,7 @@ def check(folder: Path) -> list[Finding]:
     found += [verdict, *credentials, *data, *_check_disk(folder, config), _check_address(folder, config.node)]
     if config.network.private:
         found.append(_check_sums(config.network))
-        found += _check_declared(folder, config, listed, counted)
+        found += [*_check_declared(folder, config, listed, counted), *_check_agreements(folder)]
     found += _check_neighbours(folder, config, listed)
     sites = len(listed.members) if listed else len(config.neighbours) + 1
     return [*found, _check_verdict(folder, config, policy, counted, sites, found)]
@@ -140,6 +142,9 @@ def _check_credentials(folder: Path, config: NodeConfig) -> tuple[MemberList | N
         found.append(Finding("member list", "error", str(error)))
     if listed is not None:
         found.append(_check_task(folder, config.network, listed))
+        lists = ListFolder(folder, config.network.id, lambda *_, **__: None)
+        if conflict := lists.conflict(listed.serial, members.digest_of(listed)):
+            found.append(Finding("member list", "error", conflict))
     return listed, found
 
 
@@ -192,6 +197,19 @@ def _check_declared(folder: Path, config: NodeConfig, listed: MemberList | None,
         return
     most = f", so that it can contribute {limit:,} at most" * (declared == 0)
     yield Finding(check, "ok", f"declares {row_words(declared, is_bound=True)}{most}")
+
+
+def _check_agreements(folder: Path) -> Iterator[Finding]:
+    try:
+        agreed = read_agreements(folder)
+    except GostaError as error:
+        yield Finding("agreements", "error", str(error))
+        return
+    if agreed.leaves:
+        yield Finding("agreements", "error", "this site leaves", f"to come back: gosta node leave {folder} --back")
+    elif agreed.sites:
+        whose = shorten(agreed.sites, 12)
+        yield Finding("agreements", "ok", f"exact sums may be computed, from totals with and without them, of {whose}")
 
 
 # Disk.

@@ -40,8 +40,9 @@ FIRST_PORT = 7400
 MIN_UNPRIVILEGED_PORT, PRIVILEGED_OFFSET = 1024, 7000  # a status page of a node at port 443 is at port 7443
 RESERVED_NAMES = {authority.FOLDER, "data.csv", "key.pem", "cert.pem", "ca.pem", NODE_FILE, NETWORK_FILE}
 RESERVED_NAMES |= {config.JOURNAL_FILE, config.HEAD_FILE, config.LOCK_FILE, config.LOG_FILE}
-RESERVED_NAMES |= {members.MEMBERS_FILE, members.ACCEPTED_FILE, members.PROPOSED_FILE, "next-key.pem"}
-RESERVED_NAMES |= {POLICY_FILE, AGREED_FILE, "invitation.json", "requests", "bundles", "request.json", "request.csr"}
+RESERVED_NAMES |= {members.MEMBERS_FILE, members.ACCEPTED_FILE, members.PROPOSED_FILE, members.CONFLICT_FILE}
+RESERVED_NAMES |= {POLICY_FILE, AGREED_FILE, "next-key.pem", "request.json", "request.csr"}
+RESERVED_NAMES |= {"invitation.json", "requests", "bundles"}
 
 
 def create(

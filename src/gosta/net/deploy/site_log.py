@@ -10,12 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from gosta.errors import InputError, NetworkError
-from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
+from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.deploy.query import fetch, query_status
 from gosta.net.node import lock
 from gosta.net.protocol.site import history_of
 from gosta.net.protocol.sums import last_contribution
-from gosta.net.storage.contributions import Logged, find_break
+from gosta.net.storage.contributions import Logged, find_break, find_lost
 from gosta.net.storage.journal import Journal
 from gosta.private.accounting import total_epsilon
 from gosta.private.policy import Past, Policy, read_policy
@@ -104,6 +104,7 @@ def find_missing(folder: Path, config: NodeConfig, log: list[Logged]) -> str:
     else:
         return f"there is no {JOURNAL_FILE}: no node has run in this folder, or it was deleted"
     if last is None or last in {one.entry.epoch for one in log if one.entry.event == "contribution"}:
-        return ""
+        lost = "" if lock.is_running(folder) else find_lost(folder / HEAD_FILE, log)  # while it runs, both grow
+        return f"it {lost}" * bool(lost)
     what = "it ends too early" if log else "it is empty"
     return f"{what}, although the node has contributed to epoch {last}: entries were removed"
