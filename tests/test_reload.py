@@ -126,7 +126,7 @@ def test_without_a_policy_that_allows_it_the_rows_are_withdrawn(site: Site, text
         policy.write_text(text)
     site.poll()
     assert site.node.status().state == "withdrawn"
-    assert site.node.reload_error.startswith("nothing leaves this site: ")
+    assert site.node.reload_error.startswith("withdrawn: ")
     assert reason in site.node.reload_error
     assert "\n" not in site.node.reload_error
     assert site.events.count("reload failed") == 1

@@ -97,7 +97,7 @@ class FileWatcher:
                 check_policy(self._node.config.network, self._folder)
         except GostaError as error:
             self._node.withdraw()
-            raise NetworkError(f"nothing leaves this site: {error}") from None
+            raise NetworkError(f"withdrawn: {error}") from None
 
     def _data_files(self) -> list[Path]:
         return [self._folder / name for name in sorted({self._data, self._node.config.node.data})]
