@@ -933,10 +933,8 @@ class SumPeer(EpochPeer):
         return ""
 
     def _noise_context(self, current: Round) -> bytes:
-        """Return what noise follows from: whoever takes part, with which rows, the sums and the law."""
         tags = tuple((name, self.joins[name].snapshot) for name in self.participants)
-        parts = self.identity.network, tags, current.layout.fingerprint, current.noise
-        return hashlib.sha256(_encode(("gosta noise", *parts))).digest()[:TAG_BYTES]
+        return noise_context(self.identity.network, tags, current)
 
     def _is_paid(self, current: Round) -> bool:
         """Return whether this site has sent the same noise before, so that it costs nothing now."""
@@ -1108,6 +1106,12 @@ class SumPeer(EpochPeer):
             self.forgive()
         self.source, self.trust = source, source.trust
         self._back_epochs = 0
+
+
+def noise_context(network: str, tags: tuple[tuple[str, bytes], ...], current: Round) -> bytes:
+    """Return what noise follows from: whoever takes part, with which rows, the sums and the law."""
+    parts = network, tags, current.layout.fingerprint, current.noise
+    return hashlib.sha256(_encode(("gosta noise", *parts))).digest()[:TAG_BYTES]
 
 
 def last_contribution(snapshot: bytes | None, records: Sequence[Record], name: str) -> tuple[int, str] | None:
