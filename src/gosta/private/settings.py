@@ -12,7 +12,7 @@ from gosta.errors import InputError
 MAX_BINS = 8192  # of a column: with two classes they fill a vector of sums
 MAX_DEADLINE_SECONDS = 7 * 86400.0
 LEAST_BINS, MOST_BINS = 16, 64  # by default; fewer suit only columns that are spread evenly over their range
-RELEASES_IN_BUDGET = 10  # for which the budget is enough that a policy to fill in suggests
+RELEASES_IN_BUDGET = 10  # for which the budget of a new policy.toml is enough
 
 
 class PrivateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
