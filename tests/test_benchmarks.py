@@ -46,6 +46,15 @@ def test_wrong_answer_fails_the_benchmark(tmp_path: Path) -> None:
     assert "Arrays are not equal" in done.stderr
 
 
+def test_noise_that_is_too_small_fails_the_audit_of_epsilon() -> None:
+    """With half of what is needed, for each law; the test of benchmarks above shows that the right noise passes."""
+    done = run(ROOT / "benchmarks" / "epsilon_audit.py", "--smoke", "--scale", "0.5")
+    assert done.returncode == 1, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.endswith("| EXCEEDED |")]
+    assert len(lines) > 40
+    assert {line.split()[1] for line in lines} == {"laplace", "gaussian"}
+
+
 def test_missing_gcc_is_one_line(tmp_path: Path) -> None:
     done = run(ROOT / "benchmarks" / "simulate.py", "--smoke", PATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
