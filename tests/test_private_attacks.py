@@ -18,8 +18,8 @@ from test_private_sums import STRICT, strict
 
 from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Moment, Step
-from gosta.net.protocol.statements import Part, Refusal, Slot
-from gosta.net.protocol.sums import Round, SumPeer
+from gosta.net.protocol.statements import Opening, Part, Refusal, Slot
+from gosta.net.protocol.sums import FALSE_MASKS, Round, SumPeer
 from gosta.private import groups
 from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
@@ -363,6 +363,55 @@ def test_who_deviates_is_named(change: Callable[[Words], Words], sites: int) -> 
 
 def ring(sites: int) -> list[tuple[int, int]]:
     return [(k, (k + step) % sites) for k in range(sites) for step in (1, 7)]
+
+
+@pytest.mark.parametrize(("lies_to", "named"), [(1, "pair"), (4, "alone")])
+def test_who_opens_false_masks_is_named_beside_the_other_one(lies_to: int, named: str) -> None:
+    """It contributes a million rows, and opens masks that make its sum look right."""
+    network = SumNetwork([scores(20) for _ in range(5)], complete(5), **AUC)
+    peer = network.sum_peers[SPY]
+    original, say = peer._part, peer._say
+
+    def part(current: Round, rows: Any) -> Words:
+        if current.number not in peer._masked:
+            peer._masked[current.number] = a_million_rows(original(current, rows).copy())
+        return peer._masked[current.number]
+
+    def lie(statement: Any, *others: Any) -> Step:
+        if isinstance(statement, Opening):
+            assert peer.implausible is not None
+            words = statements.unpack(statement.words).reshape(4, -1).copy()
+            too_much = peer._halves(peer.implausible)[:, 0] * np.uint64(10**6 << 24)
+            words[0] += too_much
+            for k in range(1, lies_to):
+                words[k] += np.uint64(k)
+            statement = msgspec.structs.replace(statement, words=statements.pack(words))
+        return say(statement, *others)
+
+    peer._part, peer._say = part, lie  # type: ignore[method-assign]
+    network.clock.run(30.0)
+    for name in (name for name in network.names if name != SPY):
+        found = network.sum_peers[name]
+        if named == "pair":
+            assert (found.state(), found.suspects, found.report) == ("implausible", (("node-0", SPY),), None)
+            assert f"node-0 or {SPY} deviates" in found.explain()
+        else:
+            assert {who: one.is_proven for who, one in found.deviating.items()} == {SPY: False}
+            assert found.state() == "complete"
+
+
+def test_two_members_that_frame_a_third_do_not_get_its_sums() -> None:
+    """After a total over all four, two say that a third opened other masks: no total without it tells its sums."""
+    network = strict([scores(40) for _ in range(4)], complete(4), **AUC)
+    network.clock.run(5.0)
+    for name in network.names:
+        peer = network.sum_peers[name]
+        peer._note_deviation("node-3", FALSE_MASKS, is_proven=False)
+    network.nodes[SPY].request_epoch()
+    network.clock.run(40.0)
+    reports = [network.sum_peers[name].report for name in network.names]
+    assert all(report is not None and len(report.participants) == 4 for report in reports)
+    assert "node-3" in network.sum_peers["node-0"].explain()
 
 
 def test_openings_tell_nothing_of_the_sums_but_their_size() -> None:

@@ -32,10 +32,11 @@ CHECKS = 8  # halves: a gross deviation is missed once in 256 times
 
 
 class Deviations(NamedTuple):
-    """Participants that did not contribute a sum over their declared rows."""
+    """Participants that did not contribute a sum over their declared rows, or did not open their masks."""
 
-    sites: tuple[str, ...]  # each of them for sure
-    pairs: tuple[tuple[str, str], ...]  # one of each pair
+    sites: tuple[str, ...]  # for sure: what they contributed and opened themselves shows it
+    accused: tuple[str, ...]  # that opened other masks than more than half of their partners say
+    pairs: tuple[tuple[str, str], ...]  # of others, one of which opened another mask than there is
 
 
 def draw_pads(largest: int, random: Random) -> Words:
@@ -74,14 +75,16 @@ def find_deviations(
         for partner, words in own.items()
         if name < partner and (words + opened[partner][name]).any()
     ]
-    differing = {name: sum(name in pair for pair in pairs) for name in opened}
-    found = {name for name, own in opened.items() if 2 * differing[name] > len(own)}
+    found = set()
     for name, own in opened.items():
         rest = (sums[name] - np.sum(list(own.values()), axis=0, dtype=np.uint64)).view(np.int64)
         low, high = bounds[name]
         if (rest < low).any() or (rest > high).any():
             found.add(name)
-    return Deviations(tuple(sorted(found)), tuple(pair for pair in pairs if not found & set(pair)))
+    differing = {name: sum(name in pair for pair in pairs) for name in opened}
+    accused = {name for name, own in opened.items() if 2 * differing[name] > len(own)} - found
+    rest = tuple(pair for pair in pairs if not (found | accused) & set(pair))
+    return Deviations(tuple(sorted(found)), tuple(sorted(accused)), rest)
 
 
 def largest_sum(rows: int, features: int, bits: int, reach: float) -> int:

@@ -95,6 +95,7 @@ MAX_STALLS = 1  # epochs that a participant may let fail, until it is left out
 TAG_BYTES = 16
 FALSE_SUMS = "contributed what no rows that it declared can add up to"
 TWO_STATEMENTS = "signed two different statements where one is due"
+FALSE_MASKS = "opened other masks than most of its partners"
 FALSE_COMMITMENT = "showed another contribution than the one to which it had committed"
 
 
@@ -316,15 +317,15 @@ class SumPeer(EpochPeer):
         return ""
 
     def _explain_need(self, name: str) -> str:
-        command = f"gosta network agree FOLDER {name}"
+        waiting = [refusing for refusing, one in self.refusals.items() if name in one.needs]
+        risk, command = "sums could be computed from the totals with and without it", f"gosta network agree FOLDER {name}"
         if name == self.name:
-            return f"this site's sums could be computed from the totals with and without it; to agree: {command}"
+            return f"{', '.join(waiting)} waits, since this site's {risk}; to agree: {command}"
+        if self.name not in waiting:
+            return f"{', '.join(waiting)} waits, and says that {name}'s {risk}"
         if name in self.participants:
-            return f"{name} has to agree there that its sums can be computed from the totals with and without it: {command}"
-        return (
-            f"{name} takes no part, and its sums could be computed from the totals with and without it; wait for it, or "
-            f"agree to go on without it: {command}"
-        )
+            return f"{name} has to agree there, since its {risk}: {command}"
+        return f"{name} takes no part, and its {risk}; wait for it, or agree to go on without it: {command}"
 
     def _explain_implausible(self) -> str:
         if lacking := self.missing():
@@ -438,7 +439,7 @@ class SumPeer(EpochPeer):
         if self.roster is None or self.is_complete:
             return ()
         is_late = now.running - self._roster_at >= self._deadline
-        failing = {name for name, one in self.refusals.items() if not one.needs}
+        failing = set(self.refusals) if self.name not in self.refusals else set()
         if is_late and not self.refusals:
             failing = self._absent = set(self.missing())
         self._stalls.update(failing)
@@ -642,10 +643,10 @@ class SumPeer(EpochPeer):
         else:
             self._note_deviation(home, TWO_STATEMENTS)
 
-    def _note_deviation(self, name: str, what: str) -> None:
+    def _note_deviation(self, name: str, what: str, is_proven: bool = True) -> None:
         """Note who deviates, and that another epoch is to start without it."""
         if name not in self._deviants():
-            self._found[name] = Deviation(what, self.trust.serial)
+            self._found[name] = Deviation(what, is_proven, self.trust.serial)
         if not self.is_complete:
             self.failure = f"{name} {what}"
 
@@ -798,8 +799,9 @@ class SumPeer(EpochPeer):
         return site.missing_agreements(self.source, self.name, made, self.joins, names, self.agreeing)
 
     def _honest_groups(self) -> Groups:
-        """Return the groups without sites that deviated: what those contributed is no secret to protect."""
-        return tuple(tuple(name for name in group if name not in self.deviating) for group in self.groups)
+        """Return the groups without sites that provably deviated: what those contributed is no secret to protect."""
+        false = {name for name, one in self.deviating.items() if one.is_proven}
+        return tuple(tuple(name for name in group if name not in false) for group in self.groups)
 
     def _deviants(self) -> set[str]:
         """Return the sites that deviated since the last member list; with another one, the coordinator keeps them."""
@@ -1024,6 +1026,8 @@ class SumPeer(EpochPeer):
         self.suspects = found.pairs
         for name in found.sites:
             self._note_deviation(name, FALSE_SUMS)
+        for name in found.accused:
+            self._note_deviation(name, FALSE_MASKS, is_proven=False)
 
     def _release(self, now: Moment) -> Step:
         current, vector, totals = self.totals[-1]
@@ -1084,7 +1088,7 @@ class SumPeer(EpochPeer):
         rest = [name for name in self.participants if name not in refusing]
         late = now.running - self._refused_at - BACK_SECONDS
         is_due = self.name in rest and self._rank(rest) * RANK_SECONDS <= late
-        if not is_due or self.needed_agreements or not self._may_go_on_with(rest):
+        if not is_due or not self._may_go_on_with(rest):
             return ""
         return f"{', '.join(refusing)[:150]} refused"
 
