@@ -42,9 +42,7 @@ class Found(NamedTuple):
 def run(sites: int, seconds: float, epsilon: float | None, flaps: bool) -> Found:
     """Run a network; check every total that is known without noise."""
     rng = np.random.default_rng(3)
-    settings = PrivateSettings(
-        bins=16, ranges={"": (0.0, 1.0)}, epsilon=epsilon, deadline_seconds=DEADLINE_SECONDS
-    )
+    settings = PrivateSettings(bins=16, ranges={"": (0.0, 1.0)}, epsilon=epsilon, deadline_seconds=DEADLINE_SECONDS)
     parts = [np.column_stack([rng.random(ROWS), np.arange(ROWS) % 2]) for _ in range(sites)]
     times = np.arange(7.0, seconds, EVERY_SECONDS) + rng.uniform(0, EPOCH_SECONDS, len(np.arange(7.0, seconds, 30.0)))
     faults = [Fault("crash", float(time), FLAPPING, DOWN_SECONDS) for time in times if flaps]
@@ -79,8 +77,8 @@ def is_done(network: SumNetwork) -> bool:
     """Return whether all nodes, of which none is down, have the total of one epoch, over all sites."""
     peers = network.sum_peers.values()
     reports = {(peer.report.epoch, peer.report.origin) if peer.report else None for peer in peers}
-    is_complete = len(reports) == 1 and all(peer.is_complete and len(peer.participants) == len(peers) for peer in peers)
-    return is_complete and len(network.nodes) == len(network.names)
+    is_complete = all(peer.is_complete and len(peer.current.participants) == len(peers) for peer in peers)
+    return len(reports) == 1 and is_complete and len(network.nodes) == len(network.names)
 
 
 def main() -> None:

@@ -25,12 +25,13 @@ import common
 import numpy as np
 import ports
 
-from gosta.net.config import JOURNAL_FILE, read_node
+from gosta.net.config import HEAD_FILE, JOURNAL_FILE, read_node
 from gosta.net.deploy.query import query_status
 from gosta.net.node.credentials import load_credentials
 from gosta.net.node.stopped import restore_sum_peer
 from gosta.net.node.sum_source import read_sum_source
 from gosta.net.node.sums import SumNode
+from gosta.net.protocol.sum_reasons import explain
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
 
@@ -68,6 +69,7 @@ def write_rows(folders: list[Path], rng: np.random.Generator) -> None:
         lines = [",".join(map(repr, map(float, row))) for row in zip(*columns, strict=True)]
         (folder / "data.csv").write_text("score,age,died,time,event\n" + "\n".join(lines) + "\n")
         (folder / JOURNAL_FILE).unlink(missing_ok=True)
+        (folder / HEAD_FILE).unlink(missing_ok=True)
 
 
 async def time_release(folders: list[Path]) -> tuple[float, dict[str, Any]]:
@@ -87,7 +89,7 @@ async def time_release(folders: list[Path]) -> tuple[float, dict[str, Any]]:
         node.start(transport)
     while not all(node.peer.is_complete for node in nodes):
         await asyncio.sleep(0.005)
-        assert time.perf_counter() < start + WAIT_SECONDS, {node.peer.name: node.peer.explain() for node in nodes}
+        assert time.perf_counter() < start + WAIT_SECONDS, {node.peer.name: explain(node.peer) for node in nodes}
     seconds, sent = time.perf_counter() - start, [node.counters["bytes sent"] for node in nodes]
     assert len({node.peer.report.vector for node in nodes if node.peer.report is not None}) == 1
     for transport, node in zip(transports, nodes, strict=True):

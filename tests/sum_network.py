@@ -60,8 +60,8 @@ class SumNetwork(VirtualNetwork):
 
     def source(self, name: str) -> SumSource:  # type: ignore[override]
         trust, policy, agreed = self.trusts[name], self.policies[name], self.agreed[name]
-        persons, time = None, START_TIME + self.clock.now
-        return SumSource(self.task, self.layout, self.table(name), persons, policy, agreed, self.fingerprint, trust, time)
+        data, time = self.table(name), START_TIME + self.clock.now
+        return SumSource(self.task, self.layout, data, None, policy, agreed, self.fingerprint, trust, time)
 
     def table(self, name: str, parts: Mapping[str, np.ndarray[Any, Any]] | None = None) -> Data:
         columns = dict(zip(self.layout.columns, (parts or self.parts)[name].T, strict=True))

@@ -16,6 +16,7 @@ from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.messages import Signed
 from gosta.net.protocol.statements import AnyStatement, Join, Part, Roster
+from gosta.net.protocol.sum_reasons import explain
 from gosta.private.policy import MODES, Policy
 
 RNG = np.random.default_rng(7)
@@ -140,7 +141,7 @@ def test_attacks(attack: Tamper, graph: str) -> None:
     network.check()
     peers = network.sum_peers
     assert {peers[name].state() for name in honest} == {"complete"}
-    assert {peers[name].participants for name in honest} == {tuple(honest)}
+    assert {peers[name].current.participants for name in honest} == {tuple(honest)}
 
 
 def test_messages_tell_nothing_of_the_rows_but_their_masked_sums(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,6 +198,6 @@ def test_a_roster_of_accomplices() -> None:
     origin._next_roster = of_accomplices  # type: ignore[method-assign]
     network.clock.run(3.0)
     victim = network.sum_peers["node-6"]
-    assert victim.participants == ("node-0", "node-1", "node-6")
-    assert victim.explain() == "suppressed by policy: 3 of 7 members, 4 needed"
+    assert victim.current.participants == ("node-0", "node-1", "node-6")
+    assert explain(victim) == "suppressed by policy: 3 of 7 members, 4 needed"
     assert all(peer.report is None for peer in network.sum_peers.values())

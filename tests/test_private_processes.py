@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import ports
@@ -29,15 +29,19 @@ def all_complete(sites: int, found: list[Status]) -> bool:
     return all(one.state == "complete" and one.sums and len(one.sums.participants) == sites for one in found)
 
 
+def all_later(epoch: int, found: list[Status]) -> bool:
+    return all(one.epoch > epoch for one in found)
+
+
 @pytest.fixture(scope="module")
-def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network that has a result, and is stopped."""
     folder = make(tmp_path_factory.mktemp("private") / "net")
     with Processes(*(folder / name for name in NAMES)) as processes:
         processes.start(*NAMES)
         processes.wait(lambda found: all_complete(5, found))
         processes.stop()
-    yield folder
+    return folder
 
 
 def copy(net: Path, folder: Path) -> Path:
@@ -127,7 +131,7 @@ def test_one_member_does_not_spend_the_others_budget(tmp_path: Path) -> None:
             values |= {one.estimate for one in found}
             epoch = max(one.epoch for one in found)
             assert gosta("network", "epoch", folder / "node-1").returncode == 0
-            found = processes.wait(lambda found, epoch=epoch: all(one.epoch > epoch for one in found))
+            processes.wait(partial(all_later, epoch))
         found = processes.wait(lambda found: all_complete(5, found))
         assert len(values | {one.estimate for one in found}) == 1
         assert {one.sums.spent_epsilon for one in found if one.sums} == {1.0}

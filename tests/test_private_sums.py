@@ -16,6 +16,7 @@ import gosta
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
 from gosta.net.protocol.statements import Part, Slot
+from gosta.net.protocol.sum_reasons import explain
 from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
 
@@ -59,7 +60,7 @@ def test_faults(start: int) -> None:
         network.end_faults()
         network.clock.run(FAULT_SECONDS + QUIET_SECONDS)
         network.check()
-        states = {name: (peer.state(), peer.participants) for name, peer in network.sum_peers.items()}
+        states = {name: (peer.state(), peer.current.participants) for name, peer in network.sum_peers.items()}
         assert set(states.values()) == {("complete", tuple(network.names))}, f"seed {seed}: {states}"
 
 
@@ -99,7 +100,7 @@ def test_two_rounds_find_edges() -> None:
     exact = float(gosta.exact({"a": rows[:, 0], "b": rows[:, 1]}, "kendall-tau"))
     for peer in network.sum_peers.values():
         assert peer.report is not None
-        assert len(peer.totals) == 2
+        assert len(peer.current.totals) == 2
         (result,) = peer.report.results
         assert result.low[0] <= exact <= result.high[0]
         assert [one.round for one in peer.log if one.event == "contribution"] == [1, 2]
@@ -122,7 +123,7 @@ def test_a_site_that_never_comes_is_left_out() -> None:
 def test_a_site_that_vanishes_after_it_joined_is_left_out_by_a_new_epoch() -> None:
     network = SumNetwork(PARTS, COMPLETE)
     contribute = network.nodes["node-3"]._continue
-    network.nodes["node-3"]._continue = lambda: None if network.sum_peers["node-3"].roster else contribute()  # type: ignore[method-assign]
+    network.nodes["node-3"]._continue = lambda: None if network.sum_peers["node-3"].current.roster else contribute()  # type: ignore[method-assign]
     network.clock.run(30.0)
     network.check()
     reports = [network.sum_peers[name].report for name in network.names[:3]]
@@ -136,7 +137,7 @@ def test_a_site_that_comes_late_starts_an_epoch_with_all() -> None:
     network.clock.run(60.0)
     network.check()
     assert states(network) == {"complete"}
-    assert {peer.participants for peer in network.sum_peers.values()} == {tuple(network.names)}
+    assert {peer.current.participants for peer in network.sum_peers.values()} == {tuple(network.names)}
 
 
 STRICT = Policy(modes=MODES, min_rows=10, min_sites=3, min_cell=5, min_change=10)
@@ -155,17 +156,17 @@ def test_a_total_that_differs_by_one_site_needs_its_agreement() -> None:
     network.check()
     peers = network.sum_peers
     assert states(network) == {"complete"}
-    assert {peer.participants for peer in peers.values()} == {("node-0", "node-1", "node-2")}
+    assert {peer.current.participants for peer in peers.values()} == {("node-0", "node-1", "node-2")}
     (value,) = values(network)
     assert value == pytest.approx(pooled(*parts[:3]), abs=1e-6)
-    assert "gosta network agree FOLDER node-3" in peers["node-3"].explain()
+    assert "gosta network agree FOLDER node-3" in explain(peers["node-3"])
     epochs = {peer.epoch for peer in peers.values()}
     network.clock.run(200.0)
     assert {peer.epoch for peer in peers.values()} == epochs, "a site that is left out does not start epochs for ever"
     network.agree("node-3", "node-3")
     network.clock.run(230.0)
     network.check()
-    assert {peer.participants for peer in peers.values()} == {tuple(network.names)}
+    assert {peer.current.participants for peer in peers.values()} == {tuple(network.names)}
     assert ("agreement", "node-3") in [(one.event, one.reason) for one in peers["node-3"].log]
 
 
@@ -178,7 +179,7 @@ def test_a_file_with_few_changed_rows_is_not_contributed() -> None:
     epoch, before = peer.epoch, dict(network.parts)
     network.change("node-1", np.concatenate([parts[1][3:], RNG.random((3, 1))]))
     network.clock.run(30.0)
-    assert (peer.epoch, peer.state(), peer.explain()) == (epoch, "complete", "")
+    assert (peer.epoch, peer.state(), explain(peer)) == (epoch, "complete", "")
     network.nodes["node-0"].request_epoch()
     network.clock.run(40.0)
     assert (peer.epoch, states(network)) == (epoch + 1, {"complete"}), "it does not block the others"
@@ -197,9 +198,9 @@ def test_a_site_with_few_rows_takes_no_part_and_tells_nobody_why(rows: int) -> N
     network.clock.run(5.0)
     network.check()
     peer = network.sum_peers["node-3"]
-    assert peer.explain() == f"suppressed by policy: {rows} rows, 10 needed"
+    assert explain(peer) == f"suppressed by policy: {rows} rows, 10 needed"
     seen = network.sum_peers["node-0"]
-    join = seen.joins["node-3"]
+    join = seen.current.joins["node-3"]
     assert (join.key, join.min_cell) == (b"", 5), "the statement is the same, however many rows there are"
     assert seen.report is not None
     assert seen.report.left_out == ("node-3",)
@@ -219,8 +220,8 @@ def test_a_budget_is_spent_and_enforced() -> None:
     network.check()
     peers = network.sum_peers
     assert peers["node-1"].state() == "suppressed"
-    assert "more would exceed the budget of 1.2" in peers["node-1"].explain()
-    assert peers["node-0"].participants == ("node-0", "node-2", "node-3")
+    assert "more would exceed the budget of 1.2" in explain(peers["node-1"])
+    assert peers["node-0"].current.participants == ("node-0", "node-2", "node-3")
     spent = [one.event for one in peers["node-1"].log].count("contribution")
     assert spent == 1
 
@@ -230,7 +231,7 @@ def test_a_key_is_not_kept_after_the_release() -> None:
     keys = set()
     while network.clock.now < 5.0:
         network.clock.run(network.clock.now + 0.005)
-        keys |= {node.peer.key for node in network.nodes.values()}  # type: ignore[attr-defined]
+        keys |= {node.peer.current.key for node in network.nodes.values()}  # type: ignore[attr-defined]
     assert len(keys) == 5, "four keys, and none before and after"
     for journal in network.journals.values():
         content = b"".join(bytes(str(row), "latin-1") for row in journal._db.iterdump())
@@ -244,7 +245,7 @@ def test_a_key_is_not_kept_after_the_release() -> None:
 def test_a_backup_of_a_journal_makes_the_same_contribution_again(records: int) -> None:
     settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, delta=1e-6, deadline_seconds=2.0)
     network = SumNetwork(PARTS, COMPLETE, settings=settings)
-    while not network.sum_peers["node-2"].participants:
+    while not network.sum_peers["node-2"].current.participants:
         network.clock.run(network.clock.now + 0.005)
     network.clock.run(network.clock.now + 0.02)
     seen = {
@@ -280,13 +281,13 @@ def test_a_policy_that_forbids_stops_one_site_and_starts_nothing() -> None:
     network.clock.run(120.0)
     network.check()
     assert {peer.epoch for peer in network.sum_peers.values()} == {epoch + 1 for epoch in epochs}
-    assert network.sum_peers["node-1"].participants == ("node-1", "node-2", "node-3")
-    assert network.sum_peers["node-0"].explain() == "suppressed by policy: the statistic variance is not allowed"
+    assert network.sum_peers["node-1"].current.participants == ("node-1", "node-2", "node-3")
+    assert explain(network.sum_peers["node-0"]) == "suppressed by policy: the statistic variance is not allowed"
     network.policies["node-0"] = OPEN_POLICY
     network.change("node-0")
     network.clock.run(180.0)
     network.check()
-    assert {peer.participants for peer in network.sum_peers.values()} == {tuple(network.names)}
+    assert {peer.current.participants for peer in network.sum_peers.values()} == {tuple(network.names)}
 
 
 def test_a_policy_is_read_before_the_contribution() -> None:
@@ -316,25 +317,25 @@ def test_rows_that_change_between_two_rounds_are_not_in_the_second() -> None:
     before = peer.rows.digest
     peer.source = dataclasses.replace(peer.source, data=network.table("node-0"))  # type: ignore[type-var]
     network.clock.run(network.clock.now + 0.5)
-    assert peer.totals[0].round.layout is not peer.totals[1].round.layout
+    assert peer.current.totals[0].round.layout is not peer.current.totals[1].round.layout
     assert peer.rows.digest == before
-    vectors = [peer.totals[1].round.layout.sums(network.source(name).file_rows.x) for name in network.names]
-    assert np.array_equal(peer.totals[1].vector, np.sum(vectors, axis=0, dtype=np.uint64))
+    vectors = [peer.current.totals[1].round.layout.sums(network.source(name).file_rows.x) for name in network.names]
+    assert np.array_equal(peer.current.totals[1].vector, np.sum(vectors, axis=0, dtype=np.uint64))
 
 
 def test_a_member_that_never_contributes_does_no_lasting_harm() -> None:
     parts = [RNG.random((20, 1)) for _ in range(4)]
     network = strict(parts)
     contribute = network.nodes["node-3"]._continue
-    network.nodes["node-3"]._continue = lambda: None if network.sum_peers["node-3"].roster else contribute()  # type: ignore[method-assign]
+    network.nodes["node-3"]._continue = lambda: None if network.sum_peers["node-3"].current.roster else contribute()  # type: ignore[method-assign]
     network.clock.run(30.0)
     others = [network.sum_peers[name] for name in network.names[:3]]
-    assert {(peer.state(), peer.participants) for peer in others} == {("complete", tuple(network.names[:3]))}
+    assert {(peer.state(), peer.current.participants) for peer in others} == {("complete", tuple(network.names[:3]))}
     network.remove_member("node-3")
     network.clock.run(60.0)
     network.check()
     assert states(network) == {"complete"}
-    assert network.sum_peers["node-0"].participants == ("node-0", "node-1", "node-2")
+    assert network.sum_peers["node-0"].current.participants == ("node-0", "node-1", "node-2")
 
 
 def test_few_changed_rows_start_no_epoch_with_noise_either() -> None:
@@ -354,8 +355,8 @@ def test_what_neighbours_send_does_not_fill_the_memory() -> None:
     for k in range(50):
         ids = tuple(RNG.bytes(16) for _ in range(100))
         network.nodes["node-0"].on_message(link, wire.encode(wire.Want(ids)))
-        part = Part(*peer.epoch_id, "node-1", bytes(16), 2, bytes(8 * k))
+        part = Part(*peer.current.id, "node-1", bytes(16), 2, bytes(8 * k))
         signed = statements.sign(part, network.task.id, network.trusts["node-1"])
         network.nodes["node-0"].on_message(link, wire.encode(wire.Give(signed)))
-    assert len(peer.pool.given) < 50
-    assert len(peer._early) == 1
+    assert len(peer.current.pool.given) < 50
+    assert len(peer.current.early) == 1

@@ -165,15 +165,16 @@ def list_fingerprint(members: MemberList) -> str:
 
 
 def declared_bound(rows: int) -> int:
-    """Return a number of rows rounded up to 1, 2 or 5 times a power of ten, at least 10; 0 where there are none.
+    """Return a bound of a site's rows, with room for half as many again: 1, 2 or 5 times a power of ten, at least 10.
 
-    >>> [declared_bound(rows) for rows in (0, 1, 10, 120, 200, 201)]
-    [0, 10, 10, 200, 200, 500]
+    >>> [declared_bound(rows) for rows in (0, 1, 10, 120, 140, 201)]
+    [0, 10, 20, 200, 500, 500]
     """
     if rows <= 0:
         return 0
-    scale = 10 ** max(len(str(rows - 1)) - 1, 1)
-    return min(next(scale * factor for factor in (1, 2, 5, 10) if scale * factor >= rows), MAX_ROWS)
+    wanted = rows + rows // 2
+    scale: int = 10 ** max(len(str(wanted - 1)) - 1, 1)
+    return min(next(scale * factor for factor in (1, 2, 5, 10) if scale * factor >= wanted), MAX_ROWS)
 
 
 def digest_of(members: MemberList) -> bytes:

@@ -83,8 +83,8 @@ def find_deviations(
             found.add(name)
     differing = {name: sum(name in pair for pair in pairs) for name in opened}
     accused = {name for name, own in opened.items() if 2 * differing[name] > len(own)} - found
-    rest = tuple(pair for pair in pairs if not (found | accused) & set(pair))
-    return Deviations(tuple(sorted(found)), tuple(sorted(accused)), rest)
+    others = tuple(pair for pair in pairs if not (found | accused) & set(pair))
+    return Deviations(tuple(sorted(found)), tuple(sorted(accused)), others)
 
 
 def largest_sum(rows: int, features: int, bits: int, reach: float) -> int:

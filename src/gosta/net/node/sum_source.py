@@ -76,4 +76,5 @@ def read_sum_source(config: NodeConfig, folder: Path, has_key: bool = True) -> S
     rules, form = read_policy(folder), config.node.format
     table, persons = read_table(task, data, form), read_people(task, data, rules.person, form)
     trust, agreed = read_trust(folder, config.node.name, task.id, has_key), read_agreements(folder)
-    return SumSource(task, layout_of(task), table, persons, rules, agreed, fingerprint(task, folder), trust, time.time())
+    layout, digest = layout_of(task), fingerprint(task, folder)
+    return SumSource(task, layout, table, persons, rules, agreed, digest, trust, time.time())

@@ -6,6 +6,7 @@ from typing import Any
 
 from gosta.net.config import NodeConfig
 from gosta.net.node.status import Neighbour, Status, SumStatus
+from gosta.net.protocol.sum_reasons import explain
 from gosta.net.protocol.sums import SumPeer
 from gosta.private.accounting import total_epsilon
 
@@ -21,10 +22,10 @@ def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbo
         results=() if report is None else report.results,
         participants=() if report is None else report.participants,
         left_out=() if report is None else report.left_out,
-        joined=tuple(sorted(name for name, join in peer.joins.items() if join.key)),
+        joined=tuple(sorted(name for name, join in peer.current.joins.items() if join.key)),
         missing=tuple(peer.missing()),
-        refused=tuple(peer.refusals),
-        reason=peer.explain(),
+        refused=tuple(peer.current.refusals),
+        reason=explain(peer),
         law="none" if report is None else report.law,
         epsilon=peer.source.settings.epsilon or 0.0,
         delta=peer.source.settings.delta,

@@ -88,7 +88,7 @@ class SumNode(BaseNode):
         for step in self.peer.advance(self._now(), tuple(self.links)):
             if not self._execute(step):
                 break
-        if self.peer.pool.news and "tell" not in self._timers:
+        if self.peer.current.pool.news and "tell" not in self._timers:
             self._schedule("tell", TELL_SECONDS, self._tell)
 
     def _tell(self) -> None:
@@ -124,7 +124,7 @@ class SumNode(BaseNode):
         """Return whether a node that was left out may start an epoch by now: where that has a price, later."""
         peer = self.peer
         pause = peer.source.settings.deadline_seconds if peer.has_noise else BACK_SECONDS
-        is_over = peer.is_complete or peer.refusals
+        is_over = peer.is_complete or peer.current.refusals
         is_due = is_over and peer.is_left_out() and now.running - self._released_at >= pause
         return bool(is_due and self.links and peer.may_come_back())
 
@@ -150,7 +150,7 @@ class SumNode(BaseNode):
             case StatementMade() if record.suppressed:
                 self.log("suppressed", epoch=self.peer.epoch, reason=record.suppressed)
             case PartMade():
-                self.log("contributed", epoch=self.peer.epoch, participants=len(self.peer.participants))
+                self.log("contributed", epoch=self.peer.epoch, participants=len(self.peer.current.participants))
             case Released():
                 report = self.peer.report
                 assert report is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Protocol
 
@@ -13,13 +13,11 @@ from gosta.net.limits import UNDECLARED_ROWS
 from gosta.net.members import Trust
 from gosta.net.protocol.messages import Announcement
 from gosta.net.protocol.records import LogEntry
-from gosta.net.protocol.statements import Join
 from gosta.private.accounting import Spent
-from gosta.private.groups import Groups, exposed
 from gosta.private.noise import Noise
-from gosta.private.policy import Past, Policy, Subject, may_replace
+from gosta.private.policy import Past, Policy, Subject
 from gosta.private.settings import PrivateSettings
-from gosta.private.snapshots import Contributed, RowSnapshot, changes
+from gosta.private.snapshots import RowSnapshot
 from gosta.sketches import Layout, StratumResult
 
 
@@ -116,53 +114,6 @@ def layout_of_round(layout: Layout, first_total: bytes) -> Layout:
     return layout.following(np.frombuffer(first_total, dtype="<f8").astype(np.float64)) or layout
 
 
-def choose_rows(
-    source: SumSource,
-    last: RowSnapshot | None,
-    earlier: Sequence[Contributed],
-    secret: bytes,
-    most_rows: int,
-) -> RowSnapshot | None:
-    """Return the rows to contribute: those of the file, unless too few changed since earlier contributions.
-
-    Then they are those of the last contribution. None: there is none that the settings of today can use.
-    """
-    new = source.file_rows
-    if last is not None and last.layout != new.layout:
-        last = None
-    if last is not None and last.digest == new.digest:
-        return last
-    layouts = (layout_of_round(source.layout, one.first_total) for one in earlier)
-    is_allowed = new.rows <= most_rows and may_replace(source.policy, changes(layouts, earlier, new, secret))
-    return new if is_allowed else last
-
-
-def missing_agreements(
-    source: SumSource,
-    name: str,
-    groups: Groups,
-    joins: Mapping[str, Join],
-    participants: Sequence[str],
-    agreeing: Sequence[str],
-) -> tuple[str, ...]:
-    """Return the sites whose sums could be computed after one more total, and that have not agreed to it.
-
-    A participant agrees itself when it joins. For a site that does not take part, its last word counts, or that of the
-    operator of this site.
-    """
-    found = []
-    for site in exposed(groups, source.policy.min_sites):
-        if site == name:
-            has_agreed = name in source.agreed.sites
-        elif site in participants:
-            has_agreed = joins[site].agrees
-        else:
-            has_agreed = site in source.agreed.sites or site in agreeing
-        if not has_agreed:
-            found.append(site)
-    return tuple(found)
-
-
 def make_entry(
     source: SumSource,
     event: str,
@@ -204,8 +155,3 @@ def make_entry(
         noise=noise_id,
         rows_of=0.0 if rows is None else rows.time,
     )
-
-
-def most_rows_of(trust: Trust, names: Iterator[str] | Sequence[str]) -> int:
-    """Return how many rows some members can contribute together."""
-    return sum(largest_rows(trust, name) for name in names)

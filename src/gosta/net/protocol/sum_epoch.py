@@ -1,0 +1,298 @@
+"""One epoch of private sums: the statements that a node has of it, and what follows from them, whoever has them.
+
+The order of what participants say is: `join`; the `roster` by the origin; in each round `commit`, and when all have
+committed, `part`; where the total cannot be one of rows, `opening`. Of more than 51 participants, `nonce` comes before
+the first `commit`. A participant that does not contribute says `refusal`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.net.members import Trust
+from gosta.net.protocol import statements
+from gosta.net.protocol.messages import Announcement, Rejected, Signed
+from gosta.net.protocol.pool import Pool
+from gosta.net.protocol.site import SumSource, largest_rows
+from gosta.net.protocol.statements import (
+    AnyStatement,
+    Commit,
+    Join,
+    Nonce,
+    Opening,
+    Part,
+    Refusal,
+    Roster,
+    Slot,
+)
+from gosta.private import deviations, masks
+from gosta.private.deviations import CHECKS, Deviations
+from gosta.private.noise import Noise, choose_noise
+from gosta.private.snapshots import RowSnapshot
+from gosta.private.sums import open_totals, site_vector
+from gosta.sketches import Layout
+
+Words = NDArray[np.uint64]
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Round(NamedTuple):
+    """What is added up in one round of an epoch."""
+
+    number: int
+    layout: Layout
+    noise: Noise
+
+
+class Total(NamedTuple):
+    """The total of one round."""
+
+    round: Round
+    vector: Words
+    totals: NDArray[np.float64]
+
+
+class SumEpoch:
+    """The statements of an epoch, and what follows from them."""
+
+    def __init__(self, network: str, name: str, announcement: Announcement, key: bytes) -> None:
+        self.network, self.name, self.announcement = network, name, announcement
+        self.key = key  # this node's secret key of the epoch; empty once nothing is to be opened with it any more
+        self.pool = Pool()
+        self.suppressed = ""  # what this site's policy forbids
+        self.failure = ""  # why a new epoch has to start
+        self.totals: list[Total] = []  # of the rounds that are complete
+        self.implausible: Round | None = None  # whose total no rows can have
+        self.suspects: tuple[tuple[str, str], ...] = ()  # pairs of which one deviates
+        self.early: dict[Slot, Signed] = {}  # statements that cannot be checked yet
+        self._keys: dict[str, bytes] | None = None
+        self._rounds: dict[int, Round] = {}
+        self._parts: dict[int, Words] = {}  # of this node, by round
+
+    @property
+    def id(self) -> tuple[int, str]:
+        """The number of the epoch, and the node that started it."""
+        return self.announcement.epoch, self.announcement.origin
+
+    @property
+    def slots(self) -> Mapping[Slot, tuple[bytes, AnyStatement]]:
+        """The statements, by what they are about."""
+        return self.pool.slots
+
+    @property
+    def roster(self) -> Roster | None:
+        found = self.slots.get(Slot("roster", self.announcement.origin))
+        return found[1] if found is not None and isinstance(found[1], Roster) else None
+
+    @property
+    def roster_id(self) -> bytes:
+        return self.slots[Slot("roster", self.announcement.origin)][0]
+
+    @property
+    def joins(self) -> dict[str, Join]:
+        return {
+            slot.home: one for slot, (_, one) in self.slots.items() if slot.kind == "join" and isinstance(one, Join)
+        }
+
+    @property
+    def refusals(self) -> dict[str, Refusal]:
+        found = {slot.home: one for slot, (_, one) in self.slots.items() if isinstance(one, Refusal)}
+        return {name: found[name] for name in sorted(found)}
+
+    @property
+    def participants(self) -> tuple[str, ...]:
+        return () if self.roster is None else tuple(name for name, _ in self.roster.participants)
+
+    def insert(self, signed: Signed) -> None:
+        """Add a statement that was checked, or is this node's own."""
+        self.pool.insert(signed)
+        self._keys = None
+
+    def missing(self) -> list[str]:
+        """Return the participants whose statement is due next and missing."""
+        if self.roster is None:
+            return []
+        if self.implausible is not None:
+            return self.lacking(Slot("opening", "", self.implausible.number))
+        return next(filter(None, map(self.lacking, self.due(len(self.totals) + 1))), [])
+
+    def due(self, number: int) -> list[Slot]:
+        """Return what every participant says in a round, one after the other, with an empty name."""
+        nonce = [Slot("nonce", "")] if len(self.participants) > masks.MOST_PARTNERS + 1 and number == 1 else []
+        return [*nonce, Slot("commit", "", number), Slot("part", "", number)]
+
+    def lacking(self, due: Slot) -> list[str]:
+        """Return the participants that have not said something."""
+        return [name for name in self.participants if due._replace(home=name) not in self.slots]
+
+    def keys(self) -> dict[str, bytes] | None:
+        """Return the participants' public keys; None if some are not known, or are not those of the roster."""
+        if self._keys is None and self.roster is not None:
+            held = {name: self.slots.get(Slot("join", name)) for name in self.participants}
+            found = {
+                name: one[1].key
+                for name, id in self.roster.participants
+                if (one := held[name]) is not None and one[0] == id and isinstance(one[1], Join) and one[1].key
+            }
+            self._keys = found if len(found) == len(held) else None
+        return self._keys
+
+    # Checks of statements.
+
+    def check(self, statement: AnyStatement, members: Mapping[str, int], least_participants: int) -> None:
+        """Raise `Rejected` for a statement that no honest site makes."""
+        match statement:
+            case Join():
+                if statement.key and not masks.is_public_key(statement.key):
+                    raise Rejected("statement", f"the key of {statement.home} is no public key")
+            case Roster():
+                names = [name for name, _ in statement.participants]
+                is_of_members = names == sorted(set(names)) and set(names) <= set(members)
+                if statement.home != statement.origin or not is_of_members or len(names) < least_participants:
+                    raise Rejected("statement", f"the roster of {statement.home} does not hold")
+            case Part():
+                known = self._rounds.get(statement.round)
+                if known is not None and len(statement.vector) != 8 * (known.layout.size + CHECKS):
+                    raise Rejected("statement", f"the contribution of {statement.home} has the wrong length")
+
+    def is_due(self, statement: AnyStatement) -> bool:
+        """Return whether a statement can be used now: what it refers to is known, and it is of a participant."""
+        if isinstance(statement, Join | Roster):
+            return True
+        if self.keys() is None or statement.roster != self.roster_id or statement.home not in self.participants:
+            return False
+        match statement:
+            case Nonce():
+                return hashlib.sha256(statement.value).digest() == self.joins[statement.home].nonce
+            case Part():
+                has_committed = statement.slot._replace(kind="commit") in self.slots
+                return has_committed and statement.round in self._rounds
+            case Opening():
+                wanted = 8 * CHECKS * len(self._partners(statement.home))
+                is_open = self.implausible is not None and self.implausible.number == statement.round
+                return is_open and len(statement.words) == wanted
+        return True
+
+    def keeps_word(self, part: Part) -> bool:
+        """Return whether a contribution is the one to which its site has committed."""
+        commit = self.slots[part.slot._replace(kind="commit")][1]
+        return isinstance(commit, Commit) and commit.digest == hashlib.sha256(part.vector).digest()
+
+    # Rounds.
+
+    def round(self, number: int, source: SumSource) -> Round | None:
+        """Return what a round is about, if that is known yet."""
+        if number not in self._rounds and self.roster is not None and number == len(self.totals) + 1:
+            last = self.totals[-1] if self.totals else None
+            layout = source.layout if last is None else last.round.layout.following(last.totals)
+            if layout is not None:
+                noise = choose_noise(source.settings, layout, len(self.participants))
+                self._rounds[number] = Round(number, layout, noise)
+        return self._rounds.get(number)
+
+    @property
+    def first_total(self) -> bytes:
+        """The total of the first round, as floats of 64 bits; empty: it is not known."""
+        return self.totals[0].totals.astype("<f8").tobytes() if self.totals else b""
+
+    def nonce(self) -> bytes:
+        """Return this node's part of the beacon."""
+        return masks.random_bytes(self.key, b"gosta nonce")(32)
+
+    def _beacon(self) -> bytes:
+        """Return a number that no participant alone chooses, from which the partners of more than 51 follow."""
+        nonces = [self.slots.get(Slot("nonce", name)) for name in self.participants]
+        return _encode([one[1].value for one in nonces if one is not None and isinstance(one[1], Nonce)])
+
+    def _partners(self, name: str) -> list[str]:
+        return masks.partners(self.participants, name, self._beacon())
+
+    def _context(self, round_: Round) -> bytes:
+        """Return what the masks are for, so that no other vector has the same ones."""
+        parts = self.network, *self.id, self.roster_id, round_.number, round_.layout.fingerprint
+        return _encode(("gosta mask", *parts))
+
+    def noise_context(self, round_: Round) -> bytes:
+        """Return what noise follows from: whoever takes part, with which rows, the sums and the law."""
+        tags = tuple((name, self.joins[name].snapshot) for name in self.participants)
+        return noise_context(self.network, tags, round_)
+
+    def part(self, round_: Round, rows: RowSnapshot, secret: bytes, trust: Trust) -> Words:
+        """Return this site's sums and pads with its masks; the same as often as it is computed."""
+        if round_.number not in self._parts:
+            _, layout, noise = round_
+            sums = site_vector(layout, rows.x, noise, masks.random_bytes(secret, self.noise_context(round_)))
+            random = masks.random_bytes(self.key, self._context(round_))
+            pads = deviations.draw_pads(self._largest(self.name, round_, trust), random)
+            hiding = self._masks(round_)
+            self._parts[round_.number] = np.concatenate([sums, pads]) + np.sum(
+                list(hiding.values()), axis=0, dtype=np.uint64
+            )
+        return self._parts[round_.number]
+
+    def _masks(self, round_: Round) -> dict[str, Words]:
+        keys = self.keys()
+        assert keys is not None
+        size = round_.layout.size + CHECKS
+        return masks.pair_masks(size, self.name, self.key, keys, self._context(round_), self._beacon())
+
+    # Totals.
+
+    def vectors(self, round_: Round) -> dict[str, Words]:
+        """Return all contributions to a round, with their pads."""
+        parts = {name: self.slots[Slot("part", name, round_.number)][1] for name in self.participants}
+        return {name: statements.unpack(part.vector) for name, part in parts.items() if isinstance(part, Part)}
+
+    def add_up(self, round_: Round, trust: Trust) -> None:
+        """Add up all contributions; a total that no rows can have, or more than were declared, is none."""
+        vectors = [vector[: round_.layout.size] for vector in self.vectors(round_).values()]
+        exact, totals = open_totals(vectors, round_.noise)
+        most = sum(largest_rows(trust, name) for name in self.participants)
+        if round_.layout.is_plausible(totals, round_.noise.reach, most):
+            self.totals.append(Total(round_, exact.view(np.uint64), totals))
+        else:
+            self.implausible = round_
+
+    def _reach(self, round_: Round) -> float:
+        """Return how far from 0 a sum of all noise in a vector can be, in units of features."""
+        return round_.noise.reach * math.sqrt(round_.layout.size)
+
+    def _largest(self, name: str, round_: Round, trust: Trust) -> int:
+        """Return how large the sum of a participant's vector can be, and its pads."""
+        rows, features = largest_rows(trust, name), round_.layout.features_per_row
+        return deviations.largest_sum(rows, features, round_.noise.bits, self._reach(round_))
+
+    def _halves(self, round_: Round) -> NDArray[np.bool_]:
+        ids = [self.slots[Slot("part", name, round_.number)][0] for name in self.participants]
+        return deviations.choose_halves(hashlib.sha256(b"".join(ids)).digest(), round_.layout.size)
+
+    def open_masks(self, round_: Round) -> bytes:
+        """Return the sums of this site's masks over the halves that show who deviates, as its opening has them."""
+        own, halves = self._masks(round_), self._halves(round_)
+        return statements.pack(np.concatenate([deviations.add_up(own[partner], halves) for partner in sorted(own)]))
+
+    def find_deviations(self, round_: Round, trust: Trust) -> Deviations:
+        """Find out who deviates, from all openings."""
+        opened, halves = {}, self._halves(round_)
+        for name in self.participants:
+            opening = self.slots[Slot("opening", name, round_.number)][1]
+            assert isinstance(opening, Opening)
+            words = statements.unpack(opening.words).reshape(-1, CHECKS)
+            opened[name] = dict(zip(self._partners(name), words, strict=True))
+        sums = {name: deviations.add_up(vector, halves) for name, vector in self.vectors(round_).items()}
+        low = -math.ceil(self._reach(round_) * 2.0**round_.noise.bits)
+        bounds = {name: (low, 2 * self._largest(name, round_, trust)) for name in self.participants}
+        return deviations.find_deviations(sums, opened, bounds)
+
+
+def noise_context(network: str, tags: tuple[tuple[str, bytes], ...], round_: Round) -> bytes:
+    """Return what the noise of a round follows from: the participants, with a tag of the rows of each."""
+    parts = network, tags, round_.layout.fingerprint, round_.noise
+    return hashlib.sha256(_encode(("gosta noise", *parts))).digest()[:16]
