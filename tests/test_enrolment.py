@@ -238,13 +238,13 @@ def test_sites_of_private_sums_see_bounds_and_budgets(enrol: Enrolment) -> None:
     out = enrol.invite("--private", "--range", "risk=0:10", "--epsilon", 1)
     assert "each site stops at epsilon 10, about 10 releases; policy.toml" in out
     out = enrol.request("site-a")
-    assert "declares at most 20 rows, which is public" in out
+    assert "declares at most 50 rows, which is public" in out
     assert "each site stops at epsilon 10, about 10 releases; policy.toml" in out
     enrol.request("site-b")
     out = enrol.sign("site-a", "site-b")
     assert re.search(r"site-b +new site +\S+ +at most 50 rows +[0-9a-f]{4} ", out)
     out = enrol.join("site-a")
-    assert re.search(r"site-a +at most 20 rows +[0-9a-f]{4} ", out)
+    assert re.search(r"site-a +at most 50 rows +[0-9a-f]{4} ", out)
     assert "policy.toml allows modes noisy; this site stops at epsilon 10" in out
     write_rows(enrol.root / "site-b.csv", 51)
     enrol.join("site-b")

@@ -250,15 +250,15 @@ def test_members_are_told_a_bound_of_the_rows_of_a_site(
         assert "declares         node-0 at most 100 rows, node-1 at most 100 rows, node-2 at most 100 rows" in out
         for command in (("certify", net), ("add", net, "--data", table)):
             assert gosta_("network", *command)[0] == 0
-        assert [one.rows for one in read_list(net / "members.json").list.members] == [100, 100, 100, 200]
+        assert [one.rows for one in read_list(net / "members.json").list.members] == [100, 100, 100, 500]
     else:
         assert gosta_(*SITES[:-2], "--enrol", net)[0] == 0
         request = ("node", "request", net / "invitation.json", tmp_path / "a", "--name", "a", "--data", table)
-        assert "declares at most 200 rows, which is public" in gosta_(*request, "--listen", "127.0.0.1:7400")[1]
-        assert bundles.read(tmp_path / "a" / "request.json", bundles.Request).rows == 200
+        assert "declares at most 500 rows, which is public" in gosta_(*request, "--listen", "127.0.0.1:7400")[1]
+        assert bundles.read(tmp_path / "a" / "request.json", bundles.Request).rows == 500
         assert (tmp_path / "a" / "policy.toml").exists()
         out = gosta_("network", "sign", net, tmp_path / "a" / "request.json", "--yes")[1]
-        assert re.search(r"a +new site +127.0.0.1:7400 +at most 200 rows +[0-9a-f]{4} ", out)
+        assert re.search(r"a +new site +127.0.0.1:7400 +at most 500 rows +[0-9a-f]{4} ", out)
         with table.open("a") as file:
             file.write("0.5,1,f,30\n")
         assert gosta_("node", "request", net / "invitation.json", tmp_path / "a")[0] == 0
