@@ -206,7 +206,7 @@ def sign(
             f"the authority's key is elsewhere: have it sign {csr}, and give the result with --certificate"
         )
     changed = _with_sites(network, requests)
-    listed = {one.name: Member(one.name, asked[one.name].hex(), declared_rows(task, one.rows)) for one in requests}
+    listed = {one.name: Member(one.name, asked[one.name].hex(), one.rows) for one in requests}
     if not changed.nodes:
         raise InputError(f"{folder} has no member yet; give the requests of its sites")
     membership.check_reachable(changed)
