@@ -30,6 +30,8 @@ benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/network.py
 	$(BIN)/python benchmarks/private.py
+	$(BIN)/python benchmarks/dropouts.py
+	$(BIN)/python benchmarks/epsilon_audit.py
 
 benchmark-smoke: .venv/installed  ## every benchmark on tiny sizes: answers checked, times mean nothing
 	$(BIN)/python -m pytest tests/test_benchmarks.py

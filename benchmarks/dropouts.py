@@ -84,7 +84,7 @@ def is_done(network: SumNetwork) -> bool:
 def main() -> None:
     arguments = common.parser(__doc__).parse_args()
     common.print_machine()
-    sites, seconds = (9, 100.0) if arguments.smoke else (SITES, 1200.0)
+    sites, seconds = (9, 60.0) if arguments.smoke else (SITES, 600.0)
     print(f"{sites} sites, {seconds:.0f} virtual seconds; {FLAPPING} is killed every 30 s, for 5 s")
     print(f"{'':<34} {'epochs':>7} {'results':>8} {'median':>8} {'longest':>8} {'agreements':>11} {'epsilon':>8}")
     is_ok = True

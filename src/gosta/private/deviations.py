@@ -2,16 +2,16 @@
 
 Every site appends to its vector, before masking it, a few *pads*: random numbers from 0 to the largest sum that its
 declared rows can have. All sites have committed to their masked vectors before any of these is shown. If the total is
-implausible, the numbers of all contributions choose random halves of the vector, one for each pad. Every site then opens,
-for each of its partners, the sum of the mask between them over such a half and its pad. What remains of a contribution
-is the site's sum over that half, plus its pad:
+implausible, the numbers of all contributions choose random halves of the vector, one for each pad. Every site then
+opens, for each of its partners, the sum of the mask between them over such a half and its pad. What remains of a
+contribution is the site's sum over that half, plus its pad:
 
     s_i = Σ_{p in half} y_i[p] + y_i[pad] − Σ_j opened_ij = Σ_{p in half} v_i[p] + pad
 
 One row moves s_i by no more than a pad hides with probability 1 − features / largest sum, so nobody learns more than
 about how many rows the site has. A vector with a number beyond twice what was declared is out of bounds in each half
-with a probability of at least one half; smaller deviations are not found. Two partners that open different masks are named
-together, and one that disagrees with most of its partners alone.
+with a probability of at least one half; smaller deviations are not found. Two partners that open different masks are
+named together; one that disagrees with most of its partners is accused, which proves nothing if these collude.
 """
 
 from __future__ import annotations

@@ -90,9 +90,7 @@ def pair_masks(
     return found
 
 
-def mask(
-    size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: bytes, beacon: bytes = b""
-) -> Words:
+def mask(size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: bytes, beacon: bytes = b"") -> Words:
     """Return what a site adds to its vector for all partners together; see `pair_masks`."""
     found = pair_masks(size, name, key, keys, context, beacon)
     total = np.zeros(size, dtype=np.uint64)

@@ -1,9 +1,9 @@
 """Snapshots of a site's rows: what a site contributes, instead of its file, so that no small change of the file shows.
 
 Two contributions of a site to the same sums are of the same rows, or of rows of which at least `min_change` people's
-differ. So a snapshot is replaced by the rows of the file only if for every earlier contribution no people's, or at least
-so many people's, features differ. A file with a few corrections does not replace it: then the site contributes its last
-snapshot again.
+differ. So a snapshot is replaced by the rows of the file only if for every earlier contribution no people's, or at
+least so many people's, features differ. A file with a few corrections does not replace it: then the site contributes
+its last snapshot again.
 """
 
 from __future__ import annotations

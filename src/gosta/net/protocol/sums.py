@@ -469,9 +469,8 @@ class SumPeer(EpochPeer):
 
     def _note_sites(self) -> Iterator[Step]:
         said = {name: one.agrees for name, one in self.current.joins.items()}
-        agreeing = tuple(
-            sorted({name for name in self.memory.agreeing if said.get(name, True)} | {n for n in said if said[n]})
-        )
+        before = dict.fromkeys(self.memory.agreeing, True)
+        agreeing = tuple(sorted(name for name, agrees in {**before, **said}.items() if agrees))
         if self._found or agreeing != self.memory.agreeing:
             found, self._found = {**self.memory.deviating, **self._found}, {}
             yield Step((SitesNoted(found, agreeing),))
@@ -496,7 +495,7 @@ class SumPeer(EpochPeer):
     def chosen_rows(self) -> RowSnapshot | None:
         """Return the rows that this site contributes next; None: none that the settings of today can use."""
         last = None if self.rows is None else self.rows.digest
-        about = self.source, last, len(self.memory.contributed), self.memory.secret
+        about = self.source, last, self.memory.contributed, self.memory.secret
         if self._choice[0] != about:  # with many rows it takes a second
             self._choice = about, self.memory.choose_rows(self.source, self.name)
         return self._choice[1]
