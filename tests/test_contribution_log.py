@@ -62,7 +62,8 @@ def test_audit_says_what_left_the_site(net: Path, gosta_: Any) -> None:
     assert code == 0
     assert re.search(r"contribution +1 +[0-9a-f]{16} +60 +\d+ +none +3: node-0, node-1, node-2 +auc\n", out)
     assert "columns risk, died, sex; 8 bins; strata: sex = f, sex = m" in out
-    assert "2 entries; the last hash is " in out
+    assert "2 entries; note the last hash where others keep it" in out
+    assert re.search(r"last hash +[0-9a-f]{64}\n", out)
     code, out, _ = gosta_("audit", net / "node-3")
     assert code == 0
     assert re.search(r"suppressed .* auc: 4 rows, 10 needed", out)

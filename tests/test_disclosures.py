@@ -23,6 +23,7 @@ Call = Callable[..., tuple[int, str, str]]
 def folder(tmp_path: Path) -> Path:
     """A node with ten rows, of which some were sent to two neighbours, and some of an earlier file."""
     (tmp_path / "data.csv").write_text("x1,x2\n" + "0.5,1.0\n" * 10)
+    (tmp_path / "policy.toml").write_text('modes = ["rows"]\n')
     port = free(2)
     settings = NodeSettings("node-0", f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}", tls=False)
     write(tmp_path / "node.toml", NodeConfig(Task("0" * 16, "auc", encoded_columns=2), settings, {"node-1": ""}))
@@ -50,6 +51,16 @@ def test_an_audit_shows_rows_neighbours_and_who_can_see_them(folder: Path, gosta
         ("node-2", 1, 4, 10, True),
         ("node-1", 1, 1, 1, False),
     ]
+
+
+def test_an_audit_needs_no_policy(folder: Path, gosta_: Call) -> None:
+    """What left a site can be seen where its policy is missing, or forbids that anything else leaves it."""
+    whole = gosta_("audit", folder)
+    for policy in ('modes = ["private"]\n', "modes =\n"):
+        (folder / "policy.toml").write_text(policy)
+        assert gosta_("audit", folder) == whole
+    (folder / "policy.toml").unlink()
+    assert gosta_("audit", folder) == whole
 
 
 def test_an_audit_of_every_row(folder: Path, gosta_: Call) -> None:

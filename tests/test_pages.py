@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import http.client
+import io
+import os
 import platform
 import re
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +20,15 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gosta.cli import status as status_command
 from gosta.errors import InputError
 from gosta.net import addresses
+from gosta.net.deploy import query
+from gosta.net.deploy.query import View
 from gosta.net.node import pages
 from gosta.net.node.page import neighbours, page
 from gosta.net.node.rejections import Rejection
-from gosta.net.node.status import OWN_STATES, STATES, Neighbour, Status
+from gosta.net.node.status import OWN_STATES, STATES, Neighbour, Status, SumStatus
 from gosta.net.protocol import messages as wire
 from gosta.net.transport.base import REJECTION_REASONS
 from gosta.runtime import http as server
@@ -65,6 +72,36 @@ RUNNING = Status(
     epoch_time=1.5e9,
     journal_bytes=4096,
     certificate_ends={"node": 2e9, "authority": 3e9},
+    list_fingerprint="8695 94b6 712b 7342",
+    list_conflict="the coordinator signed two lists",
+)
+SUPPRESSED = msgspec.structs.replace(
+    RUNNING,
+    state="suppressed",
+    sites_seen=6,
+    sums=SumStatus(
+        results=(),
+        participants=("node-3", "node-4", "node-7"),
+        left_out=(),
+        joined=(),
+        missing=(),
+        refused=("node-3",),
+        reason="node-4 takes no part; wait, or agree to go on without it: gosta network agree FOLDER node-4; "
+        "left; to come back: gosta node leave FOLDER --back",
+        law="none",
+        epsilon=0.0,
+        delta=0.0,
+        spent_epsilon=0.0,
+        epsilon_budget=10.0,
+        contributions=1,
+        releases=1,
+        layout="0" * 16,
+        release_time=None,
+        rows_of=None,
+        is_file_newer=False,
+        needed_agreements=("node-4",),
+        left_out_reasons={},
+    ),
 )
 NEW = msgspec.structs.replace(
     RUNNING,
@@ -79,6 +116,8 @@ NEW = msgspec.structs.replace(
     missing=(),
     rejections=(),
     reload_error="",
+    list_fingerprint="",
+    list_conflict="",
     counters={},
 )
 
@@ -189,6 +228,8 @@ def test_html_page() -> None:
         "4 of 5 sites, 1,203 of 1,416 rows; missing: node-4",
         "2, started by node-9: rows &lt;changed&gt;",
         "data.csv is empty",
+        "fingerprint of list 3  8695 94b6 712b 7342, to be compared",
+        "two member lists  the coordinator signed two lists",
         "12 ms",
         "it tells &lt;i&gt;1e200&lt;/i&gt;",
         "a connection",
@@ -218,6 +259,31 @@ def test_states_of_neighbours() -> None:
     }
     shown = neighbours(change(RUNNING, neighbours=tuple(states.values())))
     assert [row[1] for row in shown[1:]] == list(states)
+
+
+def test_commands_in_a_reason_can_be_copied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`gosta status` puts the folder that was typed into them, and breaks no line inside them."""
+    monkeypatch.setattr(query, "read_status", lambda _: SUPPRESSED)
+    folder = tmp_path / "my network"
+    folder.mkdir()
+    shown = []
+    for width in (80, 200):
+        monkeypatch.setattr(shutil, "get_terminal_size", lambda width=width: os.terminal_size((width, 24)))
+        with contextlib.redirect_stdout(Terminal()) as out:
+            status_command.status(folder)
+        shown.append(out.getvalue())
+        assert f"gosta network agree '{folder}' node-4" in shown[-1]
+        assert f"gosta node leave '{folder}' --back" in shown[-1]
+        assert "FOLDER" not in shown[-1]
+    assert len(shown[0].splitlines()) > len(shown[1].splitlines())
+    table = status_command.table([View("node-3", "suppressed", 0, SUPPRESSED)], folder=folder)
+    assert f"node-3: node-4 takes no part; wait, or agree to go on without it: gosta network agree '{folder}/" in table
+    assert "6 of 5" not in table, "sites of an earlier result need not be members now"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def test_documentation_explains_states_and_rejections() -> None:

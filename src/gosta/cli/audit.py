@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 NOT_CHECKED = 3  # exit code
 SUMS_HEADING = ("time", "event", "epoch", "layout", "rows", "bytes", "noise", "sites", "statistics; why nothing left")
+SUMS_DISPENSABLE = ("layout", "bytes", "sites", "noise", "rows")  # left out first on a narrow terminal
+REASON_CHARACTERS = 20  # of the last column that fit in any case
 TOTAL_HEADING = ("data", "neighbour", "samples sent", "different rows", "first", "last")
 ROW_HEADING = ("data", "row", "times", "first", "last", "sent to")
 Folder = Annotated[Path, typer.Argument(help="The network's folder; its nodes must be stopped.")]
@@ -121,7 +124,7 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
             print(f"{site.node}: nothing left this site, and nothing was asked of it")
     else:
         print(f"{site.node}: what left this site, or why nothing did")
-        print(terminal.columns([SUMS_HEADING, *(_entry_line(one.entry) for one in site.log)], indent=0))
+        print(terminal.columns(_fitting([SUMS_HEADING, *(_entry_line(one.entry) for one in site.log)]), indent=0))
         never = "a row, a site's own sums without a mask, or how many rows it has: members know only a bound"
         entries = [("never sent", never)]
         sent = [one.entry for one in site.log if one.entry.event == "contribution"]
@@ -131,10 +134,18 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
             what = f"{rows}columns {shorten(sent[-1].columns, 20)}; {sent[-1].bins} bins{strata}"
             entries.append(("the last one", what))
             entries.append(("sent to", f"{shorten(sent[-1].sent_to, 20)}; they pass it on to all members"))
-        print(terminal.definitions([*entries, *_sums_entries(site)]))
+        print(terminal.definitions([*entries, *_sums_entries(site)], wrap=sys.stdout.isatty()))
     if site.missing:
         print(f"{site.node}: the log is not complete: {site.missing}", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _fitting(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Leave out columns so that the beginnings of the last one, which may hold long reasons, fit the terminal."""
+    begun = [[*line[:-1], line[-1][:REASON_CHARACTERS]] for line in lines]
+    kept = {name for name in terminal.drop_columns(begun, SUMS_DISPENSABLE, None)[0] if name in SUMS_HEADING}
+    places = [place for place, name in enumerate(SUMS_HEADING[:-1]) if name in kept]
+    return [[line[place] for place in (*places, -1)] for line in lines]
 
 
 def _entry_line(one: LogEntry) -> tuple[str, ...]:
@@ -143,7 +154,8 @@ def _entry_line(one: LogEntry) -> tuple[str, ...]:
     about = shorten(one.statistics.split(","), 3) + f": {one.reason}" * bool(one.reason)
     if one.event == "agreement":
         about = f"exact sums may be computed of: {one.reason or 'no site'}"
-    counted = f"{one.rows:,}" + (f" of {one.people:,} people" if one.people is not None else "")
+    counted = f"{one.rows:,}" if one.rows else "-"  # agreements and refusals are not about rows
+    counted += f" of {one.people:,} people" if one.people is not None else ""
     size = f"{one.bytes:,}" if one.bytes else "-"
     sites = f"{len(one.participants)}: {shorten(one.participants, 6)}" if one.participants else "-"
     return _time(one.time), event, str(one.epoch), one.layout, counted, size, noise, sites, about
@@ -166,10 +178,12 @@ def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
     rules = f"modes {', '.join(policy.modes)}; at least {policy.min_rows} rows, {policy.min_sites} sites, "
     rules += f"{policy.min_cell} in a cell (others at most {policy.max_min_cell}), "
     rules += f"{policy.min_change} changed rows; at most {policy.max_bins} bins"
+    entries = "1 entry" if len(site.log) == 1 else f"{len(site.log):,} entries"
     return [
         ("budget spent", spent),
         ("policy now", site.policy_error or rules),
-        ("log", f"{len(site.log):,} entries; the last hash is {last.hash.hex()}: note it where others keep it"),
+        ("log", f"{entries}; note the last hash where others keep it"),
+        ("last hash", last.hash.hex()),
     ]
 
 

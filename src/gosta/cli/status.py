@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,6 +42,11 @@ EXPLANATION = (
     "error: relative error that the node expects; difference: largest one from a neighbour's estimate",
 )
 ROW_VALUES_EXPLANATION = "each node's own rows have a value each: row_values of --json; the estimate is their mean"
+UNSAID = ("stopped", "starting")  # states in which the reason of a node's last state is not shown
+# Commands in what a node says: it does not know which folder its operator types.
+COMMAND = re.compile(r"gosta (?:network|node) [a-z]+ FOLDER(?: [^\s;,:]+)*")
+FIXED_SPACE = "\xa0"  # at which lines are not broken, so that a command can be copied
+SUMS_DISPENSABLE = ("beyond the range", "rows")  # of one node's results
 AGREEMENT = 0.01  # nodes agree if no estimate is farther from their mean, relative to it
 
 
@@ -54,10 +64,10 @@ def status(
         elif not views:
             print(f"{folder}: no site is a member yet; 'gosta network sign' makes them members")
         else:
-            print(table(views), summary(views), *explanation(views), sep="\n")
+            print(table(views, folder=folder), summary(views), *explanation(views), sep="\n")
     elif folder.is_dir():
         found = read_status(folder)
-        print(record(View(found.node, found.state, 0, found)) if as_json else _text(found))
+        print(record(View(found.node, found.state, 0, found)) if as_json else _text(found, folder))
     else:
         raise InputError(f"no such folder: {folder}")
 
@@ -72,8 +82,8 @@ def record(view: View) -> str:
     return msgspec.json.encode({"node": view.name, **fields, "state": view.state, "restarts": view.restarts}).decode()
 
 
-def table(views: Sequence[View], width: int | None = None) -> str:
-    """Return a row for each node, as wide as the terminal by default."""
+def table(views: Sequence[View], width: int | None = None, folder: Path | None = None) -> str:
+    """Return a row for each node, as wide as the terminal by default, and why some of them have no new result."""
     heading: tuple[str, ...] = HEADING
     if _has_sums(views):
         heading, rows = SUMS_HEADING, [SUMS_HEADING, *map(_sums_row, views)]
@@ -85,9 +95,23 @@ def table(views: Sequence[View], width: int | None = None) -> str:
     if CERTAIN in heading and not _has_brackets(views):
         place = heading.index(CERTAIN)
         rows, dispensable = [row[:place] + row[place + 1 :] for row in rows], [n for n in dispensable if n != CERTAIN]
-    reasons = [f"{view.name}: {view.reason}" for view in views if view.reason]
+    reasons = [*(f"{view.name}: {view.reason}" for view in views if view.reason), *_reasons_of_sums(views, folder)]
     shown = terminal.columns(terminal.drop_columns(rows, dispensable, width), indent=0)
     return "\n".join([shown, *map(terminal.printable, reasons)])
+
+
+def _reasons_of_sums(views: Sequence[View], folder: Path | None) -> Iterator[str]:
+    """Yield why nodes of private sums have no new result, those with the same reason together."""
+    from gosta.net.node.page import GOOD_STATES
+
+    groups: dict[str, list[str]] = {}
+    for view in views:
+        if view.status is not None and view.status.sums is not None and view.state not in (*GOOD_STATES, *UNSAID):
+            groups.setdefault(view.status.sums.reason, []).append(view.name)
+    for reason, names in groups.items():
+        if reason:
+            place = folder if folder is None or len(names) > 1 else folder / names[0]
+            yield f"{shorten(names, 6)}: {_with_folder(reason, place)}"
 
 
 def explanation(views: Sequence[View]) -> tuple[str, ...]:
@@ -121,17 +145,19 @@ def _sums_row(view: View) -> tuple[str, ...]:
     state, status = _state(view), view.status
     if status is None or status.sums is None:
         return (view.name, state, *[numbers.NONE] * (len(SUMS_HEADING) - 2))
+    of = f" of {status.sites:,}" * (status.sites_seen <= status.sites)  # sites of an old result may be gone
     first, value, bracket, interval = _first_result(status), numbers.NONE, numbers.NONE, numbers.NONE
     if first is not None:
         interval = numbers.interval(*first.interval, 4) if first.interval else numbers.NONE
         is_curve = len(first.value) > 1
         value = f"{len(first.value)} values" if is_curve else sum_page.value_of(first, digits=5)
+        value += f" (epoch {status.estimate_epoch})" * (status.estimate_epoch != status.epoch)
         bracket = numbers.NONE if is_curve else sum_page.bracket_of(first, digits=5)
     return (
         view.name,
         state,
         f"{status.rows:,}",
-        f"{status.sites_seen:,} of {status.sites:,}",
+        f"{status.sites_seen:,}{of}",
         str(status.epoch),
         value,
         bracket,
@@ -210,8 +236,9 @@ def _sums_summary(views: Sequence[View], statuses: Sequence[Status], elapsed_sec
     found = {(one.estimate_epoch, one.estimate, one.sums.participants) for one in statuses if one.sums and one.estimate}
     wrong = "; ".join(_problems(views, statuses))
     if len(found) != 1 or wrong:
-        have = sum(status.estimate is not None for status in statuses)
-        return f"{have} of {len(views)} nodes have a result{after}" + f": {wrong}" * bool(wrong)
+        having = [status for status in statuses if status.estimate is not None]
+        old = " of an earlier epoch" * (bool(having) and all(one.estimate_epoch != one.epoch for one in having))
+        return f"{len(having)} of {len(views)} nodes have a result{old}{after}" + f": {wrong}" * bool(wrong)
     ((_, _, participants),) = found
     results = next(one.sums.results for one in statuses if one.sums is not None and _first_result(one) is not None)
     shown = ", ".join(map(_named_value, results))
@@ -243,23 +270,37 @@ def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str
         yield f"{state}: {shorten([view.name for view in views if view.state == state])}"
 
 
-def _member_list(status: Status) -> Iterator[tuple[str, str]]:
-    if status.list_fingerprint:
-        shown = f"{status.list_serial}, fingerprint {status.list_fingerprint}"
-        yield "member list", f"{shown}: compare it with other sites', on the phone"
-    if status.list_conflict:
-        yield "two member lists", status.list_conflict
-
-
-def _text(status: Status) -> str:
+def _text(status: Status, folder: Path) -> str:
     from gosta.net.node import page
 
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    results = page.results(status)
     parts = [
-        terminal.definitions([*page.summary(status), *_member_list(status)]),
-        terminal.columns(page.results(status)) if page.results(status) else "",
+        terminal.definitions(_lines(list(page.summary(status)), folder, width)),
+        terminal.columns(_fitting(results, width)) if results else "",
         *map(terminal.columns, page.curves(status)),
         terminal.columns(page.neighbours(status)),
         terminal.columns(page.rejections(status)) if status.rejections else "",
         terminal.definitions(page.events(status)),
     ]
     return f"{status.node}\n" + "\n\n".join(filter(None, parts))
+
+
+def _fitting(results: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    return terminal.drop_columns(results, [name for name in SUMS_DISPENSABLE if name in results[0]], width)
+
+
+def _lines(entries: Sequence[tuple[str, str]], folder: Path, width: int) -> Iterator[tuple[str, str]]:
+    """Yield names and values in lines that fit a width, with the folder in commands, which are not broken."""
+    room = max(terminal.MIN_WIDTH, width - 4 - max(len(name) for name, _ in entries))
+    for name, text in entries:
+        fixed = _with_folder(text, folder, FIXED_SPACE)
+        parts = textwrap.wrap(fixed, room, break_long_words=False, break_on_hyphens=False) or [""]
+        for number, part in enumerate(parts):
+            yield name * (number == 0), part.replace(FIXED_SPACE, " ")
+
+
+def _with_folder(text: str, folder: Path | None, space: str = " ") -> str:
+    """Return what a node says with a folder in its commands, so that they can be copied."""
+    place = "FOLDER" if folder is None else shlex.quote(str(folder))
+    return COMMAND.sub(lambda found: found[0].replace("FOLDER", place).replace(" ", space), text)

@@ -57,7 +57,7 @@ def read_site(folder: Path) -> Site:
     """Return the ledger of the node in a folder: from its status page if it is running, else from its journal."""
     config = read_node(folder / NODE_FILE)
     try:
-        data = read_source(config, folder).data_digest
+        data = read_source(config, folder, has_key=False).data_digest
     except GostaError:
         data = ""
     has_list = (folder / MEMBERS_FILE).is_file()

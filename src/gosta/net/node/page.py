@@ -15,6 +15,7 @@ MAX_NAMES = 12  # of missing sites that are listed
 MAX_REJECTIONS = 50  # kinds that are listed
 GOOD_STATES = ("running", "converged", "complete")
 NEIGHBOURS_HEADING = ("neighbour", "state", "exchanges", "last heard", "round trip", "difference")
+OF_EXCHANGES = ("exchanges", "difference")  # columns that private sums do not have
 REJECTED = "rejected: "  # prefix of counters that have a table and a metric of their own
 
 
@@ -38,6 +39,8 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "that means", STATES[status.state]
     if status.disk_error:
         yield "disk error", status.disk_error
+    if status.list_conflict and (status.sums is None or status.sums.reason != status.list_conflict):
+        yield "two member lists", status.list_conflict
     if status.proposed_list:
         yield "new member list", f"{status.proposed_list}, to be accepted with: gosta node accept FOLDER"
     if status.reload_error:
@@ -45,6 +48,9 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
     yield from _estimate(status) if status.sums is None else sum_page.summary(status, status.sums)
     yield "protocol", status.protocol
     yield "network", status.network
+    if status.list_fingerprint:
+        hint = "to be compared with other sites', on the phone"
+        yield f"fingerprint of list {status.list_serial}", f"{status.list_fingerprint}, {hint}"
     if status.uptime_seconds is not None:
         yield "running for", numbers.duration(status.uptime_seconds)
 
@@ -104,8 +110,12 @@ def coverage(status: Status) -> str:
 
 
 def neighbours(status: Status) -> list[tuple[str, ...]]:
-    """Return a table of the neighbours, with a heading."""
-    return [NEIGHBOURS_HEADING, *(neighbour_row(one, status.epoch) for one in status.neighbours)]
+    """Return a table of the neighbours, with a heading; in private sums there are no exchanges to count."""
+    rows = [NEIGHBOURS_HEADING, *(neighbour_row(one, status.epoch) for one in status.neighbours)]
+    if status.sums is None:
+        return rows
+    places = [place for place, name in enumerate(NEIGHBOURS_HEADING) if name not in OF_EXCHANGES]
+    return [tuple(row[place] for place in places) for row in rows]
 
 
 def neighbour_row(one: Neighbour, epoch: int) -> tuple[str, ...]:
