@@ -1,190 +1,546 @@
-"""Verifying a stopped network of private sums from the folders of all its nodes."""
+"""Verifying a stopped network of private sums from the folders of its nodes.
+
+A claim holds, does not hold, or was not checked, with the reason. What is missing is never taken for right: the folder
+of a participant that is elsewhere, the journal of an epoch that is over, a file or settings that have changed.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from gosta.errors import NetworkError, shorten
-from gosta.estimation.estimand import Estimand
+from gosta.errors import GostaError, NetworkError, shorten
+from gosta.net.audit import recompute
+from gosta.net.audit.recompute import Recomputed, Release
 from gosta.net.audit.verify import Finding
-from gosta.net.config import NODE_FILE, read_node
-from gosta.net.deploy.folders import load_network
+from gosta.net.config import HEAD_FILE, NODE_FILE, read_node
+from gosta.net.deploy.folders import load_network, local_nodes
 from gosta.net.deploy.site_log import find_missing, read_log
 from gosta.net.node import lock
 from gosta.net.node.source import fingerprint
 from gosta.net.node.stopped import load_sum_peer
-from gosta.net.node.sum_source import SumSource
-from gosta.net.protocol import statements
-from gosta.net.protocol.messages import Signed
+from gosta.net.protocol import site, statements
+from gosta.net.protocol.messages import Announcement
+from gosta.net.protocol.records import LogEntry
 from gosta.net.protocol.site import SumReport
+from gosta.net.protocol.statements import Commit, Join, Part, Roster, Slot
 from gosta.net.protocol.sums import SumPeer
-from gosta.private.noise import SUM_BITS
+from gosta.net.storage.contributions import find_lost
+from gosta.private.deviations import CHECKS
+from gosta.private.sums import open_totals
 from gosta.runtime.arrays import Floats
-from gosta.sketches import Layout, StratumResult
-from gosta.sketches.layout import Part
-from gosta.statistics import STATISTICS, find
+from gosta.sketches import StratumResult
 from gosta.views import numbers
 
-Words = NDArray[np.uint64]
+MOST_NAMED = 4  # of what is wrong, and of what was not checked
+LAST_DIGITS = 1e-9  # results that differ by less can be those of another processor
+APART = ("time", "left_out", "results", "rows_of")  # fields of reports that differ between nodes, or are compared apart
+ROW_FIELDS = ("rows", "people", "rows_per_person", "rows_of")  # of entries of logs
+
+
+@dataclass
+class Problems:
+    """What is wrong about a claim, and what of it could not be checked."""
+
+    wrong: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    def finding(self, claim: str, evidence: str) -> Finding:
+        texts = [text for text in (evidence, _some(self.wrong)) if text]
+        texts += ["not checked: " * bool(texts) + _some(self.unknown)] if self.unknown else []
+        return Finding(claim, False if self.wrong else None if self.unknown else True, "; ".join(texts))
+
+
+# Adds what it finds to the problems, and returns the evidence; None: it has nothing to say about this release.
+Check = Callable[[Release, Problems], str | None]
 
 
 def load_sum_peers(folder: Path) -> dict[str, SumPeer]:
+    """Restore the nodes whose folders are here."""
     network, peers = load_network(folder), {}
-    for name in network.nodes:
+    for name in local_nodes(folder):
         if lock.is_running(folder / name):
             raise NetworkError(f"{name} is running, and its journal changes; stop the network first")
-        _, peers[name] = load_sum_peer(folder / name)
+        try:
+            _, peers[name] = load_sum_peer(folder / name)
+        except msgspec.MsgspecError as error:
+            raise NetworkError(f"the journal of {name} cannot be read: {error}") from None
         if peers[name].identity.fingerprint != fingerprint(network.network, folder):
             raise NetworkError(f"[network] in {name}/node.toml and in network.toml differ; correct one of them")
     return peers
 
 
-def verify_sums(folder: Path, peers: dict[str, SumPeer]) -> list[Finding]:
+def verify_sums(folder: Path, peers: Mapping[str, SumPeer]) -> list[Finding]:
     """Return all findings about the last release of a network."""
-    chains = _check_chains(folder, peers)
-    reports = {name: peer.report for name, peer in peers.items() if peer.report is not None}
+    return check_release(peers, {name: _why_incomplete(folder / name) for name in peers})
+
+
+def _why_incomplete(folder: Path) -> str:
+    log = read_log(folder)
+    return find_missing(folder, read_node(folder / NODE_FILE), log) or find_lost(folder / HEAD_FILE, log)
+
+
+def check_release(peers: Mapping[str, SumPeer], incomplete: Mapping[str, str]) -> list[Finding]:
+    """Return all findings about the last release that nodes report; `incomplete` says why a log cannot be all."""
+    chains = _check_chains(peers, incomplete)
+    reports = [peer.report for peer in peers.values() if peer.report is not None]
     if not reports:
-        return [Finding("there is a release", None, "no node has one yet"), chains]
-    latest = max(reports.values(), key=lambda one: (one.epoch, one.origin))
-    findings = [_check_agreement(reports, latest, peers), chains, _check_parts(peers, latest)]
-    return [*findings, *_check_rows(peers, latest)]
+        return [Finding("there is a release", None, "no node that is here has one yet"), chains]
+    latest = min(reports, key=lambda one: (-one.epoch, one.origin))  # as nodes follow from one epoch to another
+    if what := _why_malformed(latest):
+        return [Finding("there is a release", False, what), chains]
+    release = Release(latest, peers)
+    first, *others = [found for claim, check in CLAIMS.items() if (found := _run(claim, check, release)) is not None]
+    return [first, chains, *others]
 
 
-def _check_agreement(reports: dict[str, SumReport], latest: SumReport, peers: dict[str, SumPeer]) -> Finding:
-    claim = "all participants report the same total, of the same sites"
-    members = [name for name in latest.participants if name in peers]
-    wrong = [name for name in members if name not in reports or _key(reports[name]) != _key(latest)]
-    evidence = f"epoch {latest.epoch}, {len(latest.participants)} sites"
-    evidence += f", left out: {shorten(latest.left_out)}" * bool(latest.left_out)
-    return Finding(claim, not wrong, evidence + f"; another one at {shorten(wrong)}" * bool(wrong))
-
-
-def _key(report: SumReport) -> tuple[object, ...]:
-    return report.epoch, report.origin, report.participants, report.vector, report.layout
-
-
-def _check_chains(folder: Path, peers: dict[str, SumPeer]) -> Finding:
-    logs = {name: read_log(folder / name) for name in peers}
-    missing = {name: find_missing(folder / name, read_node(folder / name / NODE_FILE), logs[name]) for name in logs}
-    broken = [f"{name}: {why}" for name, why in missing.items() if why]
-    evidence = f"{sum(map(len, logs.values())):,} entries" + f"; {'; '.join(broken)}" * bool(broken)
-    return Finding("the log of every site is a chain without gaps", not broken, evidence)
-
-
-def _check_parts(peers: dict[str, SumPeer], latest: SumReport) -> Finding:
-    """Check the contributions of the last round, as far as the journals have them."""
-    claim = "the contributions are signed by their sites, and their masks cancel in the total"
-    total, wrong, unknown = np.zeros(len(latest.vector) // 8, dtype=np.uint64), [], []
-    for name in latest.participants:
-        peer = peers.get(name)
-        own = _own_part(peer, latest) if peer is not None else None
-        if peer is None or own is None:
-            unknown.append(name)
-            continue
-        signed, part = own
-        if not statements.verify(signed, name, peer.identity.network, peer.trust):
-            wrong.append(name)
-        total += statements.unpack(part.vector)
-    if wrong:
-        return Finding(claim, False, f"not signed by their sites: {shorten(wrong)}")
-    if unknown:
-        return Finding(claim, None, f"of another epoch, or not here: {shorten(unknown)}")
-    is_same = statements.pack(total) == latest.vector
-    return Finding(claim, is_same, f"{len(latest.participants)} contributions of {len(total):,} numbers")
-
-
-def _own_part(peer: SumPeer, latest: SumReport) -> tuple[Signed, statements.Part] | None:
-    """Return a node's contribution to the last round of a release, if that is its current epoch."""
-    if peer.announcement[:2] != (latest.epoch, latest.origin):
-        return None
-    parts = [(id, one) for id, one in peer.slots.values() if isinstance(one, statements.Part) and one.home == peer.name]
-    if not parts:
-        return None
-    id, part = max(parts, key=lambda pair: pair[1].round)
-    return peer.pool.statements[id], part
-
-
-def _check_rows(peers: dict[str, SumPeer], latest: SumReport) -> list[Finding]:
-    """Compare the total and the results with the rows of all participants."""
-    claim = "the total is the sum over the rows of all participants"
-    changed = [name for name in latest.participants if name not in peers or _has_changed(peers[name])]
-    if changed:
-        return [Finding(claim, None, f"other rows than in the release, or not here: {shorten(changed)}")]
-    x = [_source(peers[name]).x for name in latest.participants]
-    layout = _layout(peers[latest.participants[0]], x, latest)
-    if layout is None:
-        return [Finding(claim, None, "the edges of the bins are not known: they are of a first round with noise")]
-    plain = np.sum([layout.sums(own, latest.bits) for own in x], axis=0, dtype=np.uint64)
-    total = statements.unpack(latest.vector)
-    findings = []
-    if latest.law == "none":
-        findings.append(Finding(claim, bool(np.array_equal(plain, total)), f"{len(total):,} numbers, bit for bit"))
+def _run(claim: str, check: Check, release: Release) -> Finding | None:
+    """Return what a check finds; what damaged content does not let it finish was not checked."""
+    problems, evidence = Problems(), ""
+    try:
+        with np.errstate(all="ignore"):
+            found = check(release, problems)
+    except GostaError as error:
+        problems.unknown.append(str(error))
+    except Exception as error:
+        problems.unknown.append(f"something is damaged ({type(error).__name__}: {' '.join(str(error).split())})")
     else:
-        noise = (total - plain).view(np.int64) / 2.0**latest.bits
-        evidence = f"{latest.law} noise with a standard deviation of {float(np.std(noise)):.3g} in it"
-        findings.append(Finding(f"{claim}, with noise", True, evidence))
-    return [*findings, *_check_brackets(layout, np.concatenate(x), latest)]
+        if found is None:
+            return None
+        evidence = found
+    return problems.finding(claim, evidence)
 
 
-def _has_changed(peer: SumPeer) -> bool:
-    return peer.digest != peer.source.rows_digest
+def _why_malformed(report: SumReport) -> str:
+    """Return why no release has such a report; empty if one can have it."""
+    names = report.participants
+    if list(names) != sorted(set(names)) or len(names) < 2:
+        return f"a report names these participants: {_some(names) or 'none'}"
+    if {len(report.tags), len(report.parts)} != {len(names)}:
+        return f"a report has {len(names)} participants, {len(report.tags)} tags and {len(report.parts)} digests"
+    return ""
 
 
-def _source(peer: SumPeer) -> SumSource:
-    assert isinstance(peer.source, SumSource)
-    return peer.source
+def _some(texts: Sequence[str]) -> str:
+    more = f"; {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
+    return "; ".join(texts[:MOST_NAMED]) + more
 
 
-def _layout(peer: SumPeer, x: list[Floats], latest: SumReport) -> Layout | None:
-    """Return the layout of a release; the edges of its bins may be those of a first round."""
-    layout: Layout | None = peer.source.layout
-    assert layout is not None
-    if layout.fingerprint != latest.layout:
-        sums = np.sum([layout.sums(own, SUM_BITS) for own in x], axis=0, dtype=np.uint64)
-        layout = layout.following(np.asarray(sums / 2.0**SUM_BITS))
-    return layout if layout is not None and layout.fingerprint == latest.layout else None
+def _not_here(release: Release) -> list[str]:
+    return [f"{name} is not here" for name in release.absent]
 
 
-def _check_brackets(layout: Layout, x: Floats, latest: SumReport) -> list[Finding]:
-    claim = "the value over the participants' rows in one place lies in the bracket"
-    wrong, checked, skipped = [], [], []
-    parts = {part.title: part for part in layout.parts}
-    for one in latest.results:
-        title = one.statistic + f" ({one.stratum})" * bool(one.stratum)
-        if why := _why_not(one):
-            skipped.append(f"{title}: {why}")
+# Reports and logs.
+
+
+def _check_reports(release: Release, problems: Problems) -> str:
+    report = release.report
+    problems.unknown += _not_here(release)
+    for name, peer in release.peers.items():
+        own = release.reported_by(peer)
+        if own is not None:
+            _compare_reports(release, peer, own, problems)
+        elif name in report.participants:
+            is_known = any(one.event == "release" for one in release.entries(peer))
+            (problems.wrong if is_known else problems.unknown).append(f"{name} has no report of epoch {report.epoch}")
+    left_out = [name for name in sorted(release.trust.members) if name not in report.participants]
+    evidence = f"epoch {report.epoch}, {len(report.participants)} sites"
+    return evidence + f", left out: {', '.join(left_out[:MOST_NAMED])}" * bool(left_out)
+
+
+def _compare_reports(release: Release, peer: SumPeer, own: SumReport, problems: Problems) -> None:
+    report, name = release.report, peer.name
+    fields = [one for one in own.__struct_fields__ if one not in APART and getattr(own, one) != getattr(report, one)]
+    same_results = _is_same(own.results, report.results)
+    fields += ["results"] * (same_results is False)
+    problems.wrong += [f"another {', '.join(fields)} at {name}"] if fields else []
+    problems.unknown += [f"the last digits of the results at {name}"] * (same_results is None)
+    if own.left_out != tuple(one for one in sorted(peer.trust.members) if one not in own.participants):
+        join = recompute.said(peer, Join)
+        is_same_list = join is not None and join.list_serial == peer.trust.serial
+        what = f"{name} says that {', '.join(own.left_out[:MOST_NAMED]) or 'nobody'} is left out"
+        (problems.wrong if release.is_of(peer) and is_same_list else problems.unknown).append(what)
+
+
+def _is_same(found: Sequence[StratumResult], wanted: Sequence[StratumResult]) -> bool | None:
+    """Return whether results are the same; None if only last digits differ."""
+    values, others = _leaves(tuple(found)), _leaves(tuple(wanted))
+    if len(values) != len(others):
+        return False
+    differing = [(a, b) for a, b in zip(values, others, strict=True) if a != b and not (a != a and b != b)]
+    if not differing:
+        return True
+    are_near = [
+        isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, rel_tol=LAST_DIGITS) for a, b in differing
+    ]
+    return None if all(are_near) else False
+
+
+def _leaves(value: object) -> list[object]:
+    """Return the numbers and texts in nested tuples, and how long these are."""
+    if not isinstance(value, tuple):
+        return [value]
+    return [len(value), *(leaf for one in value for leaf in _leaves(one))]
+
+
+def _check_chains(peers: Mapping[str, SumPeer], incomplete: Mapping[str, str]) -> Finding:
+    problems = Problems([f"{name}: {incomplete[name]}" for name in peers if incomplete[name]])
+    evidence = f"{sum(len(peer.log) for peer in peers.values()):,} entries"
+    return problems.finding("the log of every site is a chain without gaps", evidence)
+
+
+def _check_logs(release: Release, problems: Problems) -> str:
+    problems.unknown += _not_here(release)
+    problems.unknown += [f"the rows in the log of {name}" for name in release.here if name not in release.snapshots]
+    problems.unknown += [f"other settings than today: {release.differences[0]}"] if release.differences else []
+    count = 0
+    for name, peer in release.peers.items():
+        if name in release.here or release.reported_by(peer) is not None:
+            problems.wrong += [f"{name} has {what}" for what in _wrong_in_log(release, peer)]
+            count += len(release.entries(peer))
+    return f"{count:,} entries about epoch {release.report.epoch}"
+
+
+def _wrong_in_log(release: Release, peer: SumPeer) -> Iterator[str]:
+    entries, own = release.entries(peer), release.reported_by(peer)
+    made = [one for one in entries if one.event == "contribution"]
+    rounds = range(1, 1 + release.round_count) if peer.name in release.here else []
+    if [one.round for one in made] != list(rounds):
+        yield f"entries of contributions to rounds {[one.round for one in made]}, by the report {list(rounds)}"
+    released = [one for one in entries if one.event == "release"]
+    wanted = [] if own is None else [(release.round_count, own.time, own.rows_of)]
+    if [(one.round, one.time, one.rows_of) for one in released] != wanted:
+        yield f"{len(released)} entries of the release, and none is of its report"
+    for entry in [*made, *released]:
+        if differing := _differing_fields(release, peer, entry):
+            yield f"another {', '.join(differing)} in the entry of its {entry.event}"
+
+
+def _differing_fields(release: Release, peer: SumPeer, entry: LogEntry) -> list[str]:
+    """Return the fields of an entry that are not those which an honest node writes."""
+    if release.differences or entry.round > release.round_count:
+        wanted = msgspec.structs.replace(entry, participants=release.report.participants)
+        if entry.round == release.round_count:
+            wanted = msgspec.structs.replace(wanted, layout=release.report.layout, law=release.report.law)
+    else:
+        wanted = _wanted_entry(release, peer, entry)
+    return [one for one in entry.__struct_fields__ if getattr(entry, one) != getattr(wanted, one)]
+
+
+def _wanted_entry(release: Release, peer: SumPeer, entry: LogEntry) -> LogEntry:
+    current, rows, names = (
+        release.rounds[entry.round - 1],
+        release.snapshots.get(peer.name),
+        release.report.participants,
+    )
+    size, noise_id = 0, ""
+    if entry.event == "contribution":
+        vector = bytes(8 * (current.layout.size + CHECKS))
+        size = len(msgspec.msgpack.encode(Part(*release.id, peer.name, bytes(16), current.number, vector)))
+        noise_id = release.noise_id(current).hex() if current.noise.law != "none" else ""
+    announcement = Announcement(*release.id, "", b"")
+    wanted = site.make_entry(
+        peer.source, entry.event, entry.time, announcement, *current, rows, names, entry.sent_to, size, "", noise_id
+    )
+    unknown = (
+        [] if peer.name not in names else ROW_FIELDS if rows is None else [] if release.is_of(peer) else ["rows_of"]
+    )
+    return msgspec.structs.replace(wanted, **{one: getattr(entry, one) for one in unknown})
+
+
+def _check_settings(release: Release, problems: Problems) -> str:
+    """Compare the report with the settings; these have changed since if those in the logs are others too."""
+    identities = {peer.identity[1:] for peer in release.peers.values()}
+    problems.wrong += ["the nodes have different settings"] * (len(identities) > 1)
+    if release.differences:
+        first = release.wanted_rounds[0]
+        now = first.layout.fingerprint, *(first.noise.law, first.noise.epsilon, first.noise.delta, first.noise.scale)
+        logged = {
+            (one.layout, one.law, one.epsilon, one.delta, one.scale)
+            for peer in release.here.values()
+            for one in release.entries(peer)
+            if (one.event, one.round) == ("contribution", 1)
+        }
+        if now in logged:
+            problems.wrong += release.differences
+        else:
+            problems.unknown += [f"they have changed since: {one}" for one in release.differences]
+    law = release.report.law
+    return f"layout {release.report.layout}, {'no' if law == 'none' else law} noise"
+
+
+# Contributions.
+
+
+def _check_statements(release: Release, problems: Problems) -> str:
+    problems.unknown += _not_here(release)
+    parts: dict[int, list[Part]] = {number: [] for number in range(1, 1 + release.round_count)}
+    for name, peer in release.here.items():
+        if not release.is_of(peer):
+            problems.unknown.append(f"the journal of {name} has gone on to epoch {peer.epoch}")
             continue
-        rows = x if not one.stratum else x[x[:, -1] == layout.strata.index(one.stratum)]
-        exact = _exact(parts[one.statistic], layout.rows_of(parts[one.statistic], rows))
-        if exact is None:
-            skipped.append(f"{title}: only its sums give it a value")
+        _check_own(release, peer, problems)
+        for number, found in parts.items():
+            part = recompute.said(peer, Part, number)
+            found += [] if part is None else [part]
+    if len({part.roster for found in parts.values() for part in found}) > 1:
+        problems.wrong.append("they are for different lists of participants")
+    for number, found in parts.items():
+        if len(found) == len(release.report.participants):
+            _check_masks(release, number, found, problems)
+    return f"{numbers.count(sum(map(len, parts.values())), 'contribution')} of {len(release.report.participants)} sites"
+
+
+def _check_masks(release: Release, number: int, parts: Sequence[Part], problems: Problems) -> None:
+    """Compare the sum of all contributions to a round, without their pads, with the reported total."""
+    report, vectors = release.report, [statements.unpack(part.vector) for part in parts]
+    is_last = number == release.round_count
+    if not is_last and release.differences:
+        problems.unknown.append(f"the total of round {number} in other units: the settings have changed")
+        return
+    total = report.vector if is_last else report.first_total
+    size = len(total) // 8
+    if {len(vector) for vector in vectors} != {size + CHECKS}:
+        problems.wrong.append(f"contributions to round {number} have the wrong length")
+        return
+    exact, totals = open_totals([vector[:size] for vector in vectors], release.wanted_rounds[number - 1].noise)
+    found = statements.pack(exact.view(np.uint64)) if is_last else totals.astype("<f8").tobytes()
+    problems.wrong += [f"they do not add up to the total of round {number}"] * (found != total)
+
+
+def _check_own(release: Release, peer: SumPeer, problems: Problems) -> None:
+    """Check what a participant itself said, as its journal has it."""
+    join = recompute.said(peer, Join)
+    if join is None:
+        problems.unknown.append(f"{peer.name} no longer has what it said when it joined")
+        return
+    has_same_key = join.members == release.trust.digest
+    for signed, one in recompute.all_said(peer):
+        if not statements.verify(signed, peer.name, peer.identity.network, release.trust):
+            what = f"{one.__struct_config__.tag} of {peer.name} is not signed with its key"
+            (problems.wrong if has_same_key else problems.unknown).append(what)
+        if (one.epoch, one.origin) != release.id:
+            problems.wrong.append(f"{peer.name} has a statement of another epoch")
+    if not join.key or join.snapshot != release.tags[peer.name]:
+        problems.wrong.append(f"{peer.name} joined with other rows than those reported")
+    _check_roster(release, peer, problems)
+    for number in range(1, 1 + release.round_count):
+        _check_part(release, peer, number, problems)
+
+
+def _check_roster(release: Release, origin: SumPeer, problems: Problems) -> None:
+    """Compare the list of participants, if this node made it, with what these say."""
+    roster = recompute.said(origin, Roster)
+    if roster is None:
+        return
+    ids, id = dict(roster.participants), origin.slots[roster.slot][0]
+    if tuple(ids) != release.report.participants:
+        problems.wrong.append(f"{origin.name} signed a list of other participants")
+    for name, peer in release.here.items():
+        join = peer.slots.get(Slot("join", name))
+        if release.is_of(peer) and join is not None and ids.get(name) != join[0]:
+            problems.wrong.append(f"{name} joined otherwise than in the list of participants")
+        part = recompute.said(peer, Part, 1)
+        if release.is_of(peer) and part is not None and part.roster != id:
+            problems.wrong.append(f"{name} contributed to another list of participants")
+
+
+def _check_part(release: Release, peer: SumPeer, number: int, problems: Problems) -> None:
+    commit, part, report = recompute.said(peer, Commit, number), recompute.said(peer, Part, number), release.report
+    if commit is None or part is None:
+        problems.unknown.append(f"{peer.name} no longer has its contribution to round {number}")
+        return
+    digest = recompute.digest(part.vector)
+    if commit.digest != digest:
+        problems.wrong.append(f"{peer.name} contributed something else to round {number} than it had committed to")
+    if number == release.round_count and report.parts[report.participants.index(peer.name)] != digest:
+        problems.wrong.append(f"{peer.name} has another contribution than the reported one")
+
+
+def _check_totals(release: Release, problems: Problems) -> str:
+    problems.unknown += _not_here(release)
+    for name, peer in release.here.items():
+        if name not in release.snapshots:
+            is_wrong = release.is_of(peer) and peer.rows is not None
+            problems.wrong += [f"the snapshot of {name} is another one than it said"] * is_wrong
+            problems.unknown += [f"{name} has its snapshot no more"] * (not is_wrong)
+    for one in release.recomputed:
+        _check_rest(release, one, problems)
+    sizes = " and ".join(f"{one.round.layout.size:,}" for one in release.recomputed)
+    return f"{sizes} numbers" + ", bit for bit" * (not release.without_snapshot and not problems.wrong)
+
+
+def _check_rest(release: Release, found: Recomputed, problems: Problems) -> None:
+    """Check what the total of a round has beyond the sites that are here: nothing, or sums of the other sites."""
+    missing, (number, layout, noise) = release.without_snapshot, found.round
+    if found.total is None:
+        problems.wrong.append(f"the total of round {number} cannot be one")
+    elif not missing:
+        count = np.count_nonzero(found.rest)
+        problems.wrong += [f"{count:,} of {layout.size:,} numbers of round {number} differ"] * bool(count)
+    else:
+        rest = found.rest.view(np.int64) / 2.0**noise.bits
+        most = sum(site.largest_rows(release.trust, name) for name in missing)
+        if not layout.is_plausible(rest, noise.reach, most):
+            who = ", ".join(missing[:MOST_NAMED])
+            problems.wrong.append(f"what remains in round {number} for {who} is no sum over the rows that it may have")
+
+
+def _check_noise(release: Release, problems: Problems) -> str | None:
+    if release.report.law == "none" and not release.source.settings.epsilon:
+        return None
+    missing, found = release.without_snapshot, list[str]()
+    problems.unknown += [f"the sums of {name}, which cannot be told from its noise" for name in missing]
+    for one in () if missing else release.recomputed:
+        noise, total = one.round.noise, one.total
+        if total is None:
+            problems.wrong.append(f"the total of round {one.round.number} cannot be one")
             continue
-        checked.append(f"{title} {numbers.number(exact.tolist()[:3])}")
-        inside = all(low <= value <= high for low, value, high in zip(one.low, exact, one.high, strict=True))
-        wrong += [] if inside else [title]
-    found = []
-    if checked:
-        found.append(Finding(claim, not wrong, f"{shorten(checked)}" + f"; outside: {shorten(wrong)}" * bool(wrong)))
-    return [*found, *([Finding(claim, None, "; ".join(skipped))] if skipped else [])]
+        sizes = np.abs((total - one.sums).view(np.int64) / 2.0**noise.bits)
+        mean, largest = float(sizes.mean()), float(sizes.max())
+        low, high = recompute.allowed_mean(noise, len(sizes))
+        text = (
+            f"round {one.round.number}: {noise.law}, its size {mean:.3g} on average (allowed: {low:.3g} to {high:.3g})"
+        )
+        found.append(f"{text}, {largest:.3g} at most ({noise.reach:.3g})")
+        is_of_law = low <= mean <= high and largest <= noise.reach
+        problems.wrong += [f"the noise of round {one.round.number} is of another law"] * (not is_of_law)
+    return "; ".join(found)
 
 
-def _why_not(one: StratumResult) -> str:
+def _check_files(release: Release, problems: Problems) -> str:
+    problems.unknown += _not_here(release)
+    for name, peer in release.here.items():
+        try:
+            is_same = peer.memory.tag_of(peer.source.file_rows) == release.tags[name]
+        except GostaError as error:
+            problems.unknown.append(f"the file of {name}: {error}")
+            continue
+        problems.unknown += [f"the file of {name} has other rows than those contributed"] * (not is_same)
+    return f"{numbers.count(len(release.report.participants) - len(problems.unknown), 'file')} compared"
+
+
+def _check_bounds(release: Release, problems: Problems) -> str:
+    trust = release.trust
+    lists = {peer.trust.list_digest for peer in release.peers.values() if peer.trust.serial == trust.serial}
+    problems.wrong += [f"there are {len(lists)} member lists with number {trust.serial}"] * (len(lists) > 1)
+    problems.unknown += _not_here(release)
+    for name in release.here:
+        rows, most = release.snapshots.get(name), site.largest_rows(trust, name)
+        if rows is None:
+            problems.unknown.append(f"{name} has its snapshot no more")
+        elif name not in trust.members:
+            problems.unknown.append(f"{name} is no member any more")
+        elif rows.rows > most:
+            problems.wrong.append(f"{name} contributed {rows.rows:,} rows, and {most:,} are allowed")
+    return f"member list {trust.serial}"
+
+
+# Results.
+
+
+def _check_results(release: Release, problems: Problems) -> str:
+    report = release.report
+    _check_min_cell(release, problems)
+    totals = _reported_totals(release)
+    if not release.rounds[-1].layout.is_plausible(totals, release.rounds[-1].noise.reach):
+        problems.wrong.append("no rows have such a total")
+        return ""
+    wanted = _wanted_results(release, totals)
+    for peer in release.peers.values():
+        own = release.reported_by(peer)
+        same = True if own is None else _is_same(own.results, wanted)
+        problems.wrong += [f"other ones at {peer.name}"] * (same is False)
+        problems.unknown += [f"the last digits of those at {peer.name}"] * (same is None)
+    return f"{numbers.count(len(wanted), 'result')}, with cells of at least {report.min_cell}"
+
+
+def _reported_totals(release: Release) -> Floats:
+    _, layout, noise = release.rounds[-1]
+    if len(release.report.vector) != 8 * layout.size:
+        raise NetworkError(f"{layout.size:,} numbers are needed, and the total has {len(release.report.vector) // 8:,}")
+    return np.asarray(statements.unpack(release.report.vector).view(np.int64) / 2.0**noise.bits)
+
+
+def _wanted_results(release: Release, totals: Floats) -> tuple[StratumResult, ...]:
+    (_, layout, noise), least, level = release.rounds[-1], release.report.min_cell, release.source.confidence_level
+    found = layout.results(totals, least, noise.variance, level, noise.bits)
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=tuple[StratumResult, ...])  # as it is in a report
+
+
+def _check_min_cell(release: Release, problems: Problems) -> None:
+    asked, count = [], len(release.report.participants)
+    problems.unknown += [f"the least cell that {name} asks for" for name in release.absent]
+    for name, peer in release.here.items():
+        join = recompute.said(peer, Join) if release.is_of(peer) else None
+        if join is None:
+            problems.unknown.append(f"the least cell that {name} asked for")
+            continue
+        asked.append(join.min_cell)
+        has_changed = peer.source.policy.min_cell != join.min_cell
+        problems.unknown += [f"the policy of {name} has another min_cell now"] * has_changed
+    most = max(asked, default=0)
+    if most > release.report.min_cell or (len(asked) == count and most < release.report.min_cell):
+        problems.wrong.append(f"cells of {most} rows are asked for")
+
+
+def _check_brackets(release: Release, problems: Problems) -> str | None:
+    """Compare brackets with values over the rows in one place, where there are both."""
+    problems.unknown += [f"the rows of {name} are not here" for name in release.without_snapshot]
+    if problems.unknown:
+        return ""
+    checked = []
+    for one, exact in release.results:
+        if exact is not None and not _why_not(release, one, exact):
+            checked.append(f"{_title(one)} {numbers.number(exact[:3])}")
+            inside = all(low <= value <= high for low, value, high in zip(one.low, exact, one.high, strict=True))
+            problems.wrong += [] if inside else [f"{_title(one)} is outside"]
+    return shorten(checked) if checked else None
+
+
+def _check_others(release: Release, problems: Problems) -> str | None:
+    """Name the results whose brackets could not be compared with a value."""
+    if release.without_snapshot:
+        return None
+    problems.unknown += [
+        f"{_title(one)}: {why}" for one, exact in release.results if (why := _why_not(release, one, exact))
+    ]
+    return "" if problems.unknown else None
+
+
+def _title(one: StratumResult) -> str:
+    return one.statistic + f" ({one.stratum})" * bool(one.stratum)
+
+
+def _why_not(release: Release, one: StratumResult, exact: tuple[float, ...] | None) -> str:
     """Return why a result cannot be compared with a value over the rows; empty if it can."""
     if not one.has_value:
         return "it has no value"
+    if release.report.law != "none":
+        return "it has no bracket, because of noise"
     if one.clipped:  # these count as the ends of the range: the bracket is for them
         return f"{numbers.count(round(one.clipped), 'row')} beyond the range"
-    return "" if one.is_certified else "it has no bracket, because of noise or a random sketch"
+    if not one.is_certified:
+        return "it has no bracket, because its sketch is random"
+    return "only its sums give it a value" if exact is None else ""
 
 
-def _exact(part: Part, x: Floats) -> Floats | None:
-    """Return the value over rows in one place; None where only the sketch has one."""
-    found = part.sketch.exact(x)
-    if found is not None or part.sketch.name not in STATISTICS:
-        return found
-    statistic = find(part.sketch.name)
-    options = {name: value for name, value in part.sketch.options.items() if name in statistic.options}
-    return Estimand(statistic, x, options).value
+IN_BRACKETS = "the value over the participants' rows in one place lies in the bracket"
+CLAIMS: Mapping[str, Check] = {
+    "all participants report the same release": _check_reports,
+    "the logs tell of the release, and of the participants' contributions to it": _check_logs,
+    "the sums and their noise are those of the settings": _check_settings,
+    "the contributions are signed by their sites, and their masks cancel in the total": _check_statements,
+    "the total is the sum over the snapshots of the participants' rows, with the noise of their secrets": _check_totals,
+    "the noise in the total has its law": _check_noise,
+    "the rows contributed are those of the sites' files": _check_files,
+    "no site contributed more rows than the member list allows": _check_bounds,
+    "the results follow from the total": _check_results,
+    IN_BRACKETS: _check_brackets,
+    f"{IN_BRACKETS}, of the other results": _check_others,
+}

@@ -1,0 +1,250 @@
+"""A release of private sums, computed again from the snapshots of rows and the secrets of its participants.
+
+A site's noise follows from its secret, so that with all journals in one place the total is known to the last bit. What
+the settings of today do not give, or what a journal no longer has, is not computed: then a `NetworkError` says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.errors import NetworkError
+from gosta.net.members import Trust
+from gosta.net.protocol import site, statements
+from gosta.net.protocol.messages import Signed
+from gosta.net.protocol.records import LogEntry
+from gosta.net.protocol.site import SumReport, SumSource
+from gosta.net.protocol.statements import AnyStatement, Slot, Statement
+from gosta.net.protocol.sum_epoch import Round, noise_context
+from gosta.net.protocol.sums import SumPeer
+from gosta.private import masks
+from gosta.private.noise import Noise, choose_noise, draw
+from gosta.private.snapshots import RowSnapshot
+from gosta.runtime.arrays import Floats
+from gosta.sketches import StratumResult
+from gosta.sketches.exact import exact_values
+
+Words = NDArray[np.uint64]
+Said = TypeVar("Said", bound=Statement)
+FALSE_ALARMS = 1e-9  # how often noise that has its law is said not to have it
+MOST_WORDS = 2.0**62  # larger numbers are no total
+STEEPEST = 0.5  # exp(STEEPEST · |noise| / standard deviation) has a mean for every law
+
+
+class Recomputed(NamedTuple):
+    """The total of one round, as it is reported and as it follows from the snapshots that are here."""
+
+    round: Round
+    total: Words | None  # as it is reported; None: no sum is so
+    sums: Words  # over the snapshots that are here
+    noise: Words  # of the same sites
+
+    @property
+    def rest(self) -> Words:
+        """What the total has beyond the sites whose snapshots are here."""
+        if self.total is None:
+            raise NetworkError(f"what is reported of round {self.round.number} is no total")
+        return self.total - self.sums - self.noise
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A release as one node reports it, and all nodes whose folders are here."""
+
+    report: SumReport
+    peers: Mapping[str, SumPeer]
+
+    @property
+    def id(self) -> tuple[int, str]:
+        """The epoch, and the node that started it."""
+        return self.report.epoch, self.report.origin
+
+    @property
+    def here(self) -> dict[str, SumPeer]:
+        """The participants whose folders are here."""
+        return {name: self.peers[name] for name in self.report.participants if name in self.peers}
+
+    @property
+    def absent(self) -> list[str]:
+        """The participants whose folders are elsewhere."""
+        return [name for name in self.report.participants if name not in self.peers]
+
+    @property
+    def tags(self) -> dict[str, bytes]:
+        """What each participant says of the rows that it contributes."""
+        return dict(zip(self.report.participants, self.report.tags, strict=True))
+
+    @property
+    def source(self) -> SumSource:
+        """The settings of the network, at one of its sites."""
+        return next(iter((self.here or self.peers).values())).source
+
+    @property
+    def trust(self) -> Trust:
+        """The latest member list."""
+        return max((peer.trust for peer in self.peers.values()), key=lambda one: one.serial)
+
+    @property
+    def round_count(self) -> int:
+        return 2 if self.report.first_total else 1
+
+    def is_of(self, peer: SumPeer) -> bool:
+        """Return whether the release is of a node's last epoch, so that its journal still has its statements."""
+        return peer.current.id == self.id
+
+    def reported_by(self, peer: SumPeer) -> SumReport | None:
+        """Return what a node reports of this release."""
+        own = peer.report
+        return own if own is not None and (own.epoch, own.origin) == self.id else None
+
+    def entries(self, peer: SumPeer) -> list[LogEntry]:
+        """Return what a node's log has of the epoch."""
+        return [one for one in peer.log if (one.epoch, one.origin) == self.id]
+
+    @cached_property
+    def snapshots(self) -> dict[str, RowSnapshot]:
+        """The rows that participants contributed, of those whose journals still have them."""
+        found = {name: (peer.rows, peer) for name, peer in self.here.items()}
+        tags = self.tags
+        return {
+            name: rows
+            for name, (rows, peer) in found.items()
+            if rows is not None and peer.memory.tag_of(rows) == tags[name]
+        }
+
+    @property
+    def without_snapshot(self) -> list[str]:
+        return [name for name in self.report.participants if name not in self.snapshots]
+
+    @cached_property
+    def wanted_rounds(self) -> tuple[Round, ...]:
+        """What is to be added up in each round, as the settings say; only the first one if its total is none."""
+        layout, total = self.source.layout, self.report.first_total
+        has_total = len(total) == 8 * layout.size and bool(np.isfinite(np.frombuffer(total, dtype="<f8")).all())
+        second = layout if layout.next_round is None or not has_total else site.layout_of_round(layout, total)
+        layouts = dict.fromkeys((layout, second))
+        noise = [choose_noise(self.source.settings, one, len(self.report.participants)) for one in layouts]
+        return tuple(Round(k, *one) for k, one in enumerate(zip(layouts, noise, strict=True), 1))
+
+    @cached_property
+    def differences(self) -> list[str]:
+        """What is reported otherwise than the settings of today say."""
+        last, report, settings = self.wanted_rounds[-1], self.report, self.source.settings
+        wanted = {
+            "layout": last.layout.fingerprint,
+            "law": last.noise.law,
+            "bits": last.noise.bits,
+            "epsilon": settings.epsilon or 0.0,
+            "delta": settings.delta,
+        }
+        reported = {name: getattr(report, name) for name in wanted}
+        wanted["rounds"], reported["rounds"] = len(self.wanted_rounds), self.round_count
+        return [
+            f"{name} {reported[name]}, by the settings {one}" for name, one in wanted.items() if reported[name] != one
+        ]
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """What was added up in each round; `NetworkError` if the settings of today do not give what is reported."""
+        if self.differences:
+            raise NetworkError(f"the settings are not those of the release: {self.differences[0]}")
+        return self.wanted_rounds
+
+    def noise_id(self, current: Round) -> bytes:
+        """Return what the noise of a round follows from, besides the sites' secrets."""
+        network = next(iter(self.peers.values())).identity.network
+        return noise_context(network, tuple(self.tags.items()), current)
+
+    @cached_property
+    def recomputed(self) -> tuple[Recomputed, ...]:
+        """The totals of all rounds, computed again."""
+        return tuple(self._recompute(one) for one in self.rounds)
+
+    def _recompute(self, current: Round) -> Recomputed:
+        _, layout, noise = current
+        sums, drawn = np.zeros(layout.size, dtype=np.uint64), np.zeros(layout.size, dtype=np.uint64)
+        for name, rows in self.snapshots.items():
+            sums += layout.sums(rows.x, noise.bits)
+            random = masks.random_bytes(self.peers[name].memory.secret, self.noise_id(current))
+            drawn += draw(noise, layout.size, random)
+        is_last = current.number == len(self.rounds)
+        words = _whole(self.report.vector) if is_last else _counted(self.report.first_total, noise.bits)
+        return Recomputed(current, words if words is not None and len(words) == layout.size else None, sums, drawn)
+
+    @cached_property
+    def results(self) -> list[tuple[StratumResult, tuple[float, ...] | None]]:
+        """Each result, with the value over the rows of all participants in one place; None: there is none."""
+        x = np.concatenate([self.snapshots[name].x for name in self.report.participants])
+        values = exact_values(self.rounds[-1].layout, x)
+        if len(values) != len(self.report.results):
+            raise NetworkError(f"{len(self.report.results)} results are reported, and there are {len(values)}")
+        return list(zip(self.report.results, values, strict=True))
+
+
+def _whole(vector: bytes) -> Words | None:
+    return None if len(vector) % 8 else statements.unpack(vector)
+
+
+def _counted(total: bytes, bits: int) -> Words | None:
+    """Return a total in units of features as whole numbers of grid units; None if it is none."""
+    values = np.frombuffer(total, dtype="<f8").astype(np.float64) * 2.0**bits
+    is_whole = np.isfinite(values).all() and (np.abs(values) < MOST_WORDS).all() and (np.rint(values) == values).all()
+    return values.astype(np.int64).view(np.uint64) if is_whole else None
+
+
+def said(peer: SumPeer, kind: type[Said], number: int = 0) -> Said | None:
+    """Return a statement that a node itself made in its last epoch, if its journal has it."""
+    found = peer.slots.get(Slot(str(kind.__struct_config__.tag), peer.name, number))
+    return found[1] if found is not None and isinstance(found[1], kind) else None
+
+
+def all_said(peer: SumPeer) -> list[tuple[Signed, AnyStatement]]:
+    """Return all that a node itself said in its last epoch."""
+    own = [found for slot, found in peer.slots.items() if slot.home == peer.name]
+    return [(peer.current.pool.statements[id], one) for id, one in own]
+
+
+def digest(vector: bytes) -> bytes:
+    return hashlib.sha256(vector).digest()
+
+
+def allowed_mean(noise: Noise, size: int) -> tuple[float, float]:
+    """Return between which ends the mean of so many absolute values of noise lies, but once in a billion releases.
+
+    These are Chernoff's: P(mean ≥ c) ≤ exp(n (K(t) − tc)) for every t > 0, where K(t) is the logarithm of the mean of
+    exp(t|Z|), and likewise below. Any t gives an end; the best of some is taken.
+    """
+    unit = max(math.sqrt(noise.variance), 2.0**-noise.bits)
+    cumulant, level = _cumulant(noise, unit), math.log(2 / FALSE_ALARMS) / size
+    low = max((-cumulant(-t) - level) / t for t in np.geomspace(0.01, 20, 200).tolist())
+    high = min((cumulant(t) + level) / t for t in np.geomspace(0.001, STEEPEST, 100).tolist())
+    return max(low, 0.0) * unit, high * unit
+
+
+def _cumulant(noise: Noise, unit: float) -> Callable[[float], float]:
+    """Return K for the total of all participants' noise, in units of its standard deviation."""
+    if noise.law == "gaussian":
+        return lambda t: math.log(math.erfc(-t / math.sqrt(2))) + t * t / 2
+    size, probabilities = _laplace_law(noise)
+    values = np.minimum(np.arange(size), size - np.arange(size)) / unit
+    return lambda t: math.log(float(probabilities @ np.exp(t * values)))
+
+
+def _laplace_law(noise: Noise) -> tuple[int, Floats]:
+    """Return the probabilities of 0, 1, 2, ..., −2, −1: those of the difference of two negative binomial numbers.
+
+    Their index is 1 where all shares are those of the law, and larger where sites that collude add theirs.
+    """
+    size = 1 << math.ceil(math.log2(max(2 * noise.reach, 64)))
+    a, index = math.exp(-1 / noise.scale), noise.participants / noise.shares
+    angles = 2 * math.pi * np.arange(size) / size
+    transform = ((1 - a) ** 2 / ((1 - a) ** 2 + 2 * a * (1 - np.cos(angles)))) ** index
+    return size, np.maximum(np.fft.ifft(transform).real, 0.0)

@@ -1,0 +1,686 @@
+"""Verifying private sums: corrupted networks are never said to be right, and honest ones never to be wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import json
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import ports
+import pytest
+from msgspec.structs import replace
+from processes import gosta
+from sum_network import OPEN_POLICY, SumNetwork
+from test_faults import GRAPHS
+from test_private_sums import COMPLETE, FAULT_SECONDS, PARTS, QUIET_SECONDS, make_schedule, strict
+
+from gosta.net.audit import recompute, verify_sums
+from gosta.net.audit.verify import Finding
+from gosta.net.node.stopped import load_sum_peer
+from gosta.net.protocol import statements
+from gosta.net.protocol.pool import Pool
+from gosta.net.protocol.records import LogEntry, Released
+from gosta.net.protocol.site import SumReport
+from gosta.net.protocol.statements import Commit, Join, Part, Roster
+from gosta.net.protocol.sum_epoch import Round, noise_context
+from gosta.net.protocol.sums import SumPeer
+from gosta.net.storage import contributions
+from gosta.net.storage.contributions import Logged
+from gosta.net.storage.journal import Journal
+from gosta.private import masks
+from gosta.private.noise import Noise, draw
+from gosta.private.settings import PrivateSettings
+from gosta.private.snapshots import take_snapshot
+
+Words = np.ndarray[Any, Any]
+SEEDS = int(os.environ.get("GOSTA_CORRUPTIONS", "1"))  # of each corruption of each network
+CLAIMS = list(verify_sums.CLAIMS)
+CHAINS = "the log of every site is a chain without gaps"
+TOTAL, NOISE, FILES, BOUNDS, RESULTS, BRACKETS, OTHERS = CLAIMS[4:]
+RNG = np.random.default_rng(77)
+PAIRS = [RNG.random((rows, 2)).round(3) for rows in (25, 18, 40)]
+SCORES = [np.column_stack([rows[:, 0], np.arange(len(rows)) % 2]) for rows in PAIRS]
+GROUPS = [np.column_stack([rows[:, 0], np.arange(len(rows)) % 2, np.arange(len(rows)) // 2 % 2]) for rows in PAIRS]
+LABEL: dict[str, Any] = {"score": "score", "label": "label", "classes": (0, 1)}
+Mode = tuple[list[Words], dict[str, Any], dict[str, Any]]  # rows, settings of private sums, and of the network
+MODES: dict[str, Mode] = {
+    "plain": (PARTS, {}, {}),
+    "edges": (PAIRS, {"find_edges": True}, {"statistic": "kendall-tau:first+second"}),
+    "several": (PAIRS, {}, {"statistic": "variance:first,kendall-tau:first+second,quantiles:second"}),
+    "strata": (GROUPS, {"strata": {"ward": (0, 1)}}, {"statistic": "auc,kolmogorov-smirnov", **LABEL}),
+    "laplace": (SCORES, {"epsilon": 2.0}, {"statistic": "auc", **LABEL}),
+    "gaussian": (PARTS, {"epsilon": 2.0, "delta": 1e-5}, {}),
+    "noisy edges": (PAIRS, {"find_edges": True, "epsilon": 4.0}, {"statistic": "kendall-tau:first+second"}),
+}
+
+
+class Case(NamedTuple):
+    """A network whose files can be corrupted."""
+
+    peers: dict[str, SumPeer]
+    logs: dict[str, list[Logged]]
+
+    @property
+    def report(self) -> SumReport:
+        return next(peer.report for peer in self.peers.values() if peer.report is not None)
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        return recompute.Release(self.report, self.peers).rounds
+
+    def verify(self) -> list[Finding]:
+        for name, peer in self.peers.items():
+            peer.log = [one.entry for one in self.logs[name]]
+        breaks = {name: contributions.find_break(self.logs[name]) for name in self.peers}
+        return verify_sums.check_release(self.peers, {name: f"entry {at}" if at else "" for name, at in breaks.items()})
+
+    def outcomes(self) -> dict[str, bool | None]:
+        return {one.claim: one.holds for one in self.verify()}
+
+
+def network_of(mode: str, seed: int = 0) -> SumNetwork:
+    parts, settings, others = MODES[mode]
+    rows = [part if seed == 0 else part[seed:] for part in parts]
+    chosen = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0, **settings)
+    network = SumNetwork(
+        rows, COMPLETE[: len(rows) * 2 - 3] if len(rows) > 3 else [(0, 1), (1, 2)], settings=chosen, **others
+    )
+    network.clock.run(5.0)
+    return network
+
+
+@functools.cache
+def honest(mode: str, seed: int = 0) -> Case:
+    return case_of(network_of(mode, seed))
+
+
+def case_of(network: SumNetwork) -> Case:
+    peers = {name: network.restore_peer(name) for name in network.names}
+    return Case(peers, {name: network.journals[name].contributions() for name in network.names})
+
+
+def copied(case: Case) -> Case:
+    """Return a case that can be changed, with the same sources."""
+    peers = {name: copy.copy(peer) for name, peer in case.peers.items()}
+    for peer in peers.values():
+        peer.current, peer.memory, pool = copy.copy(peer.current), copy.copy(peer.memory), peer.current.pool
+        peer.current.pool = Pool()
+        peer.current.pool.statements, peer.current.pool.slots = dict(pool.statements), dict(pool.slots)
+    return Case(peers, dict(case.logs))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_honest_networks(mode: str) -> None:
+    """Everything is right where everything is there; with noise there is no bracket."""
+    case = honest(mode)
+    assert len(case.report.participants) == len(MODES[mode][0])
+    for one in case.verify():
+        is_noisy = one.claim == OTHERS and case.report.law != "none"
+        assert one.holds is (None if is_noisy else True), one
+        assert ("because of noise" in one.evidence) == is_noisy
+        assert "not checked" not in one.evidence
+
+
+# What a participant contributes: all others report the total with it.
+
+
+def say(peer: SumPeer, new: statements.AnyStatement, signature: bytes | None = None) -> None:
+    """Let a node have said something else."""
+    old = peer.current.pool.slots.pop(new.slot)[0]
+    del peer.current.pool.statements[old]
+    signed = statements.sign(new, peer.identity.network, peer.trust)
+    peer.current.pool.insert(signed if signature is None else signed._replace(signature=signature))
+
+
+def change_reports(case: Case, change: Callable[[SumReport], SumReport], *names: str) -> None:
+    for name in names or case.peers:
+        report = case.peers[name].report
+        assert report is not None
+        case.peers[name].report = change(report)
+
+
+def contribute(case: Case, name: str, words: Words) -> None:
+    """Let a participant have added something to its sums, before its masks; all nodes report what follows."""
+    (number, layout, noise), peer, report = case.rounds[-1], case.peers[name], case.report
+    commit, part = recompute.said(peer, Commit, number), recompute.said(peer, Part, number)
+    assert commit is not None
+    assert part is not None
+    masked = statements.unpack(part.vector)
+    masked[: layout.size] += words
+    vector = statements.pack(masked)
+    say(peer, replace(commit, digest=recompute.digest(vector)))
+    say(peer, replace(part, vector=vector))
+    total = statements.unpack(report.vector) + words
+    found = list(report.results)
+    with contextlib.suppress(ArithmeticError):  # of totals that no node would report
+        totals = np.asarray(total.view(np.int64) / 2.0**noise.bits)
+        found = layout.results(totals, report.min_cell, noise.variance, 0.95, noise.bits)
+    parts = dict(zip(report.participants, report.parts, strict=True)) | {name: recompute.digest(vector)}
+    new = {"vector": statements.pack(total), "results": tuple(found), "parts": tuple(parts.values())}
+    change_reports(case, lambda one: replace(one, **new))
+
+
+def own_noise(case: Case, name: str) -> Words:
+    report, peer, current = case.report, case.peers[name], case.rounds[-1]
+    tags = tuple(zip(report.participants, report.tags, strict=True))
+    context = noise_context(peer.identity.network, tags, current)
+    return draw(current.noise, current.layout.size, masks.random_bytes(peer.memory.secret, context))
+
+
+def own_sums(case: Case, name: str, rows: slice = slice(None)) -> Words:
+    rows_of, (_, layout, noise) = case.peers[name].rows, case.rounds[-1]
+    assert rows_of is not None
+    return layout.sums(rows_of.x[rows], noise.bits)
+
+
+def million_rows(case: Case, name: str, rng: np.random.Generator) -> Words:
+    count = int(rng.integers(1, 9))
+    return own_sums(case, name, slice(count)) * np.uint64(1_000_000 // count)
+
+
+def removed_rows(case: Case, name: str, rng: np.random.Generator) -> Words:
+    return np.uint64(0) - own_sums(case, name, slice(int(rng.integers(1, 9))))
+
+
+def minus_one(case: Case, _name: str, rng: np.random.Generator) -> Words:
+    words = np.zeros(case.rounds[-1].layout.size, dtype=np.uint64)
+    words[rng.integers(len(words))] = 2**64 - (1 << case.report.bits)
+    return words
+
+
+def one_bit(case: Case, _name: str, rng: np.random.Generator) -> Words:
+    words = np.zeros(case.rounds[-1].layout.size, dtype=np.uint64)
+    words[rng.integers(len(words))] = 1 << int(rng.integers(64))
+    return words
+
+
+def half_noise(case: Case, name: str, _rng: np.random.Generator) -> Words:
+    return (own_noise(case, name).view(np.int64) // 2 - own_noise(case, name).view(np.int64)).view(np.uint64)
+
+
+def fresh_noise(case: Case, name: str, rng: np.random.Generator) -> Words:
+    noise, size = case.rounds[-1].noise, case.rounds[-1].layout.size
+    return draw(noise, size, rng.bytes) - own_noise(case, name)
+
+
+CONTRIBUTIONS: list[Callable[[Case, str, np.random.Generator], Words]] = [
+    million_rows,
+    removed_rows,
+    minus_one,
+    one_bit,
+    half_noise,
+    fresh_noise,
+    lambda case, name, rng: own_noise(case, name),  # twice as much
+    lambda case, name, rng: np.uint64(0) - own_noise(case, name),  # none
+    lambda case, name, rng: own_sums(case, name),  # all rows twice
+    lambda case, name, rng: rng.integers(0, 1 << 63, case.rounds[-1].layout.size).astype(np.uint64),
+]
+
+
+# What a participant keeps.
+
+
+def another_snapshot(case: Case, name: str, rng: np.random.Generator) -> None:
+    peer = case.peers[name]
+    assert peer.rows is not None
+    x = peer.rows.x[rng.permutation(peer.rows.rows)][: int(rng.integers(1, peer.rows.rows))]
+    peer.memory.rows = take_snapshot(x, case.rounds[0].layout, None, peer.rows.time)
+
+
+def another_secret(case: Case, name: str, rng: np.random.Generator) -> None:
+    case.peers[name].memory.secret = rng.bytes(32)
+
+
+def another_signature(case: Case, name: str, rng: np.random.Generator) -> None:
+    own = recompute.all_said(case.peers[name])
+    signed, statement = own[int(rng.integers(len(own)))]
+    place = int(rng.integers(len(signed.signature)))
+    flipped = bytes([*signed.signature[:place], signed.signature[place] ^ 1, *signed.signature[place + 1 :]])
+    say(case.peers[name], statement, flipped)
+
+
+def another_part(case: Case, name: str, rng: np.random.Generator) -> None:
+    """A contribution that is signed, but is none of the release."""
+    part = recompute.said(case.peers[name], Part, int(rng.integers(1, 1 + len(case.rounds))))
+    assert part is not None
+    say(case.peers[name], replace(part, vector=rng.bytes(len(part.vector))))
+
+
+def another_commit(case: Case, name: str, rng: np.random.Generator) -> None:
+    commit = recompute.said(case.peers[name], Commit, int(rng.integers(1, 1 + len(case.rounds))))
+    assert commit is not None
+    say(case.peers[name], replace(commit, digest=rng.bytes(32)))
+
+
+def another_join(case: Case, name: str, rng: np.random.Generator) -> None:
+    join = recompute.said(case.peers[name], Join)
+    assert join is not None
+    say(case.peers[name], replace(join, snapshot=rng.bytes(16)))
+
+
+def another_roster(case: Case, _name: str, _rng: np.random.Generator) -> None:
+    peer = case.peers[case.report.origin]
+    roster = recompute.said(peer, Roster)
+    assert roster is not None
+    say(peer, replace(roster, participants=roster.participants[:-1]))
+
+
+STATES = [
+    another_snapshot,
+    another_secret,
+    another_signature,
+    another_part,
+    another_commit,
+    another_join,
+    another_roster,
+]
+
+
+# Logs: with and without hashes that fit.
+
+
+def chained(entries: list[LogEntry]) -> list[Logged]:
+    return contributions.extend(None, entries)
+
+
+def dropped_entry(case: Case, name: str, rng: np.random.Generator) -> None:
+    log = case.logs[name]
+    place = int(rng.integers(len(log) - 1))  # that the last one is gone shows only beside the journal
+    case.logs[name] = log[:place] + log[place + 1 :]
+
+
+def dropped_and_chained(case: Case, name: str, rng: np.random.Generator) -> None:
+    entries = [one.entry for one in case.logs[name]]
+    del entries[int(rng.integers(len(entries)))]
+    case.logs[name] = chained(entries)
+
+
+def changed_fields(entry: LogEntry, rng: np.random.Generator) -> LogEntry:
+    fields: dict[str, Any] = {
+        "epoch": entry.epoch + 1,
+        "origin": "node-7",
+        "statistics": "auc:another",
+        "columns": ("another",),
+        "bins": entry.bins + 1,
+        "layout": "0" * 16,
+        "rows": entry.rows + int(rng.integers(1, 1000)),
+        "people": 5,
+        "law": "laplace" if entry.law != "laplace" else "gaussian",
+        "epsilon": entry.epsilon + 0.5,
+        "delta": entry.delta + 1e-6,
+        "scale": entry.scale + 1.0,
+        "participants": entry.participants[1:],
+        "noise": "00" * 16,
+        "rows_of": entry.rows_of + 1.0,
+        "rows_per_person": 2,
+        "event": "suppressed",
+        "round": 3 - entry.round,
+    }
+    field = str(rng.choice(sorted(fields)))
+    return replace(entry, **{field: fields[field]})
+
+
+def changed_entry(case: Case, name: str, rng: np.random.Generator) -> None:
+    place = int(rng.integers(len(case.logs[name])))
+    one = case.logs[name][place]
+    text = msgspec.json.encode(changed_fields(one.entry, rng)).decode()
+    case.logs[name] = [*case.logs[name][:place], one._replace(text=text), *case.logs[name][place + 1 :]]
+
+
+def changed_and_chained(case: Case, name: str, rng: np.random.Generator) -> None:
+    entries = [one.entry for one in case.logs[name]]
+    place = int(rng.integers(len(entries)))
+    entries[place] = changed_fields(entries[place], rng)
+    case.logs[name] = chained(entries)
+
+
+LOGS = [
+    dropped_entry,
+    dropped_and_chained,
+    changed_entry,
+    changed_and_chained,
+    changed_and_chained,
+    changed_and_chained,
+]
+
+
+# Reports: at one node, or at all.
+
+
+def changed_report(field: str, case: Case, rng: np.random.Generator) -> Callable[[SumReport], SumReport]:
+    report = case.report
+    names, bit = report.participants, 1 << int(rng.integers(8))
+    place = int(rng.integers(len(report.results)))
+    result = report.results[place]
+
+    def with_result(**changes: Any) -> tuple[Any, ...]:
+        return (*report.results[:place], result._replace(**changes), *report.results[place + 1 :])
+
+    def flipped(content: bytes) -> bytes:
+        at = int(rng.integers(len(content)))
+        return bytes([*content[:at], content[at] ^ bit, *content[at + 1 :]])
+
+    law = "gaussian" if report.law != "gaussian" else "laplace"
+    new: dict[str, Any] = {
+        "epoch": report.epoch + int(rng.choice([-1, 1])),
+        "origin": next(name for name in names if name != report.origin),
+        "participants": (*names[:-1], "node-7"),
+        "fewer participants": names[:-1],
+        "tags": (*report.tags[:-1], rng.bytes(16)),
+        "fewer tags": report.tags[:-1],
+        "parts": (rng.bytes(32), *report.parts[1:]),
+        "vector": flipped(report.vector),
+        "shorter vector": report.vector[: int(rng.integers(len(report.vector)))],
+        "first_total": flipped(report.first_total) if report.first_total else bytes(8 * case.rounds[0].layout.size),
+        "no first_total": b"",
+        "layout": "0123456789abcdef",
+        "bits": report.bits + 1,
+        "law": law,
+        "no law": "none",
+        "epsilon": report.epsilon + 0.25,
+        "delta": report.delta + 1e-9,
+        "min_cell": report.min_cell + int(rng.integers(1, 9)),
+        "value": with_result(value=tuple(1.01 * one + 0.01 for one in result.value)),
+        "low": with_result(low=tuple(one - 0.125 for one in result.low)),
+        "high": with_result(high=tuple(one + 0.125 for one in result.high)),
+        "interval": with_result(interval=(-3.0, 4.0)),
+        "rows": with_result(rows=result.rows + 1),
+        "clipped": with_result(clipped=result.clipped + 1),
+        "has_value": with_result(has_value=not result.has_value),
+        "is_certified": with_result(is_certified=not result.is_certified),
+        "standard_error": with_result(standard_error=1e-9),
+        "NaN": with_result(value=(float("nan"),)),
+        "no results": (),
+    }
+    value, name = new[field], field.split()[-1]
+    name = "results" if name in RESULT_FIELDS else name
+    return lambda one: replace(one, **{name: value})
+
+
+RESULT_FIELDS = ["value", "low", "high", "interval", "rows", "clipped", "has_value", "is_certified", "standard_error"]
+RESULT_FIELDS += ["NaN"]
+OTHER_FIELDS = ["epoch", "origin", "participants", "fewer participants", "tags", "fewer tags", "parts", "vector"]
+OTHER_FIELDS += [
+    "shorter vector",
+    "first_total",
+    "no first_total",
+    "layout",
+    "bits",
+    "law",
+    "no law",
+    "epsilon",
+    "delta",
+]
+OTHER_FIELDS += ["min_cell", "no results"]
+
+
+class Corrupted(NamedTuple):
+    what: str
+    case: Case
+
+
+def corrupted(mode: str, rng: np.random.Generator) -> Iterator[Corrupted]:
+    """Yield corrupted copies of a network."""
+    names = sorted(honest(mode).peers)
+
+    def fresh() -> tuple[Case, str]:
+        return copied(honest(mode)), str(rng.choice(names))
+
+    for kind in CONTRIBUTIONS:
+        case, name = fresh()
+        words = kind(case, name, rng)
+        if words.any():  # there is no noise without a law of noise
+            contribute(case, name, words)
+            yield Corrupted(f"{name} contributed {kind.__name__}", case)
+    for change in [*STATES, *LOGS]:
+        case, name = fresh()
+        change(case, name, rng)
+        yield Corrupted(f"{name}: {change.__name__}", case)
+    for field in [*OTHER_FIELDS, *RESULT_FIELDS]:
+        for who in ([str(rng.choice(names))], names):
+            case, _ = fresh()
+            other = changed_report(field, case, rng)
+            if msgspec.msgpack.encode(other(case.report)) != msgspec.msgpack.encode(case.report):
+                change_reports(case, other, *who)
+                yield Corrupted(f"{field} at {', '.join(who)}", case)
+    foreign = honest(mode, 1).report
+    for who in ([str(rng.choice(names))], names):
+        case, _ = fresh()
+        change_reports(case, lambda _: foreign, *who)
+        yield Corrupted(f"another network's report at {', '.join(who)}", case)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_corrupted_networks_are_not_right(mode: str) -> None:
+    count = 0
+    for seed in range(SEEDS):
+        for what, case in corrupted(mode, np.random.default_rng(seed)):
+            found = case.outcomes()
+            assert False in found.values(), f"{what} (seed {seed}): {case.verify()}"
+            if "contributed" in what:
+                assert found[TOTAL] is False
+                assert set(list(found.values())[:5]) == {True}, "nothing else shows it"
+            if what.partition(" at ")[0] in RESULT_FIELDS:
+                assert found[RESULTS] is False
+            count += 1
+    assert count >= 70 * SEEDS
+
+
+def without(case: Case, *names: str) -> Case:
+    """Return a case where the folders of some sites are elsewhere."""
+    found = copied(case)
+    for name in names:
+        del found.peers[name]
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_not_here_is_not_checked(mode: str) -> None:
+    """Nor is it said to be wrong, unless no rows of the missing sites can have what remains."""
+    rng = np.random.default_rng(5)
+    for name in sorted(honest(mode).peers):
+        found = without(honest(mode), name).outcomes()
+        assert False not in found.values(), found
+        assert [claim for claim, holds in found.items() if holds] == [CHAINS, CLAIMS[2]], found
+        for kind in CONTRIBUTIONS:
+            case = copied(honest(mode))
+            words = kind(case, name, rng)
+            if words.any():
+                contribute(case, name, words)
+                assert without(case, name).outcomes()[TOTAL] is not True
+        case = copied(honest(mode))
+        contribute(case, name, million_rows(case, name, rng))
+        assert without(case, name).outcomes()[TOTAL] is False
+    nobody = without(honest(mode), *honest(mode).peers)
+    assert [one.holds for one in nobody.verify()] == [None, True]
+
+
+@pytest.mark.parametrize(("rows", "within_bound"), [(3000, True), (100_500, False)])
+def test_rows_that_do_not_exist_show_in_the_file_or_the_bound(
+    rows: int, within_bound: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site that contributes invented rows, keeps them as its snapshot, and does all else as it should."""
+    network = SumNetwork([*PARTS[:2], RNG.random((rows, 1))], [(0, 1), (1, 2)])
+    with monkeypatch.context() as lax:
+        lax.setattr("gosta.net.protocol.site.UNDECLARED_ROWS", 10**6)
+        network.clock.run(5.0)
+    network.parts["node-2"] = PARTS[2]
+    found = case_of(network).outcomes()
+    assert (found.pop(FILES), found.pop(BOUNDS), set(found.values())) == (None, within_bound, {True})
+
+
+def test_a_journal_that_has_gone_on() -> None:
+    network = network_of("plain")
+    network.crash("node-3", 60.0)
+    network.change("node-1", np.concatenate([PARTS[1], PARTS[1]]))
+    network.clock.run(6.5)
+    case = case_of(network)
+    assert {peer.epoch for name, peer in case.peers.items() if name != "node-3"} == {2}
+    found = case.outcomes()
+    assert False not in found.values()
+    assert {claim for claim, holds in found.items() if holds is None} == {CLAIMS[3], FILES, RESULTS}
+    assert "the journal of node-0 has gone on to epoch 2" in case.verify()[4].evidence
+    assert "the file of node-1 has other rows than those contributed" in str(case.verify())
+
+
+def test_a_node_that_lacks_the_release() -> None:
+    case = copied(honest("several"))
+    case.peers["node-1"].report = None
+    assert case.logs["node-1"][-1].entry.event == "release"
+    assert case.outcomes()[CLAIMS[0]] is False, "its log tells of it"
+    case.logs["node-1"] = case.logs["node-1"][:-1]
+    found = case.outcomes()
+    assert (found.pop(CLAIMS[0]), set(found.values())) == (None, {True})
+    for peer in case.peers.values():
+        peer.report = None
+    assert [(one.claim, one.holds) for one in case.verify()] == [("there is a release", None), (CHAINS, True)]
+
+
+def test_a_file_with_few_changed_rows() -> None:
+    """It is not what was contributed, and verify says so: all else is right."""
+    parts = [RNG.random((20, 1)) for _ in range(3)]
+    network = strict(parts, [(0, 1), (1, 2)])
+    network.clock.run(5.0)
+    network.change("node-1", np.concatenate([parts[1][3:], RNG.random((3, 1))]))
+    network.nodes["node-0"].request_epoch()
+    network.clock.run(12.0)
+    case = case_of(network)
+    assert case.report.epoch == 2
+    found = case.outcomes()
+    assert (found.pop(FILES), set(found.values())) == (None, {True})
+
+
+def test_other_policies_and_settings_are_not_checked() -> None:
+    case = copied(honest("plain"))
+    policy = replace(OPEN_POLICY, min_cell=5)
+    case.peers["node-2"].source = dataclasses.replace(case.peers["node-2"].source, policy=policy)  # type: ignore[type-var]
+    found = case.outcomes()
+    assert (found.pop(RESULTS), set(found.values())) == (None, {True})
+    for mode, other in (
+        ("plain", "gaussian"),
+        ("gaussian", "plain"),
+        ("edges", "noisy edges"),
+        ("noisy edges", "edges"),
+    ):
+        case = copied(honest(mode))
+        for name, peer in case.peers.items():
+            peer.source = honest(other).peers[name].source
+        found = case.outcomes()
+        assert False not in found.values(), case.verify()
+        assert found[CLAIMS[2]] is found[TOTAL] is found[RESULTS] is None
+
+
+@pytest.mark.parametrize("start", [0, 5, 10])
+def test_faults_are_no_corruption(start: int) -> None:
+    """Whatever fails, verify says no of no honest network, and yes once all is quiet."""
+    for seed in range(start, start + 5):
+        graph, faults = make_schedule(seed)
+        nodes, edges = GRAPHS[graph]
+        network = SumNetwork(PARTS[:nodes], edges, faults, seed)
+        for second in np.linspace(0.3, FAULT_SECONDS, 6):
+            network.clock.run(second)
+            assert False not in case_of(network).outcomes().values(), f"seed {seed}, second {second}"
+        network.end_faults()
+        network.clock.run(FAULT_SECONDS + QUIET_SECONDS)
+        assert set(case_of(network).outcomes().values()) == {True}, f"seed {seed}"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        Noise("laplace", 3.0, 0, 1.0, 0.0, 3, 2),
+        Noise("laplace", 200.0, 0, 1.0, 0.0, 5, 1),
+        Noise("gaussian", 20.0, 24, 1.0, 1e-6, 4, 3),
+        Noise("gaussian", 90.0, 0, 1.0, 1e-6, 2, 2),
+    ],
+)
+def test_noise_of_another_scale_is_found(noise: Noise) -> None:
+    """Noise of half and of twice the scale is found; noise of its law is not."""
+    rng = np.random.default_rng(9)
+    for size in (16, 64, 512, 4096):
+        low, high = recompute.allowed_mean(noise, size)
+        for _ in range(10):
+            shares = [draw(noise, size, rng.bytes).view(np.int64) / 2.0**noise.bits for _ in range(noise.participants)]
+            mean = float(np.abs(np.sum(shares, axis=0)).mean())
+            assert low <= mean <= high
+        if size >= 512:
+            assert not low <= mean / 2 <= high
+            assert not low <= mean * 2 <= high
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of three processes that released an AUC with noise."""
+    net = tmp_path_factory.mktemp("released") / "net"
+    options = ["--private", "--data", "breast-cancer", "--epsilon", "4", "--nodes", "3", "--port", ports.free()]
+    made = gosta("network", "init", net, *options)
+    assert made.returncode == 0, made.stderr
+    up = gosta("network", "up", net, "--until", "1%", "--json")
+    assert up.returncode == 0, up.stderr
+    return net
+
+
+@pytest.fixture
+def net(released: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(released, tmp_path / "net"))
+
+
+def verified(net: Path, gosta_: Any) -> tuple[int, dict[str, bool | None]]:
+    """Return the exit code, and what holds."""
+    code, out, _ = gosta_("network", "verify", net, "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    return code, {one["claim"]: one["holds"] for one in found}
+
+
+def test_processes_with_noise(net: Path, gosta_: Any) -> None:
+    code, found = verified(net, gosta_)
+    assert (code, found.pop(OTHERS), set(found.values())) == (3, None, {True})
+    out = gosta_("network", "verify", net)[1]
+    assert re.search(r"^yes  the total is .*\n     \d+ numbers, bit for bit$", out, re.MULTILINE)
+    assert re.search(r"round 1: laplace, its size [\d.]+ on average \(allowed: [\d.]+ to [\d.]+\)", out)
+
+
+def test_another_report_in_the_journals(net: Path, gosta_: Any) -> None:
+    """All nodes have a report with another AUC in their journals."""
+    for name in ("node-0", "node-1", "node-2"):
+        _, peer = load_sum_peer(net / name)
+        assert peer.report is not None
+        results = (peer.report.results[0]._replace(value=(0.05,)),)
+        with contextlib.closing(Journal(net / name / "journal.sqlite")) as journal:
+            journal.append([Released(msgspec.msgpack.encode(replace(peer.report, results=results)))])
+    code, found = verified(net, gosta_)
+    assert (code, [claim for claim, holds in found.items() if holds is False]) == (1, [RESULTS])
+
+
+def test_a_folder_elsewhere_and_another_file(net: Path, gosta_: Any) -> None:
+    (net / "node-2" / "data.csv").write_text((net / "node-1" / "data.csv").read_text())
+    code, found = verified(net, gosta_)
+    assert (code, found[FILES], found[TOTAL]) == (3, None, True)
+    shutil.rmtree(net / "node-2")
+    code, found = verified(net, gosta_)
+    assert (code, found[FILES], found[TOTAL], found[NOISE], found[BOUNDS]) == (3, None, None, None, None)
+    assert False not in found.values()
+    for name in ("node-0", "node-1"):
+        shutil.rmtree(net / name)
+    code, _, error = gosta_("network", "verify", net)
+    assert (code, "has no node's folder" in error) == (2, True)
+
+
+def test_an_older_journal(net: Path, gosta_: Any) -> None:
+    """The log ends before the entry that the file beside it tells of."""
+    with sqlite3.connect(net / "node-0" / "journal.sqlite") as db:
+        db.execute("DELETE FROM contributions WHERE number = (SELECT max(number) FROM contributions)")
+    db.close()
+    code, found = verified(net, gosta_)
+    assert (code, found[CHAINS]) == (1, False)
