@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gosta.cli import options
+from gosta.cli.status import with_folder
 from gosta.errors import shorten
 from gosta.views import terminal
 
@@ -124,7 +125,8 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
             print(f"{site.node}: nothing left this site, and nothing was asked of it")
     else:
         print(f"{site.node}: what left this site, or why nothing did")
-        print(terminal.columns(_fitting([SUMS_HEADING, *(_entry_line(one.entry) for one in site.log)]), indent=0))
+        lines = [_entry_line(one.entry, folder) for one in site.log]
+        print(terminal.columns(_fitting([SUMS_HEADING, *lines]), indent=0))
         never = "a row, a site's own sums without a mask, or how many rows it has: members know only a bound"
         entries = [("never sent", never)]
         sent = [one.entry for one in site.log if one.entry.event == "contribution"]
@@ -148,10 +150,10 @@ def _fitting(lines: Sequence[Sequence[str]]) -> list[list[str]]:
     return [[line[place] for place in (*places, -1)] for line in lines]
 
 
-def _entry_line(one: LogEntry) -> tuple[str, ...]:
+def _entry_line(one: LogEntry, folder: Path) -> tuple[str, ...]:
     noise = one.law if one.law == "none" else f"{one.law}, epsilon {one.epsilon:.3g}, delta {one.delta:.3g}"
     event = one.event + ", round 2" * (one.round > 1)
-    about = shorten(one.statistics.split(","), 3) + f": {one.reason}" * bool(one.reason)
+    about = shorten(one.statistics.split(","), 3) + f": {with_folder(one.reason, folder)}" * bool(one.reason)
     if one.event == "agreement":
         about = f"exact sums may be computed of: {one.reason or 'no site'}"
     counted = f"{one.rows:,}" if one.rows else "-"  # agreements and refusals are not about rows

@@ -95,13 +95,14 @@ def table(views: Sequence[View], width: int | None = None, folder: Path | None =
     if CERTAIN in heading and not _has_brackets(views):
         place = heading.index(CERTAIN)
         rows, dispensable = [row[:place] + row[place + 1 :] for row in rows], [n for n in dispensable if n != CERTAIN]
-    reasons = [*(f"{view.name}: {view.reason}" for view in views if view.reason), *_reasons_of_sums(views, folder)]
+    reasons = [f"{view.name}: {view.reason}" for view in views if view.reason]
+    reasons += _reasons_of_sums(views, folder, width or _terminal_width())
     shown = terminal.columns(terminal.drop_columns(rows, dispensable, width), indent=0)
     return "\n".join([shown, *map(terminal.printable, reasons)])
 
 
-def _reasons_of_sums(views: Sequence[View], folder: Path | None) -> Iterator[str]:
-    """Yield why nodes of private sums have no new result, those with the same reason together."""
+def _reasons_of_sums(views: Sequence[View], folder: Path | None, width: int) -> Iterator[str]:
+    """Yield in lines why nodes of private sums have no new result, those with the same reason together."""
     from gosta.net.node.page import GOOD_STATES
 
     groups: dict[str, list[str]] = {}
@@ -111,7 +112,7 @@ def _reasons_of_sums(views: Sequence[View], folder: Path | None) -> Iterator[str
     for reason, names in groups.items():
         if reason:
             place = folder if folder is None or len(names) > 1 else folder / names[0]
-            yield f"{shorten(names, 6)}: {_with_folder(reason, place)}"
+            yield from _wrapped(f"{shorten(names, 6)}: {reason}", place, width)
 
 
 def explanation(views: Sequence[View]) -> tuple[str, ...]:
@@ -259,7 +260,9 @@ def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str
     from gosta.net.node.page import GOOD_STATES
 
     partial = [status.node for status in statuses if status.missing]
-    if partial:
+    if partial and any(status.sums is not None for status in statuses):
+        yield f"left out: {shorten(sorted({name for status in statuses for name in status.missing}))}"
+    elif partial:
         yield "sites are missing" + f" in the estimates of {shorten(partial)}" * (len(partial) < len(statuses))
     epochs = sorted({status.epoch for status in statuses})
     if len(epochs) > 1:
@@ -273,11 +276,10 @@ def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str
 def _text(status: Status, folder: Path) -> str:
     from gosta.net.node import page
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     results = page.results(status)
     parts = [
-        terminal.definitions(_lines(list(page.summary(status)), folder, width)),
-        terminal.columns(_fitting(results, width)) if results else "",
+        terminal.definitions(_lines(list(page.summary(status)), folder)),
+        terminal.columns(_fitting(results)) if results else "",
         *map(terminal.columns, page.curves(status)),
         terminal.columns(page.neighbours(status)),
         terminal.columns(page.rejections(status)) if status.rejections else "",
@@ -286,21 +288,31 @@ def _text(status: Status, folder: Path) -> str:
     return f"{status.node}\n" + "\n\n".join(filter(None, parts))
 
 
-def _fitting(results: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    return terminal.drop_columns(results, [name for name in SUMS_DISPENSABLE if name in results[0]], width)
+def _fitting(results: Sequence[Sequence[str]]) -> list[list[str]]:
+    return terminal.drop_columns(results, [name for name in SUMS_DISPENSABLE if name in results[0]], None)
 
 
-def _lines(entries: Sequence[tuple[str, str]], folder: Path, width: int) -> Iterator[tuple[str, str]]:
-    """Yield names and values in lines that fit a width, with the folder in commands, which are not broken."""
-    room = max(terminal.MIN_WIDTH, width - 4 - max(len(name) for name, _ in entries))
+def _lines(entries: Sequence[tuple[str, str]], folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield names and values in lines that fit the terminal, with the folder in commands."""
+    room = _terminal_width() - 4 - max(len(name) for name, _ in entries)
     for name, text in entries:
-        fixed = _with_folder(text, folder, FIXED_SPACE)
-        parts = textwrap.wrap(fixed, room, break_long_words=False, break_on_hyphens=False) or [""]
-        for number, part in enumerate(parts):
-            yield name * (number == 0), part.replace(FIXED_SPACE, " ")
+        for number, line in enumerate(_wrapped(text, folder, room)):
+            yield name * (number == 0), line
 
 
-def _with_folder(text: str, folder: Path | None, space: str = " ") -> str:
+def with_folder(text: str, folder: Path | None, space: str = " ") -> str:
     """Return what a node says with a folder in its commands, so that they can be copied."""
     place = "FOLDER" if folder is None else shlex.quote(str(folder))
     return COMMAND.sub(lambda found: found[0].replace("FOLDER", place).replace(" ", space), text)
+
+
+def _wrapped(text: str, folder: Path | None, width: int) -> list[str]:
+    """Return what a node says in lines, with a folder in its commands, which are not broken."""
+    room, whole = max(terminal.MIN_WIDTH, width), with_folder(text, folder, FIXED_SPACE)
+    lines = textwrap.wrap(whole, room, break_long_words=False, break_on_hyphens=False) or [""]
+    return [line.replace(FIXED_SPACE, " ") for line in lines]
+
+
+def _terminal_width() -> int:
+    """Return the columns of the terminal; where output goes to a file there is no limit."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
