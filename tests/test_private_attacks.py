@@ -19,7 +19,7 @@ from virtual_network import START_TIME
 
 from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Moment, Step
-from gosta.net.protocol.statements import Opening, Part, Refusal, Slot
+from gosta.net.protocol.statements import Opening, Part, Refusal, Roster, Slot
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.protocol.sum_reasons import explain
 from gosta.net.protocol.sums import FALSE_MASKS, SumPeer
@@ -239,6 +239,111 @@ def test_chosen_rosters_do_not_solve_for_a_site() -> None:
     for k, roster in enumerate(rosters):
         made = groups.refine(made, roster)
         assert bool(groups.exposed(made, 3)) == (k > 0)
+
+
+def choose_rosters(peer: SumPeer) -> list[tuple[str, ...]]:
+    """Let a spy choose the participants of epochs that it starts: the last ones of the list, with itself."""
+    wanted: list[tuple[str, ...]] = []
+    made = peer._next_roster
+
+    def choose(now: Moment) -> Roster | None:
+        roster = made(now)
+        if roster is None or not wanted:
+            return roster
+        names = sorted({peer.name, *wanted[-1]})
+        chosen = tuple((name, peer.slots[Slot("join", name)][0]) for name in names)
+        return Roster(*peer.current.id, peer.name, chosen)
+
+    peer._missing_agreements = lambda _names: ()  # type: ignore
+    peer._next_roster = choose  # type: ignore
+    return wanted
+
+
+@pytest.mark.parametrize("min_share", [0.5, 0.51])
+def test_rosters_that_a_spy_chooses(min_share: float) -> None:
+    """All - (spy, 2, 3) - (spy, 4, 5) are the sums of node-0; each of the totals may be one that it has no part in."""
+    policy = msgspec.structs.replace(STRICT, min_share=min_share)
+    names = [f"node-{k}" for k in range(6)]
+    network = SumNetwork([scores(40) for _ in names], complete(6), policies=dict.fromkeys(names, policy), **AUC)
+    spy, wanted = Spy(network), choose_rosters(network.sum_peers[SPY])
+    spy.run(3.0)
+    for chosen in (("node-2", "node-3"), ("node-4", "node-5"), ("node-2", "node-3", "node-4")):
+        wanted.append(chosen)
+        network.nodes[SPY].request_epoch()
+        spy.run(network.clock.now + 3.0)
+    opened = sorted({roster for *_, roster in spy.totals.values()}, key=len)
+    matrix = np.array([[name in roster for name in names] for roster in opened], dtype=float)
+    for k, name in enumerate(names):
+        if name != SPY:
+            others = np.delete(matrix, [k, names.index(SPY)], axis=1)
+            assert np.linalg.matrix_rank(others) == np.linalg.matrix_rank(np.delete(matrix, 1, axis=1)), name
+
+
+@pytest.mark.parametrize("stop", ["forbid", "leave", "withdraw", "conflict"])
+@pytest.mark.parametrize("is_noisy", [False, True])
+def test_a_site_that_stops_between_commitment_and_contribution_sends_nothing(stop: str, is_noisy: bool) -> None:
+    more = AUC | ({"settings": NOISY} if is_noisy else {})
+    network = SumNetwork([scores(40) for _ in range(5)], complete(5), **more)
+    spy, peer = network.sum_peers[SPY], network.sum_peers["node-0"]
+    commit = spy._commit_or_refuse
+    spy._commit_or_refuse = lambda *now: commit(*now) if network.clock.now > 1.7 else Step()  # type: ignore
+    network.clock.run(1.5)
+    assert Slot("commit", "node-0", 1) in peer.slots
+    if stop == "forbid":
+        network.policies["node-0"] = Policy(modes=MODES, statistics=("none",))
+        network.change("node-0")
+    elif stop == "leave":
+        network.agree("node-0", "node-0", leaves=True)
+    elif stop == "withdraw":
+        network.nodes["node-0"].withdraw()
+    else:
+        network.nodes["node-0"]._find_conflict = lambda: "two lists"  # type: ignore
+        peer.conflict = "two lists"
+    network.clock.run(10.0)
+    assert "contribution" not in [one.event for one in peer.log]
+
+
+def test_no_contribution_is_forgotten_because_of_others() -> None:
+    """Rows that were contributed again count as the last ones, and edges that a spy moves make none forgotten."""
+    settings = PrivateSettings(bins=64, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
+    network = strict([scores(40) for _ in range(3)], complete(3), settings=settings, **AUC)
+    spy, first = Spy(network), network.parts["node-0"]
+    spy.run(5.0)
+    for rows in [*(scores(40) for _ in range(15)), first.copy(), scores(40)]:
+        network.change("node-0", rows)
+        spy.run(network.clock.now + 13.0)
+    corrected = first.copy()
+    corrected[0, 1] = 1 - corrected[0, 1]
+    network.change("node-0", corrected)
+    network.nodes[SPY].request_epoch()
+    spy.run(network.clock.now + 13.0)
+    assert len(spy.totals) >= 18
+    assert all(not found.any() or np.abs(found).sum() >= 10 for found in spy.differences())
+
+
+def test_edges_that_a_spy_moves_do_not_make_rows_forgotten() -> None:
+    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, find_edges=True, deadline_seconds=2.0)
+    network = strict([scores(60) for _ in range(4)], complete(4), settings=settings, **AUC)
+    peer, first, count = network.sum_peers[SPY], network.parts["node-0"], iter(range(1, 100))
+
+    def move_edges(vector: Words) -> Words:
+        if peer.current.implausible is None and not peer.current.totals:
+            vector[200] += np.uint64((20_000 + next(count)) << 24)
+        return vector
+
+    change_parts(peer, move_edges)
+    network.clock.run(5.0)
+    for _ in range(18):
+        network.nodes[SPY].request_epoch()
+        network.clock.run(network.clock.now + 10.5)
+    corrected = first.copy()
+    corrected[0, 1] = 1 - corrected[0, 1]
+    network.change("node-0", corrected)
+    victim = network.sum_peers["node-0"]
+    assert len(victim.memory.contributed) == 17, "of one first round, and of sixteen second ones"
+    chosen = victim.chosen_rows()
+    assert chosen is not None
+    assert chosen.digest != victim.source.file_rows.digest
 
 
 @pytest.mark.parametrize("sites", range(3, 9))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -360,3 +362,39 @@ def test_what_neighbours_send_does_not_fill_the_memory() -> None:
         network.nodes["node-0"].on_message(link, wire.encode(wire.Give(signed)))
     assert len(peer.current.pool.given) < 50
     assert len(peer.current.early) == 1
+
+
+def test_where_the_log_ends_cannot_be_written(tmp_path: Path) -> None:
+    """Nothing is contributed then, nor written to the journal, until it can be."""
+    network = SumNetwork(PARTS, COMPLETE)
+    node, head = network.nodes["node-0"], tmp_path / "contributions.json"
+    head.mkdir()
+    (head / "in the way").touch()
+    node.head = head  # type: ignore[union-attr]
+    network.clock.run(6.0)
+    assert "Is a directory" in node.disk_error
+    assert network.journals["node-0"].contributions() == []
+    (head / "in the way").unlink()
+    head.rmdir()
+    network.clock.run(60.0)
+    network.check()
+    assert states(network) == {"complete"}
+
+
+def test_an_origin_that_refused_restarts() -> None:
+    """It knows its roster then, and not yet what the others said when they joined."""
+    network = SumNetwork(PARTS, COMPLETE)
+    peer = network.sum_peers["node-0"]
+    commit = peer._commit_or_refuse
+
+    def refuse(*arguments: Any) -> Any:
+        peer.source = dataclasses.replace(network.source("node-0"), policy=Policy(modes=MODES, statistics=("none",)))
+        return commit(*arguments)
+
+    peer._commit_or_refuse = refuse  # type: ignore[method-assign]
+    network.clock.run(1.0)
+    assert set(peer.current.refusals) == {"node-0"}
+    network.crash("node-0", 0.5)
+    network.clock.run(60.0)
+    network.check()
+    assert states(network) == {"complete"}

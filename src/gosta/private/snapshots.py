@@ -22,7 +22,7 @@ from gosta.runtime.arrays import Floats
 from gosta.sketches import Layout
 
 DIGEST_BYTES = 8  # of a row: two of 100,000 rows agree by chance once in 4 billion files
-MAX_CONTRIBUTED = 16  # earlier contributions with which rows are compared
+MAX_CONTRIBUTED = 16  # earlier contributions to each round with which rows are compared
 
 
 class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
@@ -68,15 +68,30 @@ def take_snapshot(x: Floats, layout: Layout, people: Iterable[object] | None, ti
 class Contributed(NamedTuple):
     """What a site remembers of a contribution, to compare later rows with it."""
 
-    first_total: bytes  # of the first round, from which the layout of the second one follows; empty: of a first round,
-    # as floats of 64 bits
+    first_total: bytes  # of the first round, as floats of 64 bits, from which the layout of the second one follows;
+    # empty: of a first round
     blocks: dict[str, bytes]  # by fingerprint of a block of sums: digests of the people's features in it
 
 
 def contributed(layout: Layout, first_total: bytes, rows: RowSnapshot, key: bytes) -> Contributed:
-    """Return what to remember of a contribution of rows to a layout's sums; `key` is this site's secret."""
-    blocks = {name: row_digests(features, key, rows.people) for name, features in layout.block_features(rows.x)}
-    return Contributed(first_total, blocks)
+    """Return what to remember of a contribution of rows to a layout's sums; `key` is this site's secret.
+
+    Of a first round, which only finds edges, also the features that rows have with bins of equal width: whatever edges
+    are found, what is in none of them shows there.
+    """
+    features = {name: found for one in {layout, layout.final} for name, found in one.block_features(rows.x)}
+    return Contributed(first_total, {name: row_digests(found, key, rows.people) for name, found in features.items()})
+
+
+def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contributed, ...]:
+    """Return the last contributions after one more: of first rounds and of second rounds so many each.
+
+    Whoever moves the edges that are found, so that every second round is another one, makes no first round forgotten.
+    """
+    found = [*(one for one in earlier if one != new), new]
+    rounds = [[one for one in found if bool(one.first_total) == is_second] for is_second in (False, True)]
+    kept = [one for of_round in rounds for one in of_round[-MAX_CONTRIBUTED:]]
+    return tuple(one for one in found if one in kept)
 
 
 def changes(layouts: Iterator[Layout], earlier: Sequence[Contributed], rows: RowSnapshot, key: bytes) -> list[int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from gosta.errors import GostaError
 from gosta.net.config import NodeConfig
 from gosta.net.node.base import BaseNode, Log
 from gosta.net.node.contact import Contact
@@ -134,10 +136,21 @@ class SumNode(BaseNode):
         return waited >= FIRST_SECONDS[not is_first] or (is_first and len(self.links) == len(self.contacts))
 
     def _write(self, step: Step) -> None:
+        if step.entries and (error := self._write_head()):
+            raise sqlite3.OperationalError(error)  # nothing is written, as on a full disk
         self.journal.append(step.records, (), step.entries)
         self.peer.log.extend(step.entries)
-        if step.entries and self.head is not None:
-            write_head(self.head, self.journal.contributions()[-1])
+        if step.entries and (error := self._write_head()):
+            self.log("head not written", reason=error)  # it tells of the entry before: no less is recognised as lost
+
+    def _write_head(self) -> str:
+        """Note where the log ends; return why that is not possible, if it is not."""
+        if self.head is not None:
+            try:
+                write_head(self.head, self.journal.contributions())
+            except GostaError as error:
+                return str(error)
+        return ""
 
     def _write_waiting(self) -> None:
         pass

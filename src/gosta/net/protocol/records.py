@@ -93,7 +93,7 @@ class PartMade(Record, frozen=True, tag="part-made"):
 
     signed: Signed
     contributed: Contributed
-    groups: Groups  # of sites in the same totals, with this one
+    groups: Groups  # of sites in the same totals
 
 
 class Deviation(NamedTuple):
@@ -109,6 +109,7 @@ class SitesNoted(Record, frozen=True, tag="sites-noted"):
 
     deviating: dict[str, Deviation]
     agreeing: tuple[str, ...]  # sites that agree that their sums can be computed
+    groups: Groups  # of sites in the same totals
 
 
 class Released(Record, frozen=True, tag="released"):

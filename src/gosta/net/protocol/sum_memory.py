@@ -12,7 +12,7 @@ from gosta.net.protocol.statements import Join
 from gosta.private import groups, masks
 from gosta.private.groups import Groups
 from gosta.private.policy import may_replace
-from gosta.private.snapshots import MAX_CONTRIBUTED, Contributed, RowSnapshot, changes
+from gosta.private.snapshots import Contributed, RowSnapshot, changes, remember
 
 TAG_BYTES = 16
 MAX_WASTED = 1  # epochs that a site may let fail after this one had spent epsilon for them
@@ -24,19 +24,17 @@ class Memory(msgspec.Struct, array_like=True):
     secret: bytes = b""  # of this site: of digests of rows, and of noise
     rows: RowSnapshot | None = None  # of the last commit
     contributed: tuple[Contributed, ...] = ()  # earlier contributions, the latest last
-    groups: Groups = ()  # of sites in the same totals without noise, with this one
+    groups: Groups = ()  # of sites in the same totals without noise, whether or not this one took part
     deviating: dict[str, Deviation] = {}  # sites that did what no honest site does
     agreeing: tuple[str, ...] = ()  # sites whose last word was that their sums may be computed
     wasted: dict[str, int] = {}  # epochs that a site let fail after this one had spent epsilon for them
 
     def add_part(self, record: PartMade) -> None:
         """Remember what a contribution shows once it is sent."""
-        self.groups = record.groups
-        if record.contributed not in self.contributed:
-            self.contributed = (*self.contributed, record.contributed)[-MAX_CONTRIBUTED:]
+        self.groups, self.contributed = record.groups, remember(self.contributed, record.contributed)
 
     def note(self, record: SitesNoted) -> None:
-        self.deviating, self.agreeing = record.deviating, record.agreeing
+        self.deviating, self.agreeing, self.groups = record.deviating, record.agreeing, record.groups
 
     def count_wasted(self, names: Sequence[str]) -> None:
         self.wasted = {**self.wasted, **{name: self.wasted.get(name, 0) + 1 for name in names}}

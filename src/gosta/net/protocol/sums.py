@@ -259,8 +259,7 @@ class SumPeer(EpochPeer):
     def blame(self, now: Moment, next_origin: str = "") -> tuple[str, ...]:
         """Count the participants that let the epoch fail, before the next one; leave out those that do so again.
 
-        Returns those that wasted epsilon that this site had spent for the epoch: who was silent until the deadline, or
-        before that who started the next epoch.
+        Returns those that wasted epsilon that this site had spent for the epoch: whose contribution is missing.
         """
         if self.current.roster is None or self.is_complete:
             return ()
@@ -273,7 +272,7 @@ class SumPeer(EpochPeer):
             if self._stalls[name] > MAX_STALLS:
                 times = min(self._stalls[name] - MAX_STALLS - 1, MAX_DOUBLINGS)
                 self._excluded_until[name] = now.running + EXCLUSION_SECONDS * 2**times
-        wasting = failing or {next_origin}
+        wasting = failing or set(self.missing()) & {next_origin} or set(self.missing())
         return tuple(sorted(wasting - {"", self.name})) if self._has_spent_in_vain() else ()
 
     def _has_spent_in_vain(self) -> bool:
@@ -323,6 +322,9 @@ class SumPeer(EpochPeer):
 
     def _better_roster(self, now: Moment) -> list[str]:
         """Return participants with whom this site would contribute, of an epoch in which it refused; empty if none."""
+        joined = self.current.joins
+        if not set(self.current.participants) <= joined.keys():
+            return []  # after a restart they are asked for again
         able = [name for name in self.current.participants if not self._why_not(name)]
         chosen = self._agreeable(able, self._wasting())
         is_allowed = self._may_go_on_with(chosen) and not (self._verdict_to_join(now) or self.conflict)
@@ -471,9 +473,14 @@ class SumPeer(EpochPeer):
         said = {name: one.agrees for name, one in self.current.joins.items()}
         before = dict.fromkeys(self.memory.agreeing, True)
         agreeing = tuple(sorted(name for name, agrees in {**before, **said}.items() if agrees))
-        if self._found or agreeing != self.memory.agreeing:
+        seen = groups.refine(self.memory.groups, self.current.participants) if self._is_shown() else self.memory.groups
+        if self._found or (agreeing, seen) != (self.memory.agreeing, self.memory.groups):
             found, self._found = {**self.memory.deviating, **self._found}, {}
-            yield Step((SitesNoted(found, agreeing),))
+            yield Step((SitesNoted(found, agreeing, seen),))
+
+    def _is_shown(self) -> bool:
+        """Return whether any participant has shown a contribution without noise, so that the total can be known."""
+        return not self.has_noise and any(slot.kind == "part" for slot in self.slots)
 
     def _say(self, statement: AnyStatement, suppressed: str = "", entries: tuple[LogEntry, ...] = ()) -> Step:
         return Step((StatementMade(self._signed(statement), suppressed),), (), "statements made", None, entries)
@@ -504,7 +511,7 @@ class SumPeer(EpochPeer):
         rows = self.chosen_rows()
         return b"" if rows is None else self.memory.tag_of(rows)
 
-    def _verdict_to_join(self, now: Moment) -> str:
+    def _verdict_to_join(self, now: Moment, pays: bool = True) -> str:
         """Return what this site's policy forbids about the statistic, its rows and the budget; empty if nothing."""
         if self.is_withdrawn:
             return "the site withdrew its rows"
@@ -520,7 +527,10 @@ class SumPeer(EpochPeer):
             return f"too few rows changed since an earlier contribution to the same sums; {needed} needed, or none"
         before = [one for one in self.log if (one.epoch, one.origin) != self.current.id]
         history = site.history_of(before)
-        return policy.verdict_to_join(self.source.policy, self.source.subject(rows), history, now.wall)
+        subject = self.source.subject(rows)
+        return policy.verdict_to_join(
+            self.source.policy, subject if pays else subject._replace(spent=()), history, now.wall
+        )
 
     def _suppression(self, verdict: str, now: Moment) -> tuple[LogEntry, ...]:
         """Return an entry of the log for a suppression, unless the last entry is about the same."""
@@ -642,8 +652,7 @@ class SumPeer(EpochPeer):
     def _commit_or_refuse(self, round_: Round, now: Moment) -> Step:
         verdict = self._verdict(round_, now)
         if verdict.reason:
-            refusal = Refusal(*self.current.id, self.name, self.current.roster_id, verdict.needs)
-            return self._say(refusal, verdict.reason, self._suppression(verdict.reason, now))
+            return self._refuse(verdict, now)
         rows = self.chosen_rows() if round_.number == 1 else self.rows
         assert rows is not None
         digest = hashlib.sha256(self._part(round_, rows)).digest()
@@ -651,14 +660,20 @@ class SumPeer(EpochPeer):
         changed = None if self.rows is not None and rows.digest == self.rows.digest else rows
         return Step((CommitMade(self._signed(commit), changed),), (), "statements made")
 
+    def _refuse(self, verdict: Verdict, now: Moment) -> Step:
+        refusal = Refusal(*self.current.id, self.name, self.current.roster_id, verdict.needs)
+        return self._say(refusal, verdict.reason, self._suppression(verdict.reason, now))
+
     def _show_part(self, round_: Round, now: Moment, connected: Collection[str]) -> Step:
         number, layout, noise = round_
         commit = self.slots[Slot("commit", self.name, number)][1]
         assert isinstance(commit, Commit)
         vector = b"" if self.rows is None else self._part(round_, self.rows)
+        verdict = self._verdict(round_, now)
         if self.rows is None or hashlib.sha256(vector).digest() != commit.digest:
-            reason = "its journal lost the rows to which it had committed"
-            return self._say(Refusal(*self.current.id, self.name, self.current.roster_id, ()), reason)
+            verdict = Verdict("its journal lost the rows to which it had committed")
+        if self.rows is None or verdict.reason:
+            return self._refuse(verdict, now)
         signed = self._signed(Part(*self.current.id, self.name, self.current.roster_id, number, vector))
         has_noise = noise.law != "none"
         entry = self._entry(
@@ -693,19 +708,16 @@ class SumPeer(EpochPeer):
 
     def _verdict_on_rows(self, round_: Round, own: Join, now: Moment) -> str:
         """Return what forbids this site to contribute its rows to a round; noise that is paid costs nothing."""
-        if self.is_withdrawn:
-            return "the site withdrew its rows"
-        rows = self.chosen_rows() if round_.number == 1 else self.rows
+        has_committed = Slot("commit", self.name, 1) in self.slots
+        rows = self.rows if has_committed else self.chosen_rows()
         if rows is None or self.memory.tag_of(rows) != own.snapshot:
             return "its rows changed after it joined"
-        if round_.number == 1 and not self._is_paid(round_):
-            return self._verdict_to_join(now)
-        if self.has_noise and not self._is_paid(round_):
-            noise = round_.noise
-            spent = (Spent(noise.law, noise.epsilon, noise.delta, rows.rows_per_person),)
-            subject = self.source.subject(rows)._replace(spent=spent)
-            return policy.over_budget(self.source.policy, subject, self.history())
-        return ""
+        is_new, noise = not self._is_paid(round_), round_.noise
+        verdict = self._verdict_to_join(now, pays=is_new and round_.number == 1)
+        if verdict or not is_new or round_.number == 1:
+            return verdict
+        spent = (Spent(noise.law, noise.epsilon, noise.delta, rows.rows_per_person),) if self.has_noise else ()
+        return policy.over_budget(self.source.policy, self.source.subject(rows)._replace(spent=spent), self.history())
 
     def _is_paid(self, round_: Round) -> bool:
         """Return whether this site has sent the same noise before, so that it costs nothing now."""

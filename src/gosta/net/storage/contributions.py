@@ -80,9 +80,10 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hash: str
 
 
-def write_head(path: Path, last: Logged) -> None:
-    """Note the last entry of the log outside the journal, so that an older copy of the journal is recognised."""
-    write_atomically(path, msgspec.json.encode(Head(last.number, last.hash.hex())), mode=0o600)
+def write_head(path: Path, log: Sequence[Logged]) -> None:
+    """Note the last entry of a log outside the journal, so that an older copy of the journal is recognised."""
+    hash = log[-1].hash if log else FIRST_HASH
+    write_atomically(path, msgspec.json.encode(Head(len(log), hash.hex())), mode=0o600)
 
 
 def find_lost(path: Path, log: Sequence[Logged]) -> str:
@@ -93,6 +94,6 @@ def find_lost(path: Path, log: Sequence[Logged]) -> str:
         return ""
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         return f"cannot be compared with {path.name}: {error}"
-    if any(one.number == head.number and one.hash.hex() == head.hash for one in log):
+    if not head.number or any(one.number == head.number and one.hash.hex() == head.hash for one in log):
         return ""
     return f"ends at entry {len(log)}, and {path.name} tells of entry {head.number}"
