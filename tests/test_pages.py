@@ -278,6 +278,9 @@ def test_commands_in_a_reason_can_be_copied(monkeypatch: pytest.MonkeyPatch, tmp
     assert len(shown[0].splitlines()) > len(shown[1].splitlines())
     table = status_command.table([View("node-3", "suppressed", 0, SUPPRESSED)], folder=folder)
     assert f"node-3: node-4 takes no part; wait, or agree to go on without it: gosta network agree '{folder}/" in table
+    withdrawn = msgspec.structs.replace(SUPPRESSED, state="withdrawn", reload_error="withdrawn: no policy.toml")
+    both = [View("node-3", "suppressed", 0, SUPPRESSED), View("node-4", "withdrawn", 0, withdrawn)]
+    assert "\nnode-4: withdrawn: no policy.toml" in status_command.table(both)
     assert "6 of 5" not in table, "sites of an earlier result need not be members now"
 
 

@@ -33,7 +33,8 @@ Folder = Annotated[Path, typer.Argument(help="The network's folder; its nodes mu
 def verify(folder: Folder, as_json: options.Json = False) -> None:
     """Check the journals of all nodes: every visitor exists once, and estimates agree with the value over all rows.
 
-    Of private sums: all report the same total, the sum over the participants' rows, and brackets hold their values.
+    Of private sums: all report the same total, the sum over the rows that were contributed, with its noise.
+
     Exits with code 1 if a check fails, and with 3 if none does but something could not be checked.
     """
     from gosta.net.audit import verify, verify_sums
@@ -134,7 +135,7 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
             strata = f"; strata: {shorten(sent[-1].strata)}" * bool(sent[-1].strata)
             rows = f"rows as they were at {_time(sent[-1].rows_of)}; " * bool(sent[-1].rows_of)
             what = f"{rows}columns {shorten(sent[-1].columns, 20)}; {sent[-1].bins} bins{strata}"
-            entries.append(("the last one", what))
+            entries.append(("the last one", f"{what}; noise: {_noise(sent[-1])}"))
             entries.append(("sent to", f"{shorten(sent[-1].sent_to, 20)}; they pass it on to all members"))
         print(terminal.definitions([*entries, *_sums_entries(site)], wrap=sys.stdout.isatty()))
     if site.missing:
@@ -151,7 +152,7 @@ def _fitting(lines: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _entry_line(one: LogEntry, folder: Path) -> tuple[str, ...]:
-    noise = one.law if one.law == "none" else f"{one.law}, epsilon {one.epsilon:.3g}, delta {one.delta:.3g}"
+    noise = _noise(one)
     event = one.event + ", round 2" * (one.round > 1)
     about = shorten(one.statistics.split(","), 3) + f": {with_folder(one.reason, folder)}" * bool(one.reason)
     if one.event == "agreement":
@@ -163,12 +164,15 @@ def _entry_line(one: LogEntry, folder: Path) -> tuple[str, ...]:
     return _time(one.time), event, str(one.epoch), one.layout, counted, size, noise, sites, about
 
 
+def _noise(one: LogEntry) -> str:
+    return one.law if one.law == "none" else f"{one.law}, epsilon {one.epsilon:.3g}, delta {one.delta:.3g}"
+
+
 def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
     policy, last = site.policy, site.log[-1]
     whose = "a row" if policy.person is None else "a person"
-    spent = (
-        f"epsilon {site.spent_epsilon:.3g} of {policy.epsilon_budget:g} for {whose}, at delta {policy.delta_budget:g}"
-    )
+    of = "" if site.policy_error else f" of {policy.epsilon_budget:g}"  # the default is not this site's
+    spent = f"epsilon {site.spent_epsilon:.3g}{of} for {whose}, at delta {policy.delta_budget:g}"
     sent = [one.entry for one in site.log if one.entry.event == "contribution"]
     plain = sum(one.law == "none" for one in sent)
     if repeated := sum(one.spent is None for one in site.history) - plain:

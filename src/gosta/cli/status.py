@@ -108,7 +108,9 @@ def _reasons_of_sums(views: Sequence[View], folder: Path | None, width: int) -> 
     groups: dict[str, list[str]] = {}
     for view in views:
         if view.status is not None and view.status.sums is not None and view.state not in (*GOOD_STATES, *UNSAID):
-            groups.setdefault(view.status.sums.reason, []).append(view.name)
+            is_withdrawn = view.state == "withdrawn" and bool(view.status.reload_error)
+            reason = view.status.reload_error if is_withdrawn else view.status.sums.reason
+            groups.setdefault(reason, []).append(view.name)
     for reason, names in groups.items():
         if reason:
             place = folder if folder is None or len(names) > 1 else folder / names[0]
