@@ -79,7 +79,7 @@ class Past(NamedTuple):
     """An earlier release: a contribution that was sent, whether or not its total ever became known."""
 
     time: float  # Unix time, seconds
-    spent: Spent | None = None  # None: without noise, or with noise that an earlier release had already
+    spent: Spent | None = None  # None: without noise
 
 
 def read_policy(folder: Path) -> Policy:

@@ -27,6 +27,7 @@ HEADER = """\
 # such lines are the defaults. Where the policy forbids a contribution, nothing leaves the site, and the others learn
 # that it declined, not why.
 """
+RELEASES_PER_DAY = 3  # with noise: a member that claims other rows in each epoch spends a budget in days, not minutes
 # Each key with its default, or an example where there is none, and words on it.
 KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -44,11 +45,11 @@ KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "min_share": ("0.51", "share of the members that must take part"),
         "min_cell": ("5", "curves merge bins with fewer rows, smaller strata have no value (only without noise)"),
         "max_min_cell": ("50", "the largest min_cell of another member that this site accepts"),
-        "min_change": ("10", "rows that must have changed since earlier contributions, unless none has (no noise)"),
+        "min_change": ("10", "rows that must differ before this site contributes others than the last time"),
         "max_bins": ("1024", "of a column"),
         "epsilon_budget": ("10.0", "at which this site stops: of all its releases with noise together"),
         "delta_budget": ("1e-5", "with which that epsilon is computed"),
-        "releases_per_day": ("0", "0: no limit"),
+        "releases_per_day": ("0", "0: no limit; with the same noise as before, a release does not count"),
         "person": ('"patient"', "column that tells people apart: then min_rows counts people"),
     }
 )
@@ -77,6 +78,7 @@ def policy_for(task: Task) -> str:
     in_force = {"modes": _toml_list([subject.mode])}
     if budget is not None and budget.releases:
         in_force["epsilon_budget"] = f"{budget.epsilon:g}"
+        in_force["releases_per_day"] = str(RELEASES_PER_DAY)
     names = {"statistics": subject.statistics, "columns": subject.columns}
     examples = {key: _toml_list(values) for key, values in names.items() if values}
     return policy_text(in_force, examples)

@@ -91,14 +91,14 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
 def history_of(log: Sequence[LogEntry]) -> list[Past]:
     """Return the contributions in a log, as policies look at them.
 
-    A second round belongs to the first one. Noise that was sent before costs nothing again.
+    A second round belongs to the first one. What was sent before with the same noise is no other contribution.
     """
     found, paid = [], set[str]()
     for one in (entry for entry in log if entry.event == "contribution"):
-        is_new = one.law != "none" and one.noise not in paid
-        paid |= {one.noise} - {""}
-        spent = Spent(one.law, one.epsilon, one.delta, one.rows_per_person) if is_new else None
-        found.append(Past(one.time if one.round == 1 else -inf, spent))
+        if one.law == "none" or one.noise not in paid:
+            spent = None if one.law == "none" else Spent(one.law, one.epsilon, one.delta, one.rows_per_person)
+            found.append(Past(one.time if one.round == 1 else -inf, spent))
+        paid.add(one.noise)
     return found
 
 

@@ -118,6 +118,8 @@ def read(signed: Signed) -> AnyStatement:
         statement: AnyStatement = _decode(signed.body)
     except DECODE_ERRORS as error:
         raise Rejected("malformed", str(error)[:200]) from None
+    if _encode(statement) != signed.body:
+        raise Rejected("malformed", "a statement is not encoded in the shortest way")  # its id could be chosen
     return statement
 
 

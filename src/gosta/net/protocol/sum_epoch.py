@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.net.addresses import NAME_PATTERN
 from gosta.net.members import Trust
 from gosta.net.protocol import statements
 from gosta.net.protocol.messages import Announcement, Rejected, Signed
@@ -119,6 +120,8 @@ class SumEpoch:
         """Return the participants whose statement is due next and missing."""
         if self.roster is None:
             return []
+        if self.keys() is None:
+            return [self.announcement.origin]  # it has all that its roster names
         if self.implausible is not None:
             return self.lacking(Slot("opening", "", self.implausible.number))
         return next(filter(None, map(self.lacking, self.due(len(self.totals) + 1))), [])
@@ -157,6 +160,9 @@ class SumEpoch:
                 is_of_members = names == sorted(set(names)) and set(names) <= set(members)
                 if statement.home != statement.origin or not is_of_members or len(names) < least_participants:
                     raise Rejected("statement", f"the roster of {statement.home} does not hold")
+            case Refusal():
+                if not all(map(NAME_PATTERN.fullmatch, statement.needs)):
+                    raise Rejected("statement", f"the refusal of {statement.home} names what are no sites")
             case Part():
                 known = self._rounds.get(statement.round)
                 if known is not None and len(statement.vector) != 8 * (known.layout.size + CHECKS):
@@ -270,8 +276,9 @@ class SumEpoch:
         return deviations.largest_sum(rows, features, round_.noise.bits, self._reach(round_))
 
     def _halves(self, round_: Round) -> NDArray[np.bool_]:
-        ids = [self.slots[Slot("part", name, round_.number)][0] for name in self.participants]
-        return deviations.choose_halves(hashlib.sha256(b"".join(ids)).digest(), round_.layout.size)
+        """Return the halves, which follow from all contributions: nobody can choose them after it has committed."""
+        content = b"".join(statements.pack(vector) for vector in self.vectors(round_).values())
+        return deviations.choose_halves(hashlib.sha256(content).digest(), round_.layout.size)
 
     def open_masks(self, round_: Round) -> bytes:
         """Return the sums of this site's masks over the halves that show who deviates, as its opening has them."""
