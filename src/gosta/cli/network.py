@@ -334,14 +334,21 @@ def remove(
 def _print_cost(folder: Path, name: str) -> None:
     """Print what it costs the sites that remain of private sums to release totals without a site."""
     from gosta.net.deploy.folders import load_network
+    from gosta.net.deploy.plan import MIN_SITES
 
-    private = load_network(folder).network.private
+    network = load_network(folder)
+    private = network.network.private
     if private is None:
         return
+    if len(network.nodes) < MIN_SITES:
+        print(
+            f"  {len(network.nodes)} sites are left, and by default a site takes part only with {MIN_SITES}: min_sites"
+        )
     if private.epsilon is not None:
         print(f"  the next release, without {name}, costs each site epsilon {private.epsilon:g} of its budget")
         return
-    print(f"  sums without noise wait until each remaining site's operator runs: gosta network agree FOLDER {name}")
+    print("  sums without noise wait until each remaining site's operator runs:")
+    print(f"  gosta network agree {shlex.quote(str(folder))} {name}")
     print(f"  for the totals with and without {name} give its exact sums; none waits if it left by: gosta node leave")
 
 

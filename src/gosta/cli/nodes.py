@@ -63,10 +63,10 @@ def up(
         elapsed_seconds = now
         show_page(views)
         if live is not None:
-            live.update(_text(views, now, live.console.width, url), refresh=True)
+            live.update(_text(views, now, live.console.width, url, folder), refresh=True)
         elif not as_json and now - printed_at >= PRINT_SECONDS:
             printed_at = now
-            print(shown.table(views), shown.summary(views, now), sep="\n", flush=True)
+            print(shown.table(views, folder=folder), shown.summary(views, now), sep="\n", flush=True)
 
     with contextlib.ExitStack() as stack:
         show_page: Callable[[Sequence[View]], None] = _no_page
@@ -80,7 +80,7 @@ def up(
     if as_json:
         print("\n".join(map(shown.record, views)))
         return
-    print(shown.table(views), shown.summary(views, elapsed_seconds), *shown.explanation(views), sep="\n")
+    print(shown.table(views, folder=folder), shown.summary(views, elapsed_seconds), *shown.explanation(views), sep="\n")
     print(f"all nodes are stopped; check their journals with: gosta network verify {shlex.quote(str(folder))}")
 
 
@@ -157,10 +157,10 @@ def _live() -> Any:
     return Live(auto_refresh=False, transient=True)
 
 
-def _text(views: Sequence[View], elapsed_seconds: float, width: int, url: str) -> Any:
+def _text(views: Sequence[View], elapsed_seconds: float, width: int, url: str, folder: Path) -> Any:
     from rich.text import Text
 
-    heading, *rows = shown.table(views, width).splitlines(keepends=True)
+    heading, *rows = shown.table(views, width, folder).splitlines(keepends=True)
     summary = f"\n{shown.summary(views, elapsed_seconds)}\n"
     page = [f"live page: {url}"] if url else []
     explanation = "\n".join([*shown.explanation(views), *page, "Ctrl-C stops all nodes"])

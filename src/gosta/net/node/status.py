@@ -25,9 +25,10 @@ OWN_STATES = {
     "joining": "Private sums: it waits for the sites that have not joined the epoch yet, until the deadline.",
     "contributing": "Private sums: it waits for contributions of participants, until the deadline.",
     "complete": "Private sums: the contributions of all participants are in.",
-    "suppressed": "Private sums: the policy of this site, or of another participant, forbids the release.",
-    "implausible": "Private sums: no rows can have such a total, so that a contribution is wrong, nobody can tell "
-    "which; nothing is reported until the next epoch.",
+    "suppressed": "Private sums: the policy of this site, or of another participant, forbids the release, or an "
+    "agreement is missing.",
+    "implausible": "Private sums: no rows can have such a total, so that a contribution is wrong; who deviates is "
+    "named and left out, where that can be found out.",
     "disconnected": "No neighbour is connected; the log has the reason.",
     "mismatch": "No neighbour is connected, and at least one computes something else, is of another network or runs "
     "another version; the list of neighbours names the setting that differs.",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import msgspec
+
 from gosta.errors import NetworkError
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.node import lock
@@ -30,7 +32,11 @@ def restore_sum_peer(config: NodeConfig, source: SumSource, journal: Journal) ->
     journal.check_owner(config.node.name)
     identity = Identity(config.node.name, config.network.id, source.fingerprint)
     peer = SumPeer(identity, source, config.neighbours, source.trust)
-    peer.restore(*journal.load())
+    try:
+        peer.restore(*journal.load())
+    except msgspec.MsgspecError as error:
+        hint = "move it away, with contributions.json beside it, and the node starts anew"
+        raise NetworkError(f"journal {journal.path} is of another version: {error}; {hint}") from None
     peer.log = [one.entry for one in journal.contributions()]
     return peer
 

@@ -77,7 +77,7 @@ def summary(status: Status, sums: SumStatus) -> Iterator[tuple[str, str]]:
         yield "sites left out", shorten(sums.left_out, MAX_NAMES) or "none"
     if status.state in ("joining", "contributing"):
         yield "joined this epoch", shorten(sums.joined, MAX_NAMES) or "none"
-    if sums.missing:
+    if sums.missing and status.state != "suppressed":
         yield "waits for", shorten(sums.missing, MAX_NAMES)
     yield "noise", noise(sums)
     if sums.epsilon:

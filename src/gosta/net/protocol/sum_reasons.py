@@ -15,7 +15,11 @@ def explain(peer: SumPeer) -> str:
     if epoch.refusals and peer.needed_agreements:
         return "; ".join(_explain_need(peer, name) for name in peer.needed_agreements)
     if epoch.suppressed:
-        return f"suppressed by policy: {epoch.suppressed}"
+        return (
+            f"suppressed: {epoch.suppressed}"
+            if peer.source.agreed.leaves
+            else f"suppressed by policy: {epoch.suppressed}"
+        )
     if epoch.refusals:
         return f"suppressed by the policy of {', '.join(epoch.refusals)}"
     if epoch.implausible is not None:
@@ -37,10 +41,11 @@ def _command(name: str) -> str:
 
 def _explain_need(peer: SumPeer, name: str) -> str:
     waiting = [refusing for refusing, one in peer.current.refusals.items() if name in one.needs]
+    who = f"{', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'}"
     if name == peer.name:
-        return f"{', '.join(waiting)} waits, since this site's {RISK}; to agree: {_command(name)}"
+        return f"{who}, since this site's {RISK}; to agree: {_command(name)}"
     if peer.name not in waiting:
-        return f"{', '.join(waiting)} waits, and says that {name}'s {RISK}"
+        return f"{who}, since {name}'s {RISK}"
     if name in peer.current.participants:
         return f"{name} has to agree there, since its {RISK}: {_command(name)}"
     return f"{name} takes no part, and its {RISK}; wait for it, or agree to go on without it: {_command(name)}"

@@ -309,7 +309,7 @@ class SumPeer(EpochPeer):
         if own.key and self.snapshot_tag() != own.snapshot and not self._verdict_to_join(now):
             return "rows changed"
         if self.current.suppressed and not self._verdict_now(now).reason:
-            return f"the policy of {self.name} allows it now"
+            return f"{self.name} takes part now"
         if self.name in self.current.refusals and (better := self._better_roster(now)):
             return f"{self.name} takes part without {', '.join(set(self.current.participants) - set(better))[:100]}"
         return ""
