@@ -31,7 +31,7 @@ def test_without_a_file_nothing_is_allowed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is missing, and without it nothing leaves this site; write what it may send"):
         read_policy(tmp_path)
     (tmp_path / "policy.toml").mkdir()
-    with pytest.raises(InputError, match="cannot read .*policy.toml: Is a directory"):
+    with pytest.raises(InputError, match=r"cannot read .*policy.toml: Is a directory"):
         read_policy(tmp_path)
 
 

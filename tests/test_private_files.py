@@ -265,7 +265,7 @@ def test_members_are_told_a_bound_of_the_rows_of_a_site(
         assert gosta_("network", "sign", net, tmp_path / "a" / "request.json", "--yes")[0] == 0
         assert [one.rows for one in read_list(net / "members.json").list.members] == [500]
     words = read_list(net / "members.json").list.policy["declared"]
-    assert words == "how many rows a site has at most: this bound, of 1, 2 or 5 times a power of ten, is public"
+    assert words == "a bound of each site's rows, with room for half as many again, rounded up; it is public"
 
 
 def test_rows_in_one_place_are_declared_and_distributed(tmp_path: Path, gosta_: Any, table: Path) -> None:

@@ -370,7 +370,7 @@ def test_where_the_log_ends_cannot_be_written(tmp_path: Path) -> None:
     node, head = network.nodes["node-0"], tmp_path / "contributions.json"
     head.mkdir()
     (head / "in the way").touch()
-    node.head = head  # type: ignore[union-attr]
+    node.head = head  # type: ignore
     network.clock.run(6.0)
     assert "Is a directory" in node.disk_error
     assert network.journals["node-0"].contributions() == []
@@ -391,7 +391,7 @@ def test_an_origin_that_refused_restarts() -> None:
         peer.source = dataclasses.replace(network.source("node-0"), policy=Policy(modes=MODES, statistics=("none",)))
         return commit(*arguments)
 
-    peer._commit_or_refuse = refuse  # type: ignore[method-assign]
+    peer._commit_or_refuse = refuse  # type: ignore
     network.clock.run(1.0)
     assert set(peer.current.refusals) == {"node-0"}
     network.crash("node-0", 0.5)

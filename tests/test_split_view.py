@@ -1,4 +1,4 @@
-"""A coordinator that signs two member lists with one serial number: sites that see different ones find out, and stop."""
+"""A coordinator that signs two member lists with one serial number: sites find that out, and stop."""
 
 from __future__ import annotations
 

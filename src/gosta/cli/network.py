@@ -341,9 +341,7 @@ def _print_cost(folder: Path, name: str) -> None:
     if private is None:
         return
     if len(network.nodes) < MIN_SITES:
-        print(
-            f"  {len(network.nodes)} sites are left, and by default a site takes part only with {MIN_SITES}: min_sites"
-        )
+        print(f"  by default, sites take part in sums over {MIN_SITES} sites or more only: min_sites in policy.toml")
     if private.epsilon is not None:
         print(f"  the next release, without {name}, costs each site epsilon {private.epsilon:g} of its budget")
         return

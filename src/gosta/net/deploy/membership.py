@@ -167,7 +167,7 @@ def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
         "incomplete rows": "left out" * task.drop_missing,
         "noise": noise,
         "shown to others": f"{layout.numbers} masked sums a site; only their total over all sites in an epoch is known",
-        "declared": "how many rows a site has at most: this bound, of 1, 2 or 5 times a power of ten, is public",
+        "declared": "a bound of each site's rows, with room for half as many again, rounded up; it is public",
         "left out": f"sites that do not answer within {private.deadline_seconds:g} s",
     }
     return words | {f"option {name}": str(value) for name, value in task.options.items()}
