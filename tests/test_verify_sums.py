@@ -27,7 +27,9 @@ from test_private_sums import COMPLETE, FAULT_SECONDS, PARTS, QUIET_SECONDS, mak
 
 from gosta.net.audit import recompute, verify_sums
 from gosta.net.audit.verify import Finding
+from gosta.net.members import Keyring
 from gosta.net.node.stopped import load_sum_peer
+from gosta.net.node.sum_source import SumSource
 from gosta.net.protocol import statements
 from gosta.net.protocol.pool import Pool
 from gosta.net.protocol.records import LogEntry, Released
@@ -47,6 +49,7 @@ Words = np.ndarray[Any, Any]
 SEEDS = int(os.environ.get("GOSTA_CORRUPTIONS", "1"))  # of each corruption of each network
 CLAIMS = list(verify_sums.CLAIMS)
 CHAINS = "the log of every site is a chain without gaps"
+REPORTS, LOGGED, SET, SIGNED = CLAIMS[:4]
 TOTAL, NOISE, FILES, BOUNDS, RESULTS, BRACKETS, OTHERS = CLAIMS[4:]
 RNG = np.random.default_rng(77)
 PAIRS = [RNG.random((rows, 2)).round(3) for rows in (25, 18, 40)]
@@ -400,16 +403,19 @@ def changed_report(field: str, case: Case, rng: np.random.Generator) -> Callable
         "has_value": with_result(has_value=not result.has_value),
         "is_certified": with_result(is_certified=not result.is_certified),
         "standard_error": with_result(standard_error=1e-9),
+        "another bracket": with_result(
+            low=tuple(one + 0.1 for one in result.high), high=tuple(one + 0.2 for one in result.high)
+        ),
         "NaN": with_result(value=(float("nan"),)),
         "no results": (),
     }
     value, name = new[field], field.split()[-1]
-    name = "results" if name in RESULT_FIELDS else name
+    name = "results" if field in RESULT_FIELDS else name
     return lambda one: replace(one, **{name: value})
 
 
 RESULT_FIELDS = ["value", "low", "high", "interval", "rows", "clipped", "has_value", "is_certified", "standard_error"]
-RESULT_FIELDS += ["NaN"]
+RESULT_FIELDS += ["NaN", "another bracket"]
 OTHER_FIELDS = ["epoch", "origin", "participants", "fewer participants", "tags", "fewer tags", "parts", "vector"]
 OTHER_FIELDS += [
     "shorter vector",
@@ -474,6 +480,8 @@ def test_corrupted_networks_are_not_right(mode: str) -> None:
                 assert set(list(found.values())[:5]) == {True}, "nothing else shows it"
             if what.partition(" at ")[0] in RESULT_FIELDS:
                 assert found[RESULTS] is False
+            if what.startswith("another bracket at node-0, ") and case.report.law == "none":
+                assert found[BRACKETS] is False
             count += 1
     assert count >= 70 * SEEDS
 
@@ -500,7 +508,7 @@ def test_a_false_first_round_shows(mode: str) -> None:
         change_reports(case, lambda one, totals=totals: replace(one, first_total=totals.tobytes()))  # type: ignore[misc]
         found = case.outcomes()
         assert False in found.values()
-        same_edges += found[CLAIMS[2]] is True and found[TOTAL] is False
+        same_edges += found[SET] is True and found[TOTAL] is False
     assert same_edges > 0
 
 
@@ -519,7 +527,7 @@ def test_what_is_not_here_is_not_checked(mode: str) -> None:
     for name in sorted(honest(mode).peers):
         found = without(honest(mode), name).outcomes()
         assert False not in found.values(), found
-        assert [claim for claim, holds in found.items() if holds] == [CHAINS, CLAIMS[2]], found
+        assert [claim for claim, holds in found.items() if holds] == [CHAINS, SET], found
         for kind in CONTRIBUTIONS:
             case = copied(honest(mode))
             words = kind(case, name, rng)
@@ -556,19 +564,143 @@ def test_a_journal_that_has_gone_on() -> None:
     assert {peer.epoch for name, peer in case.peers.items() if name != "node-3"} == {2}
     found = case.outcomes()
     assert False not in found.values()
-    assert {claim for claim, holds in found.items() if holds is None} == {CLAIMS[3], FILES, RESULTS}
+    assert {claim for claim, holds in found.items() if holds is None} == {SIGNED, FILES, RESULTS}
     assert "the journal of node-0 has gone on to epoch 2" in case.verify()[4].evidence
     assert "the file of node-1 has other rows than those contributed" in str(case.verify())
+
+
+Change = Callable[[Case, SumPeer], None]
+
+
+def forget(*kinds: tuple[type[statements.AnyStatement], int]) -> Change:
+    """Let a journal lack some of what its node said."""
+
+    def change(_: Case, peer: SumPeer) -> None:
+        for kind, number in kinds:
+            slot = statements.Slot(str(kind.__struct_config__.tag), peer.name, number)
+            del peer.current.pool.statements[peer.current.pool.slots.pop(slot)[0]]
+
+    return change
+
+
+def retell(kind: type[Any], number: int = 0, **changes: Any) -> Change:
+    """Let a node have said something else, with its signature."""
+
+    def change(_: Case, peer: SumPeer) -> None:
+        found: Any = recompute.said(peer, kind, number)
+        say(peer, replace(found, **changes))
+
+    return change
+
+
+def retold_epoch(_: Case, peer: SumPeer) -> None:
+    part = recompute.said(peer, Part, 1)
+    assert part is not None
+    say(peer, replace(part, epoch=part.epoch + 1))
+
+
+def lengthened(case: Case, peer: SumPeer) -> None:
+    part, commit = recompute.said(peer, Part, 1), recompute.said(peer, Commit, 1)
+    assert part is not None
+    assert commit is not None
+    vector = part.vector + bytes(8)
+    say(peer, replace(part, vector=vector))
+    say(peer, replace(commit, digest=recompute.digest(vector)))
+    place = case.report.participants.index(peer.name)
+    parts = (*case.report.parts[:place], recompute.digest(vector), *case.report.parts[place + 1 :])
+    change_reports(case, lambda one: replace(one, parts=parts))
+
+
+def with_list(_: Case, peer: SumPeer, **changes: Any) -> None:
+    trust = peer.trust
+    assert isinstance(trust, Keyring)
+    peer.trust = Keyring(None, replace(trust.list, **changes))
+
+
+def without_member(case: Case, peer: SumPeer) -> None:
+    trust = peer.trust
+    assert isinstance(trust, Keyring)
+    members = tuple(one for one in trust.list.members if one.name != peer.name)
+    for one in case.peers.values():
+        with_list(case, one, serial=2, members=members)
+
+
+def without_column(_: Case, peer: SumPeer) -> None:
+    source = peer.source
+    assert isinstance(source, SumSource)
+    peer.source = dataclasses.replace(source, data=dataclasses.replace(source.data, columns={"other": np.ones(3)}))
+
+
+def nearly_the_same(_: Case, peer: SumPeer) -> None:
+    assert peer.report is not None
+    first, *others = peer.report.results
+    value = tuple(one * (1 + 1e-13) for one in first.value)
+    peer.report = replace(peer.report, results=(first._replace(value=value), *others))
+
+
+def without_rows(_: Case, peer: SumPeer) -> None:
+    peer.memory.rows = None
+
+
+def another_identity(_: Case, peer: SumPeer) -> None:
+    peer.identity = peer.identity._replace(fingerprint="another")
+
+
+DAMAGES: list[tuple[Change, str, bool | None, str]] = [
+    (forget((Join, 0)), SIGNED, None, "node-1 no longer has what it said when it joined"),
+    (forget((Join, 0)), RESULTS, None, "the least cell that node-1 asked for"),
+    (forget((Part, 1)), SIGNED, None, "node-1 no longer has its contribution to round 1"),
+    (forget((Commit, 1)), SIGNED, None, "node-1 no longer has its contribution to round 1"),
+    (retell(Join, snapshot=bytes(16)), SIGNED, False, "node-1 joined with other rows than those reported"),
+    (retell(Join, key=b""), SIGNED, False, "node-1 joined with other rows than those reported"),
+    (retell(Join, nonce=bytes(32)), SIGNED, False, "node-1 joined otherwise than in the list of participants"),
+    (retell(Join, min_cell=7), RESULTS, False, "cells of 7 rows are asked for"),
+    (retell(Part, 1, roster=bytes(16)), SIGNED, False, "node-1 contributed to another list of participants"),
+    (retell(Part, 1, roster=bytes(16)), SIGNED, False, "they are for different lists of participants"),
+    (retell(Commit, 1, digest=bytes(32)), SIGNED, False, "something else to round 1 than it had committed to"),
+    (retold_epoch, SIGNED, False, "node-1 has a statement of another epoch"),
+    (lengthened, SIGNED, False, "contributions to round 1 have the wrong length"),
+    (without_rows, TOTAL, None, "node-1 has its snapshot no more"),
+    (without_rows, LOGGED, None, "the rows in the log of node-1"),
+    (without_rows, BOUNDS, None, "node-1 has its snapshot no more"),
+    (without_rows, BRACKETS, None, "the rows of node-1 are not here"),
+    (without_member, BOUNDS, None, "node-1 is no member any more"),
+    (without_member, SIGNED, None, "is not signed with its key"),
+    (lambda case, peer: with_list(case, peer, revoked=("0" * 64,)), BOUNDS, False, "2 member lists with number 1"),
+    (without_column, FILES, None, "the file of node-1: "),
+    (nearly_the_same, REPORTS, None, "the last digits of the results at node-1"),
+    (nearly_the_same, RESULTS, None, "the last digits of those at node-1"),
+    (another_identity, SET, False, "the nodes have different settings"),
+]
+
+
+@pytest.mark.parametrize(("change", "claim", "holds", "evidence"), DAMAGES)
+def test_what_is_said_of_damage(change: Change, claim: str, holds: bool | None, evidence: str) -> None:
+    case = copied(honest("several"))
+    change(case, case.peers["node-1"])
+    (found,) = (one for one in case.verify() if one.claim == claim)
+    assert found.holds is holds, found
+    assert evidence in found.evidence
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_check_that_fails_says_nothing(claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> str:
+        raise ValueError("two\nlines")
+
+    monkeypatch.setitem(verify_sums.CLAIMS, claim, fail)
+    (found,) = (one for one in honest("plain").verify() if one.claim == claim)
+    assert (found.holds, found.evidence) == (None, "something is damaged (ValueError: two lines)")
 
 
 def test_a_node_that_lacks_the_release() -> None:
     case = copied(honest("several"))
     case.peers["node-1"].report = None
     assert case.logs["node-1"][-1].entry.event == "release"
-    assert case.outcomes()[CLAIMS[0]] is False, "its log tells of it"
+    assert case.outcomes()[REPORTS] is False, "its log tells of it"
     case.logs["node-1"] = case.logs["node-1"][:-1]
     found = case.outcomes()
-    assert (found.pop(CLAIMS[0]), set(found.values())) == (None, {True})
+    assert (found.pop(REPORTS), set(found.values())) == (None, {True})
     for peer in case.peers.values():
         peer.report = None
     assert [(one.claim, one.holds) for one in case.verify()] == [("there is a release", None), (CHAINS, True)]
@@ -605,7 +737,8 @@ def test_other_policies_and_settings_are_not_checked() -> None:
             peer.source = honest(other).peers[name].source
         found = case.outcomes()
         assert False not in found.values(), case.verify()
-        assert found[CLAIMS[2]] is found[TOTAL] is found[RESULTS] is None
+        assert {found[claim] for claim in (LOGGED, SET, TOTAL, RESULTS)} == {None}
+        assert found[SIGNED] is (None if "edges" in mode else True)
 
 
 @pytest.mark.parametrize("start", [0, 5, 10])
