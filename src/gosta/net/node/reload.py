@@ -81,12 +81,13 @@ class FileWatcher:
         source = read_source(new, self._folder) if isinstance(node, Node) else read_sum_source(new, self._folder)
         if source.fingerprint != node.peer.identity.fingerprint:
             return "restart the node: a file that the statistic needs has changed; all sites need the same"
+        rows = source.rows  # before the node uses them: rows that the statistic cannot take are an error
         if self._digests() != digests and self._data == data:
             self._handled = ()  # they changed meanwhile: again later
             return ""
         node.change(new, source)  # type: ignore[arg-type]
         self._used, self._handled = self._digests(), self._stat_files()
-        self._log("reloaded", neighbours=sorted(new.neighbours), rows=source.rows)
+        self._log("reloaded", neighbours=sorted(new.neighbours), rows=rows)
         return ""
 
     def _check_policy(self) -> None:
