@@ -22,7 +22,7 @@ from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.statements import Opening, Part, Refusal, Roster, Slot
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.protocol.sum_reasons import explain
-from gosta.net.protocol.sums import FALSE_MASKS, SumPeer
+from gosta.net.protocol.sums import FALSE_MASKS, SumPeer, Verdict
 from gosta.private import groups
 from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
@@ -510,7 +510,7 @@ def test_who_opens_false_masks_is_named_beside_the_other_one(lies_to: int, named
             assert (found.state(), found.current.suspects, found.report) == ("implausible", (("node-0", SPY),), None)
             assert f"node-0 or {SPY} deviates" in explain(found)
         else:
-            assert {who: one.is_proven for who, one in found.memory.deviating.items()} == {SPY: False}
+            assert {who: one.has_no_secret for who, one in found.memory.deviating.items()} == {SPY: False}
             assert found.state() == "complete"
 
 
@@ -520,7 +520,7 @@ def test_two_members_that_frame_a_third_do_not_get_its_sums() -> None:
     network.clock.run(5.0)
     for name in network.names:
         peer = network.sum_peers[name]
-        peer._note_deviation("node-3", FALSE_MASKS, is_proven=False)
+        peer._note_deviation("node-3", FALSE_MASKS, is_false=False)
     network.nodes[SPY].request_epoch()
     network.clock.run(40.0)
     reports = [network.sum_peers[name].report for name in network.names]
@@ -605,3 +605,48 @@ def test_deadlines_do_not_follow_the_clock_on_the_wall(jump: float) -> None:
     assert all(peer.current.roster is None for peer in network.sum_peers.values())
     network.clock.run(12.0)
     assert {network.sum_peers[name].state() for name in network.names[:3]} == {"complete"}
+
+
+def test_a_loss_of_power_exposes_nobody() -> None:
+    """A site that lost its journal commits again, in the same epoch: it is left out, which tells nobody its sums."""
+    network = strict([scores(40) for _ in range(4)], complete(4), **AUC)
+    network.clock.run(4.0)
+    spy = Spy(network)
+    network.nodes[SPY].request_epoch()
+    peer = network.sum_peers["node-2"]
+    while peer.epoch < 2 or Slot("commit", "node-2", 1) not in peer.slots:
+        spy.run(network.clock.now + 0.005)
+    spy.run(network.clock.now + 0.02)
+    (count,) = network.journals["node-2"]._db.execute("SELECT count(*) FROM records").fetchone()
+    network.lose_power("node-2", count)
+    spy.run(60.0)
+    assert all(not difference.any() for difference in spy.differences())
+
+
+def test_totals_that_nobody_can_know_need_no_agreements() -> None:
+    """A member starts epochs of a few sites, which refuse, and shows its own contribution: that tells nothing."""
+    network = strict([scores(40) for _ in range(6)], complete(6), **AUC)
+    peer = network.sum_peers[SPY]
+    wanted, honest = choose_rosters(peer), peer._contribute
+
+    def contribute(now: Moment, connected: Any) -> Iterator[Step]:
+        yield from honest(now, connected)
+        current, mine = peer.current, Slot("part", SPY, 1)
+        if wanted and peer.is_origin and current.keys() and mine not in peer.slots:
+            made = current.round(1, peer.source)
+            if made is not None and mine._replace(kind="commit") in peer.slots:
+                yield peer._show_part(made, now, connected)
+
+    peer._contribute = contribute  # type: ignore
+    peer._verdict = lambda *_: Verdict()  # type: ignore
+    network.clock.run(3.0)
+    for chosen in (("node-0", "node-2"), ("node-0", "node-3")):
+        wanted.append(chosen)
+        network.nodes[SPY].request_epoch()
+        network.clock.run(network.clock.now + 3.0)
+    wanted.clear()
+    network.nodes["node-5"].request_epoch()
+    network.clock.run(60.0)
+    others = [network.sum_peers[name] for name in network.names if name != SPY]
+    assert {other.memory.groups for other in others} == {(tuple(network.names),)}
+    assert {peer.state() for peer in network.sum_peers.values()} == {"complete"}

@@ -96,7 +96,8 @@ def _make_node(config: NodeConfig, folder: Path, loop: asyncio.AbstractEventLoop
     if config.network.private is not None:
         sums = read_sum_source(config, folder)
         # Secret keys of earlier epochs must not be found on the disk.
-        journal = Journal(path, settings.durable, keep_exchanges=0, secure_delete=True)
+        # Nor may a loss of power make the node say two different things, or forget what it spent.
+        journal = Journal(path, durable=True, keep_exchanges=0, secure_delete=True)
         peer = restore_sum_peer(config, sums, journal)
         if (number := find_break(journal.contributions())) is not None:
             log(

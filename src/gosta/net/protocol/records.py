@@ -100,7 +100,7 @@ class Deviation(NamedTuple):
     """What a site did that no honest site does."""
 
     what: str
-    is_proven: bool  # by what the site signed; otherwise others say so, and could do so of an honest site
+    has_no_secret: bool  # it has contributed nothing but sums that are not of its rows
     list_serial: int  # of the member list at that time: with another one, the coordinator keeps the site
 
 

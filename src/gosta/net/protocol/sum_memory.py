@@ -67,9 +67,9 @@ class Memory(msgspec.Struct, array_like=True):
         """Return the sites whose sums could be computed after one more total, and that have not agreed to it.
 
         A participant agrees itself when it joins. For a site that takes no part, its last word counts, or that of the
-        operator of this site. What sites contributed that provably deviated is no secret to protect.
+        operator of this site. A site that has contributed nothing but false sums has no secret to protect.
         """
-        false = {site for site, one in self.deviating.items() if one.is_proven}
+        false = {site for site, one in self.deviating.items() if one.has_no_secret}
         known = tuple(tuple(site for site in group if site not in false) for group in self.groups)
         found = []
         for site in groups.exposed(groups.refine(known, participants), source.policy.min_sites):

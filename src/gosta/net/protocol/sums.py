@@ -126,6 +126,7 @@ class SumPeer(EpochPeer):
         self.announcement = announcement
         self.current = SumEpoch(self.identity.network, self.name, announcement, key)
         self._found: dict[str, Deviation] = {}  # who deviates, not in the journal yet
+        self._earlier = {name for group in self.memory.groups for name in group}  # sites in totals before this epoch
         self._entered_at, self._roster_at, self._refused_at = -inf, inf, inf
         self._has_restarted = False
         self._heard_at = inf  # when a neighbour was first heard from
@@ -259,7 +260,8 @@ class SumPeer(EpochPeer):
     def blame(self, now: Moment, next_origin: str = "") -> tuple[str, ...]:
         """Count the participants that let the epoch fail, before the next one; leave out those that do so again.
 
-        Returns those that wasted epsilon that this site had spent for the epoch: whose contribution is missing.
+        Returns those that wasted epsilon that this site had spent for the epoch: whose contribution is missing at the
+        deadline, or when they start another epoch themselves.
         """
         if self.current.roster is None or self.is_complete:
             return ()
@@ -272,7 +274,7 @@ class SumPeer(EpochPeer):
             if self._stalls[name] > MAX_STALLS:
                 times = min(self._stalls[name] - MAX_STALLS - 1, MAX_DOUBLINGS)
                 self._excluded_until[name] = now.running + EXCLUSION_SECONDS * 2**times
-        wasting = failing or set(self.missing()) & {next_origin} or set(self.missing())
+        wasting = failing or set(self.missing()) & {next_origin}
         return tuple(sorted(wasting - {"", self.name})) if self._has_spent_in_vain() else ()
 
     def _has_spent_in_vain(self) -> bool:
@@ -430,10 +432,10 @@ class SumPeer(EpochPeer):
         else:
             self._note_deviation(home, TWO_STATEMENTS)
 
-    def _note_deviation(self, name: str, what: str, is_proven: bool = True) -> None:
+    def _note_deviation(self, name: str, what: str, is_false: bool = False) -> None:
         """Note who deviates, and that another epoch is to start without it."""
         if name not in self._deviants():
-            self._found[name] = Deviation(what, is_proven, self.trust.serial)
+            self._found[name] = Deviation(what, is_false and name not in self._earlier, self.trust.serial)
         if not self.is_complete:
             self.current.failure = f"{name} {what}"
 
@@ -479,8 +481,10 @@ class SumPeer(EpochPeer):
             yield Step((SitesNoted(found, agreeing, seen),))
 
     def _is_shown(self) -> bool:
-        """Return whether any participant has shown a contribution without noise, so that the total can be known."""
-        return not self.has_noise and any(slot.kind == "part" for slot in self.slots)
+        """Return whether participants may have shown contributions without noise: all have committed to theirs."""
+        return (
+            not self.has_noise and bool(self.current.participants) and not self.current.lacking(Slot("commit", "", 1))
+        )
 
     def _say(self, statement: AnyStatement, suppressed: str = "", entries: tuple[LogEntry, ...] = ()) -> Step:
         return Step((StatementMade(self._signed(statement), suppressed),), (), "statements made", None, entries)
@@ -741,9 +745,9 @@ class SumPeer(EpochPeer):
         found = self.current.find_deviations(round_, self.trust)
         self.current.suspects = found.pairs
         for name in found.sites:
-            self._note_deviation(name, FALSE_SUMS)
+            self._note_deviation(name, FALSE_SUMS, is_false=True)
         for name in found.accused:
-            self._note_deviation(name, FALSE_MASKS, is_proven=False)
+            self._note_deviation(name, FALSE_MASKS)
 
     def _release(self, now: Moment) -> Step:
         round_, vector, totals = self.current.totals[-1]
