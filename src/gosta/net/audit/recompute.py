@@ -57,7 +57,7 @@ class Recomputed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A release as one node reports it, and all nodes whose folders are here."""
+    """A release as one node reports it, and all nodes whose journals are here."""
 
     report: SumReport
     peers: Mapping[str, SumPeer]
@@ -69,12 +69,12 @@ class Release:
 
     @property
     def here(self) -> dict[str, SumPeer]:
-        """The participants whose folders are here."""
+        """The participants whose journals are here."""
         return {name: self.peers[name] for name in self.report.participants if name in self.peers}
 
     @property
     def absent(self) -> list[str]:
-        """The participants whose folders are elsewhere."""
+        """The participants whose journals are elsewhere."""
         return [name for name in self.report.participants if name not in self.peers]
 
     @property

@@ -18,7 +18,7 @@ from gosta.errors import GostaError, NetworkError, shorten
 from gosta.net.audit import recompute
 from gosta.net.audit.recompute import Recomputed, Release
 from gosta.net.audit.verify import Finding
-from gosta.net.config import HEAD_FILE, NODE_FILE, read_node
+from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.deploy.folders import load_network, local_nodes
 from gosta.net.deploy.site_log import find_missing, read_log
 from gosta.net.node import lock
@@ -61,9 +61,11 @@ Check = Callable[[Release, Problems], str | None]
 
 
 def load_sum_peers(folder: Path) -> dict[str, SumPeer]:
-    """Restore the nodes whose folders are here."""
+    """Restore the nodes whose journals are here."""
     network, peers = load_network(folder), {}
     for name in local_nodes(folder):
+        if not (folder / name / JOURNAL_FILE).is_file():
+            continue
         if lock.is_running(folder / name):
             raise NetworkError(f"{name} is running, and its journal changes; stop the network first")
         try:
@@ -87,14 +89,15 @@ def _why_incomplete(folder: Path) -> str:
 
 def check_release(peers: Mapping[str, SumPeer], incomplete: Mapping[str, str]) -> list[Finding]:
     """Return all findings about the last release that nodes report; `incomplete` says why a log cannot be all."""
-    chains = _check_chains(peers, incomplete)
     reports = [peer.report for peer in peers.values() if peer.report is not None]
     if not reports:
-        return [Finding("there is a release", None, "no node that is here has one yet"), chains]
+        missing = Finding("there is a release", None, "no node whose journal is here has one yet")
+        return [missing, _check_chains(peers, incomplete, [] if peers else ["no journal is here"])]
     latest = min(reports, key=lambda one: (-one.epoch, one.origin))  # as nodes follow from one epoch to another
+    release = Release(latest, peers)
+    chains = _check_chains(peers, incomplete, _not_here(release))
     if what := _why_malformed(latest):
         return [Finding("there is a release", False, what), chains]
-    release = Release(latest, peers)
     first, *others = [found for claim, check in CLAIMS.items() if (found := _run(claim, check, release)) is not None]
     return [first, chains, *others]
 
@@ -132,7 +135,7 @@ def _some(texts: Sequence[str]) -> str:
 
 
 def _not_here(release: Release) -> list[str]:
-    return [f"{name} is not here" for name in release.absent]
+    return [f"no journal of {name} is here" for name in release.absent]
 
 
 # Reports and logs.
@@ -188,8 +191,8 @@ def _leaves(value: object) -> list[object]:
     return [len(value), *(leaf for one in value for leaf in _leaves(one))]
 
 
-def _check_chains(peers: Mapping[str, SumPeer], incomplete: Mapping[str, str]) -> Finding:
-    problems = Problems([f"{name}: {incomplete[name]}" for name in peers if incomplete[name]])
+def _check_chains(peers: Mapping[str, SumPeer], incomplete: Mapping[str, str], unknown: list[str]) -> Finding:
+    problems = Problems([f"{name}: {incomplete[name]}" for name in peers if incomplete[name]], unknown)
     evidence = f"{sum(len(peer.log) for peer in peers.values()):,} entries"
     return problems.finding("the log of every site is a chain without gaps", evidence)
 
@@ -397,11 +400,8 @@ def _check_noise(release: Release, problems: Problems) -> str | None:
     missing, found = release.without_snapshot, list[str]()
     problems.unknown += [f"the sums of {name}, which cannot be told from its noise" for name in missing]
     for one in () if missing else release.recomputed:
-        noise, total = one.round.noise, one.total
-        if total is None:
-            problems.wrong.append(f"the total of round {one.round.number} cannot be one")
-            continue
-        sizes = np.abs((total - one.sums).view(np.int64) / 2.0**noise.bits)
+        noise = one.round.noise
+        sizes = np.abs((one.rest + one.noise).view(np.int64) / 2.0**noise.bits)
         mean, largest = float(sizes.mean()), float(sizes.max())
         low, high = recompute.allowed_mean(noise, len(sizes))
         text = (
