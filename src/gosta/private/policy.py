@@ -36,8 +36,8 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     modes: tuple[Mode, ...] = ("private",)  # rows: rows leave; private: sums do; noisy: only sums with noise do
     min_rows: int = 10  # of this site; people, if there is a column of persons
     min_sites: int = 3  # that take part
-    min_share: float = 0.51  # of the members that take part: whoever starts an epoch may leave sites out, and of any
-    # two totals over more than half of them, some site knows both
+    min_share: float = 0.66  # of the members that take part: whoever starts an epoch may leave sites out, and as long
+    # as fewer than a third of the members collude, an honest site took part in both of any two totals
     min_cell: int = 5  # rows of a class in a bin, without noise: smaller bins are merged with neighbours
     max_min_cell: int = 50  # the largest min_cell of another member that this site accepts
     min_change: int = 10  # people whose rows must differ before this site contributes other rows than the last time
@@ -118,7 +118,7 @@ def _check(rules: Rules) -> None:
         why = f"exceeds max_min_cell = {rules.max_min_cell}, the largest that this site accepts of others"
         raise InputError(f"min_cell = {rules.min_cell} {why}; raise max_min_cell too, or lower min_cell")
     if not 0 <= rules.min_share <= 1:
-        raise InputError(f"min_share = {rules.min_share!r} must be from 0 to 1, such as 0.51")
+        raise InputError(f"min_share = {rules.min_share!r} must be from 0 to 1, such as 0.66")
     if not (rules.epsilon_budget > 0 and math.isfinite(rules.epsilon_budget)):
         raise InputError(f"epsilon_budget = {rules.epsilon_budget!r} must be a number above 0, such as 10")
     if not 0 <= rules.delta_budget <= 0.1:

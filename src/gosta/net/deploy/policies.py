@@ -42,7 +42,7 @@ KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "min_rows": ("10", "rows, or people, that this site must have; this and what follows is for sums"),
         "min_sites": ("3", "sites that must take part"),
-        "min_share": ("0.51", "share of the members that must take part"),
+        "min_share": ("0.66", "share of the members that must take part"),
         "min_cell": ("5", "curves merge bins with fewer rows, smaller strata have no value (only without noise)"),
         "max_min_cell": ("50", "the largest min_cell of another member that this site accepts"),
         "min_change": ("10", "rows that must differ before this site contributes others than the last time"),

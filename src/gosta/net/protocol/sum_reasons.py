@@ -24,6 +24,8 @@ def explain(peer: SumPeer) -> str:
         return f"suppressed by the policy of {', '.join(epoch.refusals)}"
     if epoch.implausible is not None:
         return _explain_implausible(peer)
+    if peer.is_left_out() and peer.has_noise:
+        return "left out of this epoch; the status of others says why"
     if peer.is_left_out():
         return f"left out of this epoch, as its {RISK}; if it agrees to that: {_command(peer.name)}"
     match peer.state():
@@ -43,7 +45,9 @@ def _explain_need(peer: SumPeer, name: str) -> str:
     waiting = [refusing for refusing, one in peer.current.refusals.items() if name in one.needs]
     who = f"{', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'}"
     if name == peer.name:
-        return f"{who}, since this site's {RISK}; to agree: {_command(name)}"
+        is_seen = name in peer.missing_agreements(peer.current.participants)
+        doubt = "" if is_seen else " (which this site cannot tell: it has not seen such totals)"
+        return f"{who}, since this site's {RISK}{doubt}; to agree: {_command(name)}"
     if peer.name not in waiting:
         return f"{who}, since {name}'s {RISK}"
     if name in peer.current.participants:

@@ -120,6 +120,7 @@ class SumPeer(EpochPeer):
         self._stalls: Counter[str] = Counter()  # epochs in which a participant did not contribute
         self._back_epochs = 0  # that this node started, since it was left out
         self._choice: tuple[object, RowSnapshot | None] = None, None
+        self._has_restarted = False  # and has not yet joined an epoch since
         self._enter_epoch(NO_EPOCH, b"")
 
     def _enter_epoch(self, announcement: Announcement, key: bytes) -> None:
@@ -128,7 +129,7 @@ class SumPeer(EpochPeer):
         self._found: dict[str, Deviation] = {}  # who deviates, not in the journal yet
         self._earlier = {name for group in self.memory.groups for name in group}  # sites in totals before this epoch
         self._entered_at, self._roster_at, self._refused_at = -inf, inf, inf
-        self._has_restarted = False
+        self._has_restarted &= announcement.epoch > 1  # nobody can have said anything before the first one
         self._heard_at = inf  # when a neighbour was first heard from
 
     # State.
@@ -453,6 +454,7 @@ class SumPeer(EpochPeer):
         if self._has_restarted and now.running - self._heard_at < RESUME_SECONDS:
             return
         yield from self._log_agreements(now)
+        self._has_restarted = False
         if Slot("join", self.name) not in self.slots:
             yield self._join(now)
         if self.is_origin and self.current.roster is None and (roster := self._next_roster(now)) is not None:
@@ -572,7 +574,7 @@ class SumPeer(EpochPeer):
 
         If no choice is allowed, it is all of them, so that their refusals say what is missing.
         """
-        lacking = self._missing_agreements(names)
+        lacking = self.missing_agreements(names)
         unwilling = {name for name in lacking if name in names and name != self.name}
         for without in ({*stalling, *unwilling}, stalling, unwilling, ()):
             chosen = [name for name in names if name not in without]
@@ -583,9 +585,10 @@ class SumPeer(EpochPeer):
     def _may_go_on_with(self, names: Sequence[str]) -> bool:
         """Return whether this site's policy, and all agreements that are needed, allow a total of some members."""
         verdict = policy.verdict_to_contribute(self.source.policy, len(names), len(self.members))
-        return len(names) >= self._least_participants and not verdict and not self._missing_agreements(names)
+        return len(names) >= self._least_participants and not verdict and not self.missing_agreements(names)
 
-    def _missing_agreements(self, names: Sequence[str]) -> tuple[str, ...]:
+    def missing_agreements(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the sites whose sums could be computed after a total over these, and that have not agreed to it."""
         joins = self.current.joins
         return () if self.has_noise else self.memory.missing_agreements(self.source, self.name, joins, names)
 
@@ -595,7 +598,8 @@ class SumPeer(EpochPeer):
         for name, join in self.current.joins.items():
             if join.key and name not in self.current.participants and (reason := self._why_not(name)):
                 found[name] = reason.removeprefix(f"{name} ")
-        return found
+        wasted = "let epochs fail that had cost epsilon; to go on with it: gosta network agree FOLDER"
+        return found | {name: f"{wasted} {name}" for name in self._wasting()}
 
     def _wasting(self) -> set[str]:
         return self.memory.wasting(self.source) if self.has_noise else set()
@@ -694,6 +698,8 @@ class SumPeer(EpochPeer):
         own = self.current.joins[self.name]
         if self.conflict:
             return Verdict(self.conflict)
+        if own.key != masks.public_key(self.current.key):
+            return Verdict("its journal lost the key with which it had joined")
         if reason := self._verdict_on_rows(round_, own, now):
             return Verdict(reason)
         names = self.current.participants
@@ -704,7 +710,7 @@ class SumPeer(EpochPeer):
         if not self._is_paid(round_) and (wasting := self._wasting() & set(names)):
             name = min(wasting)
             return Verdict(f"{name} let {self.memory.wasted[name]} epochs fail that had cost epsilon", (name,))
-        if round_.number == 1 and (needs := self._missing_agreements(names)):
+        if round_.number == 1 and (needs := self.missing_agreements(names)):
             return Verdict(
                 f"the sums of {', '.join(needs)} could be computed from the totals with and without them", needs
             )
