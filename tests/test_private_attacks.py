@@ -460,17 +460,17 @@ def false_masks(vector: Words) -> Words:
 CHANGES = [a_million_rows, rows_that_are_taken_away, random_numbers, false_masks]
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-@pytest.mark.parametrize("sites", [3, 5, 60])
+@pytest.mark.parametrize(
+    ("change", "sites"), [*((change, sites) for change in CHANGES for sites in (3, 5)), (random_numbers, 53)]
+)
 def test_who_deviates_is_named(change: Callable[[Words], Words], sites: int) -> None:
     """Also among more than 51 sites, whose partners follow from a beacon."""
-    if sites == 60 and change is not random_numbers:
-        pytest.skip("one of them is enough")
     network = SumNetwork([scores(20) for _ in range(sites)], complete(sites) if sites < 9 else ring(sites), **AUC)
     peer = network.sum_peers[SPY]
     change_parts(peer, change)
-    network.clock.run(30.0)
     honest = [name for name in network.names if name != SPY]
+    while network.clock.now < 30.0 and not all(network.sum_peers[name].report for name in honest):
+        network.clock.run(network.clock.now + 0.5)
     for name in honest:
         found = network.sum_peers[name]
         assert set(found.memory.deviating) == {SPY}

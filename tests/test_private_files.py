@@ -141,7 +141,9 @@ def test_init_for_sites(tmp_path: Path, gosta_: Any) -> None:
     listed = read_list(tmp_path / "net" / "members.json").list
     assert listed.policy["mode"] == "private sums: no row leaves a site"
     assert "masked sums" in listed.policy["shown to others"]
-    assert read_policy(tmp_path / "net" / "node-2") == Policy(modes=("noisy",))  # by the Laplace law, ten times 1
+    assert read_policy(tmp_path / "net" / "node-2") == Policy(
+        modes=("noisy",), releases_per_day=3
+    )  # by the Laplace law, ten times 1
 
 
 def test_all_keys_of_a_policy_are_in_its_template_with_their_defaults() -> None:
@@ -156,9 +158,9 @@ def test_all_keys_of_a_policy_are_in_its_template_with_their_defaults() -> None:
     [
         (None, Policy(modes=("rows",))),
         (PrivateSettings(), Policy()),
-        (PrivateSettings(epsilon=1.0), Policy(modes=("noisy",), epsilon_budget=10.0)),
-        (PrivateSettings(epsilon=0.5), Policy(modes=("noisy",), epsilon_budget=5.0)),
-        (PrivateSettings(epsilon=99.0), Policy(modes=("noisy",), epsilon_budget=990.0)),
+        (PrivateSettings(epsilon=1.0), Policy(modes=("noisy",), epsilon_budget=10.0, releases_per_day=3)),
+        (PrivateSettings(epsilon=0.5), Policy(modes=("noisy",), epsilon_budget=5.0, releases_per_day=3)),
+        (PrivateSettings(epsilon=99.0), Policy(modes=("noisy",), epsilon_budget=990.0, releases_per_day=3)),
     ],
 )
 def test_a_new_policy_allows_what_its_network_does(

@@ -413,7 +413,7 @@ def test_tls_contexts_are_strict(tmp_path: Path) -> None:
     ("other", "setting"),
     [
         (Greeting("a", NETWORK, "89abcdef"), "statistic"),
-        (Greeting("a", NETWORK, version=4), "version"),
+        (Greeting("a", NETWORK, version=5), "version"),
         (None, "version"),
     ],
 )
