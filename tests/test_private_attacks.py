@@ -6,7 +6,7 @@ whether or not the others ever see it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Any
 
@@ -17,13 +17,14 @@ from sum_network import SumNetwork
 from test_private_sums import STRICT, strict
 from virtual_network import START_TIME
 
-from gosta.net.protocol import statements
+from gosta.net.protocol import site, statements
 from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.statements import Opening, Part, Refusal, Roster, Slot
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.protocol.sum_reasons import explain
 from gosta.net.protocol.sums import FALSE_MASKS, SumPeer, Verdict
-from gosta.private import groups
+from gosta.private import deviations, groups
+from gosta.private.noise import NO_NOISE, draw
 from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
 from gosta.private.snapshots import RowSnapshot
@@ -78,7 +79,7 @@ class Spy:
 
 def make_part(peer: SumPeer, current: Round) -> Words:
     assert peer.rows is not None
-    return peer.current.part(current, peer.rows, peer.memory.secret, peer.trust)
+    return peer.current.part(current, peer.rows, peer.memory.secret)
 
 
 def change_parts(peer: SumPeer, change: Callable[[Words], Words]) -> None:
@@ -491,7 +492,7 @@ def test_who_opens_false_masks_is_named_beside_the_other_one(lies_to: int, named
     change_parts(peer, a_million_rows)
     say = peer._say
 
-    def lie(statement: Any, *others: Any) -> Step:
+    def lie(statement: Any, *others: Any, **entries: Any) -> Step:
         if isinstance(statement, Opening):
             assert peer.current.implausible is not None
             words = statements.unpack(statement.words).reshape(4, -1).copy()
@@ -500,7 +501,7 @@ def test_who_opens_false_masks_is_named_beside_the_other_one(lies_to: int, named
             for k in range(1, lies_to):
                 words[k] += np.uint64(k)
             statement = msgspec.structs.replace(statement, words=statements.pack(words))
-        return say(statement, *others)
+        return say(statement, *others, **entries)
 
     peer._say = lie  # type: ignore
     network.clock.run(30.0)
@@ -528,23 +529,62 @@ def test_two_members_that_frame_a_third_do_not_get_its_sums() -> None:
     assert "node-3" in explain(network.sum_peers["node-0"])
 
 
-def test_openings_tell_nothing_of_the_sums_but_their_size() -> None:
-    """What is opened of an honest site, over all its pads, is the same whichever of two bins a row is in."""
-    from gosta.private import deviations
-
-    rng = np.random.default_rng(3)
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_an_opening_is_as_private_as_it_is_charged(law: str) -> None:
+    """Of 20,000 openings the likelier ones beside a neighbouring table are so by no more than the charge allows."""
+    opening = deviations.pad_noise(NO_NOISE._replace(law=law, bits=0), features=1)
     sums, other = np.array([9, 0, 4, 7], dtype=np.uint64), np.array([8, 1, 4, 7], dtype=np.uint64)
-    halves = deviations.choose_halves(b"a seed", 4)
-    largest, draws = 1000, 4000
-    opened: Mapping[bool, list[Words]] = {False: [], True: []}
-    for is_other in opened:
-        for _ in range(draws):
-            pads = deviations.draw_pads(largest, rng.bytes)
-            opened[is_other].append(deviations.add_up(np.concatenate([other if is_other else sums, pads]), halves))
-    means = [np.mean(found, axis=0) for found in opened.values()]
-    # The pads' means have a standard error of 1000/√12/√4000 = 4.6; eight of them are within 25 but once in 10^6.
-    assert (np.abs(means[0] - means[1]) < 25).all()
-    assert all((np.array(found) <= largest + 20).all() for found in opened.values())
+    halves = np.hstack([np.tile([True, False, True, False], (8, 1)), np.eye(8, dtype=bool)])  # as telling as can be
+    draws, opened = 20_000, []
+    for vector in (sums, other):
+        pads = draw(opening, 8 * draws, np.random.default_rng(3).bytes).reshape(-1, 8)
+        shown = [deviations.add_up(np.concatenate([vector, pad]), halves).view(np.int64) for pad in pads]
+        opened.append(np.sum(np.array(shown) > 12, axis=1) > 4)
+    p, q = (float(np.mean(likely)) for likely in opened)
+    # Both shares have standard errors of 0.0035; the bound is broken by five of them but once in 10^6.
+    assert p > q
+    assert p <= np.exp(opening.epsilon) * q + opening.delta + 5 * 0.0035 * 2
+
+
+def test_masks_are_opened_few_times() -> None:
+    """A member takes fifty rows from a bin, too few to be named, again and again: the pads cannot be averaged away."""
+
+    def fifty_fewer(vector: Words) -> Words:
+        vector[3] -= np.uint64(50 << 24)
+        return vector
+
+    network = SumNetwork([scores(20) for _ in range(4)], complete(4), **AUC)
+    peer = network.sum_peers[SPY]
+    change_parts(peer, fifty_fewer)
+    for second in range(1, 30):
+        network.clock.run(2.0 * second)
+        network.nodes[SPY].request_epoch()
+    for name in (name for name in network.names if name != SPY):
+        honest = network.sum_peers[name]
+        openings = [one for one in honest.log if one.event == "opening"]
+        assert len(openings) == deviations.MAX_OPENINGS
+        assert not honest.memory.deviating
+        assert len([one for one in site.history_of(honest.log) if one.spent is not None]) == len(openings)
+        assert "leave out sites one after the other" in explain(honest)
+
+
+def test_without_epsilon_no_masks_are_opened() -> None:
+    """An opening is charged to the budget."""
+    policy = Policy(modes=MODES, min_rows=0, min_sites=0, min_share=0.5, epsilon_budget=1.05)
+    settings = msgspec.structs.replace(NOISY, delta=0.0)
+    network = SumNetwork(
+        [scores(20) for _ in range(4)],
+        complete(4),
+        settings=settings,
+        policies={"node-0": policy},
+        **AUC,
+    )
+    change_parts(network.sum_peers[SPY], random_numbers)
+    network.clock.run(1.9)
+    poor, rich = network.sum_peers["node-0"], network.sum_peers["node-2"]
+    assert [one.event for one in poor.log] == ["contribution"]
+    assert [(one.event, one.epsilon) for one in rich.log] == [("contribution", 1.0), ("opening", 0.16)]
+    assert "epsilon 1 spent, 0.16 more would exceed the budget of 1.05" in explain(poor)
 
 
 def test_nobody_chooses_its_part_by_those_of_others() -> None:

@@ -175,7 +175,8 @@ def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
     spent = f"epsilon {site.spent_epsilon:.3g}{of} for {whose}, at delta {policy.delta_budget:g}"
     sent = [one.entry for one in site.log if one.entry.event == "contribution"]
     plain = sum(one.law == "none" for one in sent)
-    if repeated := sum(one.spent is None for one in site.history) - plain:
+    noise = {one.noise for one in sent if one.law != "none"}
+    if repeated := len(sent) - plain - len(noise):
         spent += f"; {repeated} with noise that was sent before cost nothing"
     if plain:
         had = "contribution had no noise and counts" if plain == 1 else "contributions had no noise and count"

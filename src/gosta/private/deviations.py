@@ -1,17 +1,21 @@
 """Finding out which participant deviates, when a total cannot be a sum over rows, without opening anybody's sums.
 
-Every site appends to its vector, before masking it, a few *pads*: random numbers from 0 to the largest sum that its
-declared rows can have. All sites have committed to their masked vectors before any of these is shown. If the total is
-implausible, the numbers of all contributions choose random halves of the vector, one for each pad. Every site then
-opens, for each of its partners, the sum of the mask between them over such a half and its pad. What remains of a
-contribution is the site's sum over that half, plus its pad:
+Every site appends to its vector, before masking it, a few *pads*: random numbers of a law of differential privacy. All
+sites have committed to their masked vectors before any of these is shown. If the total is implausible, the numbers of
+all contributions choose random halves of the vector, one for each pad. Every site then opens, for each of its partners,
+the sum of the mask between them over such a half and its pad. What remains of a contribution is the site's sum over
+that half, plus its pad:
 
     s_i = Σ_{p in half} y_i[p] + y_i[pad] − Σ_j opened_ij = Σ_{p in half} v_i[p] + pad
 
-One row moves s_i by no more than a pad hides with probability 1 − features / largest sum, so nobody learns more than
-about how many rows the site has. A vector with a number beyond twice what was declared is out of bounds in each half
-with a probability of at least one half; smaller deviations are not found. Two partners that open different masks are
-named together; one that disagrees with most of its partners is accused, which proves nothing if these collude.
+One row moves each s_i by at most its features f, so an opening is differentially private: with Laplace pads of scale
+b = 50 f it is (CHECKS f / b, 0)-private, with Gaussian pads of standard deviation b it has μ = √CHECKS f / b. The pads
+of several openings can be averaged away, so openings are charged to the budget, and few (`MAX_OPENINGS`).
+
+A vector with a number that is larger than what was declared by more than twice the reach of a pad is out of bounds in
+each half with a probability of at least one half; smaller deviations are not found. Two partners that open different
+masks are named together; one that disagrees with most of its partners is accused, which proves nothing if these
+collude.
 """
 
 from __future__ import annotations
@@ -23,12 +27,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.private.accounting import gaussian_epsilon
 from gosta.private.masks import random_bytes
-from gosta.private.noise import Random
+from gosta.private.noise import Noise
 
 Words = NDArray[np.uint64]
 LARGEST_SUM = 1 << 60  # so that twice that is a number of 64 bits with a sign
 CHECKS = 8  # halves: a gross deviation is missed once in 256 times
+PAD_ROWS = 50  # the scale of a pad, in rows: large sums hide a row better, small ones show smaller deviations
+PAD_DELTA = 1e-6  # with which the epsilon of Gaussian pads is told
+MAX_OPENINGS = 3  # of a site's masks while the member list stays the same
 
 
 class Deviations(NamedTuple):
@@ -39,9 +47,15 @@ class Deviations(NamedTuple):
     pairs: tuple[tuple[str, str], ...]  # of others, one of which opened another mask than there is
 
 
-def draw_pads(largest: int, random: Random) -> Words:
-    """Draw the pads of a vector whose entries add up to at most `largest`."""
-    return np.array([int.from_bytes(random(16), "little") % max(largest, 1) for _ in range(CHECKS)], dtype=np.uint64)
+def pad_noise(noise: Noise, features: int) -> Noise:
+    """Return the law of a site's pads, with the privacy of an opening; `features` are those of a row.
+
+    It is Laplace's where the total's noise is, so that networks without a delta stay so.
+    """
+    scale = float(PAD_ROWS * features)
+    if noise.law == "laplace":
+        return Noise("laplace", scale, noise.bits, CHECKS / PAD_ROWS, 0.0)
+    return Noise("gaussian", scale, noise.bits, gaussian_epsilon(math.sqrt(CHECKS) / PAD_ROWS, PAD_DELTA), PAD_DELTA)
 
 
 def choose_halves(seed: bytes, size: int) -> NDArray[np.bool_]:
@@ -85,11 +99,3 @@ def find_deviations(
     accused = {name for name, own in opened.items() if 2 * differing[name] > len(own)} - found
     others = tuple(pair for pair in pairs if not (found | accused) & set(pair))
     return Deviations(tuple(sorted(found)), tuple(sorted(accused)), others)
-
-
-def largest_sum(rows: int, features: int, bits: int, reach: float) -> int:
-    """Return how large the sum of all numbers of a site's vector can be, in grid units.
-
-    `reach` is how far from 0 the sum of its noise can be, in units of features.
-    """
-    return min(math.ceil((rows * features + reach) * 2.0**bits), LARGEST_SUM)

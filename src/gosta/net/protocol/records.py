@@ -126,7 +126,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     """An entry of the log of contributions: what left this site, or why nothing did."""
 
     time: float  # in seconds since 1970
-    event: str  # "contribution", "suppressed", "release" or "agreement"
+    event: str  # "contribution", "opening" (of masks), "suppressed", "release" or "agreement"
     epoch: int
     origin: str  # the node that started the epoch
     round: int  # 1, or 2 where the first one finds the edges of bins

@@ -89,16 +89,19 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 def history_of(log: Sequence[LogEntry]) -> list[Past]:
-    """Return the contributions in a log, as policies look at them.
+    """Return the contributions and openings in a log, as policies look at them.
 
-    A second round belongs to the first one. What was sent before with the same noise is no other contribution.
+    A second round, and an opening, belong to the first round. What was sent before with the same noise is no other
+    contribution.
     """
     found, paid = [], set[str]()
-    for one in (entry for entry in log if entry.event == "contribution"):
-        if one.law == "none" or one.noise not in paid:
+    for one in log:
+        is_new = one.event == "contribution" and (one.law == "none" or one.noise not in paid)
+        if is_new or one.event == "opening":
             spent = None if one.law == "none" else Spent(one.law, one.epsilon, one.delta, one.rows_per_person)
-            found.append(Past(one.time if one.round == 1 else -inf, spent))
-        paid.add(one.noise)
+            is_first = one.event == "contribution" and one.round == 1
+            found.append(Past(one.time if is_first else -inf, spent))
+            paid.add(one.noise)
     return found
 
 

@@ -34,8 +34,8 @@ from gosta.net.protocol.statements import (
     Slot,
 )
 from gosta.private import deviations, masks
-from gosta.private.deviations import CHECKS, Deviations
-from gosta.private.noise import Noise, choose_noise
+from gosta.private.deviations import CHECKS, Deviations, pad_noise
+from gosta.private.noise import Noise, choose_noise, draw
 from gosta.private.snapshots import RowSnapshot
 from gosta.private.sums import open_totals, site_vector
 from gosta.sketches import Layout
@@ -50,6 +50,11 @@ class Round(NamedTuple):
     number: int
     layout: Layout
     noise: Noise
+
+    @property
+    def pad_noise(self) -> Noise:
+        """The law of the pads that hide what openings show."""
+        return pad_noise(self.noise, self.layout.features_per_row)
 
 
 class Total(NamedTuple):
@@ -230,13 +235,13 @@ class SumEpoch:
         tags = tuple((name, self.joins[name].snapshot) for name in self.participants)
         return noise_context(self.network, tags, round_)
 
-    def part(self, round_: Round, rows: RowSnapshot, secret: bytes, trust: Trust) -> Words:
+    def part(self, round_: Round, rows: RowSnapshot, secret: bytes) -> Words:
         """Return this site's sums and pads with its masks; the same as often as it is computed."""
         if round_.number not in self._parts:
             _, layout, noise = round_
             sums = site_vector(layout, rows.x, noise, masks.random_bytes(secret, self.noise_context(round_)))
             random = masks.random_bytes(self.key, self._context(round_))
-            pads = deviations.draw_pads(self._largest(self.name, round_, trust), random)
+            pads = draw(round_.pad_noise, CHECKS, random)
             hiding = self._masks(round_)
             self._parts[round_.number] = np.concatenate([sums, pads]) + np.sum(
                 list(hiding.values()), axis=0, dtype=np.uint64
@@ -266,14 +271,13 @@ class SumEpoch:
         else:
             self.implausible = round_
 
-    def _reach(self, round_: Round) -> float:
-        """Return how far from 0 a sum of all noise in a vector can be, in units of features."""
-        return round_.noise.reach * math.sqrt(round_.layout.size)
-
-    def _largest(self, name: str, round_: Round, trust: Trust) -> int:
-        """Return how large the sum of a participant's vector can be, and its pads."""
-        rows, features = largest_rows(trust, name), round_.layout.features_per_row
-        return deviations.largest_sum(rows, features, round_.noise.bits, self._reach(round_))
+    def _bounds(self, name: str, round_: Round, trust: Trust) -> tuple[int, int]:
+        """Return how small and how large a participant's sum over a half with a pad can be, in grid units."""
+        rows, (_, layout, noise) = largest_rows(trust, name), round_
+        reach = noise.reach * math.sqrt(layout.size) + round_.pad_noise.reach
+        ends = -reach, rows * layout.features_per_row + reach
+        low, high = (math.ceil(end * 2.0**noise.bits) for end in ends)
+        return low, min(high, deviations.LARGEST_SUM)
 
     def _halves(self, round_: Round) -> NDArray[np.bool_]:
         """Return the halves, which follow from all contributions: nobody can choose them after it has committed."""
@@ -294,8 +298,7 @@ class SumEpoch:
             words = statements.unpack(opening.words).reshape(-1, CHECKS)
             opened[name] = dict(zip(self._partners(name), words, strict=True))
         sums = {name: deviations.add_up(vector, halves) for name, vector in self.vectors(round_).items()}
-        low = -math.ceil(self._reach(round_) * 2.0**round_.noise.bits)
-        bounds = {name: (low, 2 * self._largest(name, round_, trust)) for name in self.participants}
+        bounds = {name: self._bounds(name, round_, trust) for name in self.participants}
         return deviations.find_deviations(sums, opened, bounds)
 
 

@@ -10,6 +10,7 @@ from gosta.net.protocol.records import Deviation, PartMade, SitesNoted
 from gosta.net.protocol.site import SumSource, largest_rows, layout_of_round
 from gosta.net.protocol.statements import Join
 from gosta.private import groups, masks
+from gosta.private.deviations import MAX_OPENINGS
 from gosta.private.groups import Groups
 from gosta.private.policy import may_replace
 from gosta.private.snapshots import Contributed, RowSnapshot, changes, remember
@@ -28,6 +29,7 @@ class Memory(msgspec.Struct, array_like=True):
     deviating: dict[str, Deviation] = {}  # sites that did what no honest site does
     agreeing: tuple[str, ...] = ()  # sites whose last word was that their sums may be computed
     wasted: dict[str, int] = {}  # epochs that a site let fail after this one had spent epsilon for them
+    openings: tuple[int, int] = 0, 0  # a member list's serial number, and how often masks were opened under it
 
     def add_part(self, record: PartMade) -> None:
         """Remember what a contribution shows once it is sent."""
@@ -41,6 +43,14 @@ class Memory(msgspec.Struct, array_like=True):
 
     def forget_wasted(self, names: Sequence[str]) -> None:
         self.wasted = {name: count for name, count in self.wasted.items() if name not in names}
+
+    def count_opening(self, list_serial: int) -> None:
+        serial, count = self.openings
+        self.openings = list_serial, 1 + count * (serial == list_serial)
+
+    def has_opened_enough(self, list_serial: int) -> bool:
+        """Return whether this site opens no more masks: what they show of its rows adds up."""
+        return self.openings[0] == list_serial and self.openings[1] >= MAX_OPENINGS
 
     def choose_rows(self, source: SumSource, name: str) -> RowSnapshot | None:
         """Return the rows to contribute: those of the file, unless too few changed since earlier contributions.

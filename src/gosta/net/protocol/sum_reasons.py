@@ -56,12 +56,15 @@ def _explain_need(peer: SumPeer, name: str) -> str:
 
 
 def _explain_implausible(peer: SumPeer) -> str:
+    round_ = peer.current.implausible
+    if peer.name in peer.missing() and round_ is not None and (reason := peer.opening_over_budget(round_)):
+        return f"the total cannot be a sum over rows, and this site cannot help to find out why: {reason}"
     if lacking := peer.missing():
         return f"the total cannot be a sum over rows; not opened yet by {', '.join(lacking)}"
     if peer.current.suspects:
         pairs = " and ".join(f"{first} or {second}" for first, second in peer.current.suspects)
         return f"the total cannot be a sum over rows: {pairs} deviates; the coordinator has to remove one"
     return (
-        "the total cannot be a sum over rows, and nobody deviates by more than twice the rows that it declared, so "
-        "that it cannot be said who; the coordinator has to leave out sites one after the other"
+        "the total cannot be a sum over rows, and nobody deviates by so much that it can be said who; the coordinator "
+        "has to leave out sites one after the other"
     )

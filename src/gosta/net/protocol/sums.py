@@ -62,7 +62,8 @@ from gosta.net.protocol.sum_epoch import Round, SumEpoch
 from gosta.net.protocol.sum_memory import Memory
 from gosta.private import groups, masks, policy
 from gosta.private.accounting import Spent
-from gosta.private.noise import NO_NOISE
+from gosta.private.deviations import MAX_OPENINGS
+from gosta.private.noise import NO_NOISE, Noise
 from gosta.private.policy import Past
 from gosta.private.snapshots import RowSnapshot, contributed
 
@@ -78,6 +79,10 @@ MAX_STALLS = 1  # epochs that a participant may let fail, until it is left out
 FALSE_SUMS = "contributed what no rows that it declared can add up to"
 TWO_STATEMENTS = "signed two different statements where one is due"
 FALSE_MASKS = "opened other masks than most of its partners"
+TOO_MANY_OPENINGS = (
+    f"{MAX_OPENINGS} totals of these members were no sums over rows, and more would show too much of this site's "
+    "rows; the coordinator has to leave out sites one after the other"
+)
 FALSE_COMMITMENT = "showed another contribution than the one to which it had committed"
 
 
@@ -200,6 +205,8 @@ class SumPeer(EpochPeer):
             case StatementMade():
                 self.current.insert(record.signed)
                 self.current.suppressed = record.suppressed or self.current.suppressed
+                if isinstance(statements.read(record.signed), Opening):
+                    self.memory.count_opening(self.current.joins[self.name].list_serial)
             case CommitMade():
                 self.current.insert(record.signed)
                 self.memory.rows = record.rows or self.memory.rows
@@ -633,7 +640,7 @@ class SumPeer(EpochPeer):
                     return
             self.current.add_up(round_, self.trust)
         if self.current.implausible is not None:
-            yield from self._open(self.current.implausible)
+            yield from self._open(self.current.implausible, now)
         else:
             yield self._release(now)
 
@@ -705,6 +712,8 @@ class SumPeer(EpochPeer):
         names = self.current.participants
         if reason := policy.verdict_to_contribute(self.source.policy, len(names), len(self.members)):
             return Verdict(reason)
+        if self.memory.has_opened_enough(self.trust.serial):
+            return Verdict(TOO_MANY_OPENINGS)
         for reason in filter(None, map(self._why_not, names)):
             return Verdict(reason)
         if not self._is_paid(round_) and (wasting := self._wasting() & set(names)):
@@ -722,10 +731,15 @@ class SumPeer(EpochPeer):
         rows = self.rows if has_committed else self.chosen_rows()
         if rows is None or self.memory.tag_of(rows) != own.snapshot:
             return "its rows changed after it joined"
-        is_new, noise = not self._is_paid(round_), round_.noise
+        is_new = not self._is_paid(round_)
         verdict = self._verdict_to_join(now, pays=is_new and round_.number == 1)
-        if verdict or not is_new or round_.number == 1:
-            return verdict
+        return verdict if verdict or not is_new or round_.number == 1 else self._over_budget(round_.noise, rows)
+
+    def opening_over_budget(self, round_: Round) -> str:
+        """Return why this site does not open masks, in a network with noise; empty if it does."""
+        return self._over_budget(round_.pad_noise, self.rows) if self.has_noise and self.rows is not None else ""
+
+    def _over_budget(self, noise: Noise, rows: RowSnapshot) -> str:
         spent = (Spent(noise.law, noise.epsilon, noise.delta, rows.rows_per_person),) if self.has_noise else ()
         return policy.over_budget(self.source.policy, self.source.subject(rows)._replace(spent=spent), self.history())
 
@@ -735,16 +749,18 @@ class SumPeer(EpochPeer):
         return self.has_noise and any(one.noise == noise for one in self.log if one.event == "contribution")
 
     def _part(self, round_: Round, rows: RowSnapshot) -> bytes:
-        return statements.pack(self.current.part(round_, rows, self.memory.secret, self.trust))
+        return statements.pack(self.current.part(round_, rows, self.memory.secret))
 
     # Totals.
 
-    def _open(self, round_: Round) -> Iterator[Step]:
+    def _open(self, round_: Round, now: Moment) -> Iterator[Step]:
         """Open the sums of masks over halves of the vector; when all have, find out who deviates."""
         slot = Slot("opening", self.name, round_.number)
-        if self.name in self.current.participants and slot not in self.slots:
+        if self.name in self.current.participants and slot not in self.slots and not self.opening_over_budget(round_):
             identity = *self.current.id, self.name, self.current.roster_id, round_.number
-            yield self._say(Opening(*identity, self.current.open_masks(round_)))
+            pads = round_._replace(noise=round_.pad_noise)
+            entry = self._entry("opening", now, pads, rows=self.rows, participants=self.current.participants)
+            yield self._say(Opening(*identity, self.current.open_masks(round_)), entries=(entry,))
         self._take_early()
         if self.current.lacking(slot):
             return
