@@ -1,6 +1,6 @@
 """A malicious neighbour with valid keys: honest nodes go on, and forget it once it is removed.
 
-Each line of the table in SECURITY.md names a test in this file.
+Each line of the table in SECURITY.md names tests.
 """
 
 from __future__ import annotations

@@ -690,3 +690,35 @@ def test_totals_that_nobody_can_know_need_no_agreements() -> None:
     others = [network.sum_peers[name] for name in network.names if name != SPY]
     assert {other.memory.groups for other in others} == {(tuple(network.names),)}
     assert {peer.state() for peer in network.sum_peers.values()} == {"complete"}
+
+
+@pytest.mark.parametrize("after", ["more bins", "no strata"])
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_correction_does_not_show_in_other_sums_of_the_same_columns(after: str, column: int) -> None:
+    """All sites accept a list with other bins or strata, whose totals can be added up to those of the one before."""
+    before = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
+    parts = [scores(60) for _ in range(4)]
+    if after == "no strata":
+        before = msgspec.structs.replace(before, strata={"ward": (0, 1)})
+        parts = [np.column_stack([part, np.arange(60) // 30]) for part in parts]
+    network = strict(parts, complete(4), settings=before, **AUC)
+    spy = Spy(network)
+    spy.run(5.0)
+    corrected = parts[0].copy()
+    corrected[0, column] = 1 - corrected[0, column]
+    network.parts["node-0"] = corrected
+    settings = PrivateSettings(bins=16 if after == "more bins" else 8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
+    network.task = msgspec.structs.replace(network.task, private=settings)
+    for name in network.names:
+        network.change(name, network.parts[name][:, :2])
+    network.nodes[SPY].request_epoch()
+    spy.run(40.0)
+    (first, *_), *rest = spy.totals.values()
+    if after == "no strata":
+        assert not rest, "the rows of the first contribution have other encodings"
+        assert "too few rows changed" in network.sum_peers["node-0"].current.suppressed
+        return
+    assert rest, "with the rows of the first contribution"
+    for total, layout, _ in rest:
+        assert layout == network.layout.fingerprint
+        assert np.array_equal(total.reshape(len(first), -1).sum(axis=1, dtype=np.uint64), first)

@@ -1,9 +1,9 @@
 """Snapshots of a site's rows: what a site contributes, instead of its file, so that no small change of the file shows.
 
-Two contributions of a site to the same sums are of the same rows, or of rows of which at least `min_change` people's
-differ. So a snapshot is replaced by the rows of the file only if for every earlier contribution no people's, or at
-least so many people's, features differ. A file with a few corrections does not replace it: then the site contributes
-its last snapshot again.
+Two contributions of a site are of the same rows, or of rows of which at least `min_change` people's differ. So a
+snapshot is replaced by the rows of the file only if for every earlier contribution no people's, or at least so many
+people's, features differ, and so do the numbers of the same columns, since other sums of these may add up to the
+earlier ones. A file with a few corrections does not replace it: then the site contributes its last snapshot again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
     """A site's encoded rows at some time."""
 
     time: float  # when they were read, in seconds since 1970
-    layout: str  # fingerprint of the sums for which they are encoded
+    encodings: tuple[str, ...]  # fingerprints of what their numbers are
     width: int  # numbers in an encoded row
     content: bytes  # the rows, as floats of 64 bits
     people: tuple[str, ...] | None = None  # whose row each one is; None: the policy names no column of persons
@@ -42,7 +42,7 @@ class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
     @functools.cached_property
     def digest(self) -> bytes:
         """A digest of the rows and whose they are."""
-        head = repr((self.layout, self.width, self.people)).encode()
+        head = repr((self.encodings, self.width, self.people)).encode()
         return hashlib.sha256(hashlib.sha256(head).digest() + self.content).digest()
 
     @property
@@ -62,7 +62,7 @@ class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
 def take_snapshot(x: Floats, layout: Layout, people: Iterable[object] | None, time: float) -> RowSnapshot:
     """Return a snapshot of encoded rows."""
     names = None if people is None else tuple(map(str, people))
-    return RowSnapshot(time, layout.final.fingerprint, x.shape[1], x.astype("<f8").tobytes(), names)
+    return RowSnapshot(time, tuple(layout.encodings), x.shape[1], x.astype("<f8").tobytes(), names)
 
 
 class Contributed(NamedTuple):
@@ -70,7 +70,8 @@ class Contributed(NamedTuple):
 
     first_total: bytes  # of the first round, as floats of 64 bits, from which the layout of the second one follows;
     # empty: of a first round
-    blocks: dict[str, bytes]  # by fingerprint of a block of sums: digests of the people's features in it
+    blocks: dict[str, bytes]  # by fingerprint of a block of sums: digests of the people's features in it; by that of an
+    # encoding: of the people's numbers, which other sums of the same columns share
 
 
 def contributed(layout: Layout, first_total: bytes, rows: RowSnapshot, key: bytes) -> Contributed:
@@ -80,6 +81,7 @@ def contributed(layout: Layout, first_total: bytes, rows: RowSnapshot, key: byte
     are found, what is in none of them shows there.
     """
     features = {name: found for one in {layout, layout.final} for name, found in one.block_features(rows.x)}
+    features |= {name: rows.x[:, columns].astype("<f8").view("<i8") for name, columns in layout.encodings.items()}
     return Contributed(first_total, {name: row_digests(found, key, rows.people) for name, found in features.items()})
 
 

@@ -58,7 +58,7 @@ class Memory(msgspec.Struct, array_like=True):
         Then they are those of the last contribution. None: there is none that the settings of today can use.
         """
         new, last = source.file_rows, self.rows
-        if last is not None and last.layout != new.layout:
+        if last is not None and last.encodings != new.encodings:
             last = None
         if last is not None and last.digest == new.digest:
             return last

@@ -537,7 +537,7 @@ class SumPeer(EpochPeer):
             )
         if rows is None:
             needed = self.source.policy.min_change
-            return f"too few rows changed since an earlier contribution to the same sums; {needed} needed, or none"
+            return f"too few rows changed since an earlier contribution of these columns; {needed} needed, or none"
         before = [one for one in self.log if (one.epoch, one.origin) != self.current.id]
         history = site.history_of(before)
         subject = self.source.subject(rows)
