@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import socket
@@ -9,6 +10,7 @@ import socket
 # Ports are given in blocks. A port of its own, kept bound, says that a process of tests has a block.
 FIRST, BLOCK, BLOCKS, FIRST_KEPT = 10_000, 40, 500, 30_000
 _kept: list[socket.socket] = []
+atexit.register(lambda: [one.close() for one in _kept])
 
 
 def free(count: int = BLOCK) -> int:

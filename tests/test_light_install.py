@@ -8,6 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import ports
 import pytest
 
 from gosta.runtime import extras
@@ -55,7 +56,8 @@ def folder(tmp_path: Path) -> Path:
     ids=" ".join,
 )
 def test_works_without_extras(arguments: list[str], folder: Path) -> None:
-    done = light(*arguments, cwd=folder)
+    port = ["--port", str(ports.free())] * (arguments[0] == "network")
+    done = light(*arguments, *port, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
 
 

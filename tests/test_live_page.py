@@ -334,7 +334,7 @@ def test_bad_arguments(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folders.create(Path("net"), plan.for_sites(plan.Goal("kendall-tau"), "cycle", 3, 0))
+    folders.create(Path("net"), plan.for_sites(plan.Goal("kendall-tau"), "cycle", 3, 0), port=ports.free())
     code, out, error = gosta_(*arguments)
     assert (code, out) == (2, "")
     assert re.fullmatch(message, error), error

@@ -7,6 +7,7 @@ import importlib.util
 from typing import Any
 
 from gosta.errors import MissingExtraError
+from gosta.runtime.machine import deferred_interrupt
 
 # The modules that a whole room of the package needs, by the extra in pyproject.toml that brings them.
 MODULES = {
@@ -44,7 +45,11 @@ def require(module: str, extra: str, purpose: str) -> Any:
     gosta.errors.MissingExtraError: drawing needs the package 'no_module'; install it with: pip install 'gosta[plot]'
     """
     try:
-        return importlib.import_module(module)
+        with deferred_interrupt() as is_interrupted:  # compiled modules ignore exceptions while they are initialised
+            found = importlib.import_module(module)
+        if is_interrupted():
+            raise KeyboardInterrupt
+        return found
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
