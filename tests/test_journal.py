@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -26,6 +28,7 @@ from gosta.net.protocol.records import (
     ExchangeAccepted,
     ExchangeCompleted,
     ExchangeConfirmed,
+    LogEntry,
     ReceiptReceived,
     Record,
 )
@@ -357,3 +360,27 @@ def test_a_restored_peer_equals_the_original(tmp_path: Path) -> None:
     assert both[0].estimator.exchanges == 60
     for journal in journals:
         journal.close()
+
+
+def test_a_disk_that_is_full_at_the_end_of_a_transaction_leaves_no_gap(tmp_path: Path) -> None:
+    """The node goes on once there is space, and is killed: its journal is not damaged."""
+    journal = Journal(tmp_path / "journal.sqlite", durable=True, keep_exchanges=0, secure_delete=True)
+    journal.check_owner("node-0")
+    journal.append([epoch(1)])
+    entry = LogEntry(0.0, "release", 1, "node-0", 1, "", "auc", (), 8, (), "", 0, None, "none", 0.0, 0.0, 0.0, (), (), 0)
+    big = msgspec.structs.replace(epoch(2), digest="x" * 20_000)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        size = (tmp_path / "journal.sqlite-wal").stat().st_size + 8192
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        with pytest.raises(sqlite3.OperationalError):
+            journal.append([big], (), [entry])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert (journal.last_number, journal.contributions()) == (1, [])
+    journal.probe()
+    journal.append([big], (), [entry])
+    shutil.copytree(tmp_path, tmp_path / "killed")
+    assert Journal(tmp_path / "killed" / "journal.sqlite").load() == (None, [epoch(1), big])

@@ -193,33 +193,31 @@ class Journal:
 
     def append(self, new: Sequence[Record], shown: Sequence[Shown] = (), entries: Sequence[LogEntry] = ()) -> None:
         """Write records, which own rows are sent together with them, and entries of the log; all or none."""
-        if entries:
-            log = self.contributions()
-            with self._transaction():
-                self._append(new, shown)
-                self._db.executemany(contributions.INSERT, contributions.extend(log[-1] if log else None, entries))
-        else:
-            self._append(new, shown)
-
-    def _append(self, new: Sequence[Record], shown: Sequence[Shown]) -> None:
         number, rows = self.last_number, []
         for record in new:
             number += 1
             kind, body = kind_of(type(record)), records.encode(record)
             rows.append((number, kind, body, checksum(number, kind, body)))
         now = time.time()
-        entries = [Disclosure(one, 1, now, now) for one in shown]
-        for entry in entries:
+        disclosures = [Disclosure(one, 1, now, now) for one in shown]
+        for one in disclosures:
             number += 1
-            body = ledger.encode(entry)
+            body = ledger.encode(one)
             rows.append((number, ledger.KIND, body, checksum(number, ledger.KIND, body)))
-        if rows:  # one statement is a transaction
-            self._db.execute(INSERT + ", (?, ?, ?, ?)" * (len(rows) - 1), [value for row in rows for value in row])
-        self.last_number = number
+        insert = INSERT + ", (?, ?, ?, ?)" * (len(rows) - 1), [value for row in rows for value in row]
+        if entries:
+            log = self.contributions()
+            with self._transaction():
+                if rows:
+                    self._db.execute(*insert)
+                self._db.executemany(contributions.INSERT, contributions.extend(log[-1] if log else None, entries))
+        elif rows:  # one statement is a transaction
+            self._db.execute(*insert)
+        self.last_number = number  # not before: a transaction can fail at its end, when the disk is full
         for number, kind, _, _ in rows:
             self._retention.add(number, kind)
-        for entry in entries:
-            ledger.add(self._shown, entry)
+        for one in disclosures:
+            ledger.add(self._shown, one)
 
     def save_snapshot(self, snapshot: bytes) -> None:
         """Save the state after all records so far; delete those that neither verify nor replay need."""
