@@ -10,7 +10,12 @@ import socket
 # Ports are given in blocks. A port of its own, kept bound, says that a process of tests has a block.
 FIRST, BLOCK, BLOCKS, FIRST_KEPT = 10_000, 40, 500, 30_000
 _kept: list[socket.socket] = []
-atexit.register(lambda: [one.close() for one in _kept])
+
+
+@atexit.register
+def _close() -> None:
+    for one in _kept:
+        one.close()
 
 
 def free(count: int = BLOCK) -> int:

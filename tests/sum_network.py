@@ -43,13 +43,17 @@ class SumNetwork(VirtualNetwork):
         statistic: str = "variance",
         settings: PrivateSettings = SETTINGS,
         policies: Mapping[str, Policy] | None = None,
+        declared: int = 1000,
+        file_columns: Sequence[str] = (),
         **others: Any,
     ) -> None:
         names = [f"node-{k}" for k in range(len(parts))]
         self.policies = dict.fromkeys(names, OPEN_POLICY) | dict(policies or {})
         self.agreed = dict.fromkeys(names, Agreements())
+        self.file_columns = file_columns  # names of the columns of all files; none: those of the sums
+        self.declared = declared  # rows of each site in the member list
         self.keys = {name: Ed25519PrivateKey.from_private_bytes(name.encode().ljust(32)) for name in names}
-        trusts: dict[str, Keyring] = make_trusts(dict.fromkeys(names, 0), self.keys)
+        trusts: dict[str, Keyring] = make_trusts(dict.fromkeys(names, declared), self.keys)
         super().__init__(
             parts, edges, schedule, seed, statistic, trusts=trusts, private=settings, confidence_level=0.95, **others
         )
@@ -64,7 +68,7 @@ class SumNetwork(VirtualNetwork):
         return SumSource(self.task, self.layout, data, None, policy, agreed, self.fingerprint, trust, time)
 
     def table(self, name: str, parts: Mapping[str, np.ndarray[Any, Any]] | None = None) -> Data:
-        columns = dict(zip(self.layout.columns, (parts or self.parts)[name].T, strict=True))
+        columns = dict(zip(self.file_columns or self.layout.columns, (parts or self.parts)[name].T, strict=True))
         return Data(name, columns, is_partial=True, declared_classes=self.task.classes)
 
     def restore_peer(self, name: str) -> SumPeer:  # type: ignore[override]
@@ -80,15 +84,21 @@ class SumNetwork(VirtualNetwork):
         """Let a member leave for good: all others accept a member list without it."""
         self.crash(name, float("inf"))
         self.names.remove(name)
-        listed = next(iter(make_trusts(dict.fromkeys(self.names, 0), self.keys).values())).list
-        listed = msgspec.structs.replace(listed, serial=self.trusts[name].serial + 1)
-        self.trusts = {other: Keyring(self.keys[other], listed) for other in self.names}
+        self.accept(self.names, self.trusts[name].serial + 1)
         for other in self.names:
             self.change(other, without=name)
 
+    def accept(self, members: Sequence[str], serial: int, rows: Mapping[str, int] | None = None) -> None:
+        """Let all members accept a list of them."""
+        declared = dict.fromkeys(members, self.declared) | dict(rows or {})
+        listed = next(iter(make_trusts(declared, self.keys).values())).list
+        listed = msgspec.structs.replace(listed, serial=serial)
+        self.trusts |= {name: Keyring(self.keys[name], listed) for name in members}
+
     def agree(self, name: str, *sites: str, leaves: bool = False) -> None:
         """Let the operator of a site agree that the sums of some sites may be computed."""
-        self.agreed[name] = Agreements((*self.agreed[name].sites, *sites), leaves)
+        now = START_TIME + self.clock.now
+        self.agreed[name] = Agreements({**self.agreed[name].sites, **dict.fromkeys(sites, now)}, leaves)
         self.change(name)
 
     @property

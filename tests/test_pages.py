@@ -98,7 +98,7 @@ SUPPRESSED = msgspec.structs.replace(
         layout="0" * 16,
         release_time=None,
         rows_of=None,
-        is_file_newer=False,
+        why_older="",
         needed_agreements=("node-4",),
         left_out_reasons={},
     ),

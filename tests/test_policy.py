@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gosta.errors import InputError
@@ -20,7 +19,6 @@ from gosta.private.policy import (
     verdict_to_contribute,
     verdict_to_join,
 )
-from gosta.private.snapshots import count_changes, row_digests
 
 NOW = 1_000_000.0
 ASKED = Subject("private", ("auc",), ("risk", "died"), "0123456789abcdef", bins=64, rows=50)
@@ -138,28 +136,3 @@ def test_rows_replace_those_of_earlier_contributions_unless_a_few_changed() -> N
     assert may_replace(Policy(), [])
     assert may_replace(Policy(), [0, 10, 50])
     assert not may_replace(Policy(), [0, 9, 50])
-
-
-def test_changed_rows_are_counted_from_digests() -> None:
-    x = np.array([[1.0, 2.0], [3.0, 4.0], [3.0, 4.0], [0.0, 1.0]])
-    key = b"k" * 32
-
-    def changed(rows: list[list[float]]) -> int:
-        return count_changes(row_digests(x, key), row_digests(np.array(rows), key))
-
-    assert changed([[-0.0, 1], [3, 4], [1, 2], [3, 4]]) == 0  # another order, another zero
-    assert changed([[1, 2], [3, 4], [0, 1]]) == 1  # one of two equal rows left
-    assert changed([[1, 2], [3, 4], [3, 5], [0, 1]]) == 1  # one replaced
-    assert changed([[1, 2], [3, 4], [3, 5], [9, 9], [0, 1]]) == 2
-    assert count_changes(b"", row_digests(x, key)) == 4
-    assert count_changes(row_digests(x, key), row_digests(x, b"l" * 32)) == 4
-
-
-def test_changed_people_are_counted_from_digests() -> None:
-    x, key = np.array([[1.0], [2.0], [3.0]]), b"k" * 32
-    old = row_digests(x, key, ["ann", "ann", "bob"])
-    assert len(old) == 16
-    assert count_changes(old, row_digests(x[[1, 0, 2]], key, np.array(["ann", "ann", "bob"]))) == 0
-    assert count_changes(old, row_digests(x + 1, key, ["ann", "ann", "bob"])) == 2
-    assert count_changes(old, row_digests(x, key, ["ann", "bob", "bob"])) == 2
-    assert count_changes(old, row_digests(np.vstack([x, [[4.0]]]), key, ["ann", "ann", "bob", "bob"])) == 1

@@ -199,5 +199,5 @@ def test_a_roster_of_accomplices() -> None:
     network.clock.run(3.0)
     victim = network.sum_peers["node-6"]
     assert victim.current.participants == ("node-0", "node-1", "node-6")
-    assert explain(victim) == "suppressed by policy: 3 of 7 members, 5 needed"
+    assert explain(victim) == "declined by this site: 3 of 7 members, 5 needed"
     assert all(peer.report is None for peer in network.sum_peers.values())

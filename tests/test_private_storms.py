@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from spies import AUC, SPY, change_parts, complete
 from sum_network import SumNetwork
-from test_private_attacks import AUC, SPY, change_parts, complete
 from test_private_sums import RNG, strict
 from virtual_network import START_TIME, Fault
 
@@ -66,6 +66,8 @@ def any_roster(rng: Random, peer: SumPeer, head: tuple[int, str, str]) -> Roster
 def any_statement(rng: Random, peer: SumPeer) -> AnyStatement:
     head = *rng.choice([peer.current.id] * 9 + [(0, "-"), (2**53, "node-0"), (1, "node-0")]), SPY
     about, number, words = any_id(rng, peer), rng.choice([1, 2]), any_words(rng, peer)
+    has_all = bool(peer.current.participants) and not peer.current.lacking(Slot("commit", "", number))
+    commits = peer.current.commits(number) if has_all and rng.random() < 0.8 else any_id(rng, peer)
     key = rng.choice([b"", bytes(32), b"\xff" * 32, bytes(5), masks.public_key(masks.new_key())])
     agrees, cell, serial = rng.random() < 0.5, rng.choice([0, 5, 51, 2**53]), rng.choice([0, 1, 2, 2**53])
     tag, nonce = rng.randbytes(rng.choice([0, 1, 16])), rng.randbytes(32)
@@ -74,7 +76,7 @@ def any_statement(rng: Random, peer: SumPeer) -> AnyStatement:
         any_roster(rng, peer, head),
         Nonce(*head, about, rng.randbytes(32)),
         Commit(*head, about, number, rng.choice([rng.randbytes(32), hashlib.sha256(words).digest()])),
-        Part(*head, about, number, words),
+        Part(*head, about, number, commits, words),
         Opening(*head, about, number, words),
         Refusal(*head, about, tuple(rng.sample(NAMES, rng.choice([0, 1, 3])))),
     ]

@@ -200,7 +200,7 @@ def test_a_site_with_few_rows_takes_no_part_and_tells_nobody_why(rows: int) -> N
     network.clock.run(5.0)
     network.check()
     peer = network.sum_peers["node-3"]
-    assert explain(peer) == f"suppressed by policy: {rows} rows, 10 needed"
+    assert explain(peer) == f"declined by this site: {rows} rows, 10 needed"
     seen = network.sum_peers["node-0"]
     join = seen.current.joins["node-3"]
     assert (join.key, join.min_cell) == (b"", 5), "the statement is the same, however many rows there are"
@@ -284,7 +284,7 @@ def test_a_policy_that_forbids_stops_one_site_and_starts_nothing() -> None:
     network.check()
     assert {peer.epoch for peer in network.sum_peers.values()} == {epoch + 1 for epoch in epochs}
     assert network.sum_peers["node-1"].current.participants == ("node-1", "node-2", "node-3")
-    assert explain(network.sum_peers["node-0"]) == "suppressed by policy: the statistic variance is not allowed"
+    assert explain(network.sum_peers["node-0"]) == "declined by this site: the statistic variance is not allowed"
     network.policies["node-0"] = OPEN_POLICY
     network.change("node-0")
     network.clock.run(180.0)
@@ -357,7 +357,7 @@ def test_what_neighbours_send_does_not_fill_the_memory() -> None:
     for k in range(50):
         ids = tuple(RNG.bytes(16) for _ in range(100))
         network.nodes["node-0"].on_message(link, wire.encode(wire.Want(ids)))
-        part = Part(*peer.current.id, "node-1", bytes(16), 2, bytes(8 * k))
+        part = Part(*peer.current.id, "node-1", bytes(16), 2, bytes(16), bytes(8 * k))
         signed = statements.sign(part, network.task.id, network.trusts["node-1"])
         network.nodes["node-0"].on_message(link, wire.encode(wire.Give(signed)))
     assert len(peer.current.pool.given) < 50

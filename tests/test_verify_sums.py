@@ -155,7 +155,7 @@ def change_reports(case: Case, change: Callable[[SumReport], SumReport], *names:
 
 def contribute(case: Case, name: str, words: Words) -> None:
     """Let a participant have added something to its sums, before its masks; all nodes report what follows."""
-    (number, layout, noise), peer, report = case.rounds[-1], case.peers[name], case.report
+    (number, layout, noise, _), peer, report = case.rounds[-1], case.peers[name], case.report
     commit, part = recompute.said(peer, Commit, number), recompute.said(peer, Part, number)
     assert commit is not None
     assert part is not None
@@ -182,7 +182,7 @@ def own_noise(case: Case, name: str) -> Words:
 
 
 def own_sums(case: Case, name: str, rows: slice = slice(None)) -> Words:
-    rows_of, (_, layout, noise) = case.peers[name].rows, case.rounds[-1]
+    rows_of, (_, layout, noise, _) = case.peers[name].rows, case.rounds[-1]
     assert rows_of is not None
     return layout.sums(rows_of.x[rows], noise.bits)
 
@@ -495,7 +495,7 @@ def test_a_false_first_round_shows(mode: str) -> None:
     rng, same_edges = np.random.default_rng(3), 0
     for _ in range(10):
         case, name = copied(honest(mode)), "node-1"
-        (_, layout, noise), peer = case.rounds[0], case.peers[name]
+        (_, layout, noise, _), peer = case.rounds[0], case.peers[name]
         commit, part = recompute.said(peer, Commit, 1), recompute.said(peer, Part, 1)
         assert commit is not None
         assert part is not None
@@ -549,7 +549,7 @@ def test_rows_that_do_not_exist_show_in_the_file_or_the_bound(
     rows: int, within_bound: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A site that contributes invented rows, keeps them as its snapshot, and does all else as it should."""
-    network = SumNetwork([*PARTS[:2], RNG.random((rows, 1))], [(0, 1), (1, 2)])
+    network = SumNetwork([*PARTS[:2], RNG.random((rows, 1))], [(0, 1), (1, 2)], declared=0)
     with monkeypatch.context() as lax:
         lax.setattr("gosta.net.protocol.site.UNDECLARED_ROWS", 10**6)
         network.clock.run(5.0)

@@ -6,6 +6,7 @@ a second one unless its operator agreed to that, by the name of the other site; 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -26,8 +27,9 @@ HINT = "delete it, and agree again: gosta network agree FOLDER SITE..."
 class Agreements(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Contents of agreed.json."""
 
-    # Names of sites whose exact sums may be computed from two totals; some may no longer be members.
-    sites: Annotated[tuple[str, ...], Meta(max_length=MAX_SITES)] = ()
+    # Names of sites whose exact sums may be computed from two totals, and when that was agreed to, in seconds since
+    # 1970; some may no longer be members.
+    sites: Annotated[dict[str, float], Meta(max_length=MAX_SITES)] = {}
     leaves: bool = False  # whether this site contributes to no further epoch
 
 
@@ -64,7 +66,7 @@ def set_leaving(folder: Path, leaves: bool, name: str = "") -> Agreements:
     old = msgspec.structs.replace(read_agreements(folder), leaves=leaves)
     if leaves or not name:
         return _write(folder, old, [name] if name else [])
-    return _write(folder, msgspec.structs.replace(old, sites=tuple(one for one in old.sites if one != name)))
+    return _write(folder, msgspec.structs.replace(old, sites={one: at for one, at in old.sites.items() if one != name}))
 
 
 def check_sites(names: Iterable[str]) -> None:
@@ -75,7 +77,7 @@ def check_sites(names: Iterable[str]) -> None:
 
 
 def _write(folder: Path, old: Agreements, names: Iterable[str] = ()) -> Agreements:
-    sites = tuple(dict.fromkeys((*old.sites, *names)))
+    sites = {**old.sites, **dict.fromkeys(names, time.time())}
     check_sites(sites)
     if len(sites) > MAX_SITES:
         raise InputError(

@@ -52,6 +52,10 @@ class Trust(Protocol):
         """Rows that each member declared, the node itself included; 0: not declared. Empty: there is no list."""
 
     @property
+    def keys(self) -> Mapping[str, bytes]:
+        """Public key of each member. Empty: there is no list."""
+
+    @property
     def digest(self) -> str:
         """Digest of the members' names and keys."""
 
@@ -74,6 +78,7 @@ class OpenTrust:
     """Trust in everybody, for nodes without TLS on one machine: no member list, and signatures are empty."""
 
     members: Mapping[str, int] = {}
+    keys: Mapping[str, bytes] = {}
     digest, serial, list_digest = "", 0, b""
 
     def sign(self, data: bytes) -> bytes:  # noqa: ARG002
@@ -118,7 +123,8 @@ class Keyring:
     def __init__(self, key: Ed25519PrivateKey | None, members: MemberList) -> None:  # None: it only verifies
         self.list, self.serial, self._key = members, members.serial, key
         self.members: Mapping[str, int] = {one.name: one.rows for one in members.members}
-        self.digest = hashlib.sha256(repr(sorted(members.keys.items())).encode()).hexdigest()[:16]
+        self.keys = members.keys
+        self.digest = hashlib.sha256(repr(sorted(self.keys.items())).encode()).hexdigest()[:16]
         self.list_digest = digest_of(members)
 
     def sign(self, data: bytes) -> bytes:
@@ -127,7 +133,7 @@ class Keyring:
         return self._key.sign(NODE_PURPOSE + data)
 
     def verify(self, name: str, data: bytes, signature: bytes) -> bool:
-        key = self.list.keys.get(name)
+        key = self.keys.get(name)
         return key is not None and verify(key, NODE_PURPOSE + data, signature)
 
 

@@ -8,14 +8,15 @@ that half, plus its pad:
 
     s_i = Σ_{p in half} y_i[p] + y_i[pad] − Σ_j opened_ij = Σ_{p in half} v_i[p] + pad
 
-One row moves each s_i by at most its features f, so an opening is differentially private: with Laplace pads of scale
-b = 50 f it is (CHECKS f / b, 0)-private, with Gaussian pads of standard deviation b it has μ = √CHECKS f / b. The pads
-of several openings can be averaged away, so openings are charged to the budget, and few (`MAX_OPENINGS`).
+A pad is a Gaussian number whose standard deviation is what the largest participant declared, its rows times the
+features of a row: an opening tells little more of a site's sums than that they lie between zero and that. One row moves
+each s_i by at most its features, and where the total has noise, what another site opens as much: an opening has
+μ = √(2 CHECKS) / rows. Many openings could be averaged, so they are charged to the budget, and few (`MAX_OPENINGS`).
 
-A vector with a number that is larger than what was declared by more than twice the reach of a pad is out of bounds in
-each half with a probability of at least one half; smaller deviations are not found. Two partners that open different
-masks are named together; one that disagrees with most of its partners is accused, which proves nothing if these
-collude.
+A deviation of a number by fifteen times the declared rows is out of bounds in each half with that number, so it is
+missed once in 2^CHECKS times; one by eight times is missed once in thirty times, and a smaller one mostly. Two partners
+that open different masks are named together; one that disagrees with most of its partners is accused, which proves
+nothing if these collude.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from gosta.private.noise import Noise
 Words = NDArray[np.uint64]
 LARGEST_SUM = 1 << 60  # so that twice that is a number of 64 bits with a sign
 CHECKS = 8  # halves: a gross deviation is missed once in 256 times
-PAD_ROWS = 50  # the scale of a pad, in rows: large sums hide a row better, small ones show smaller deviations
-PAD_DELTA = 1e-6  # with which the epsilon of Gaussian pads is told
+PAD_REACH = 6.5  # standard deviations within which a pad is, but once in 10^10 pads
+PAD_DELTA = 1e-6  # with which the epsilon of pads is told
+LEAST_ROWS = 50  # that a pad is made for
 MAX_OPENINGS = 3  # of a site's masks while the member list stays the same
 
 
@@ -47,15 +49,14 @@ class Deviations(NamedTuple):
     pairs: tuple[tuple[str, str], ...]  # of others, one of which opened another mask than there is
 
 
-def pad_noise(noise: Noise, features: int) -> Noise:
-    """Return the law of a site's pads, with the privacy of an opening; `features` are those of a row.
+def pad_noise(bits: int, features: int, rows: int) -> Noise:
+    """Return the law of a site's pads, with the privacy of an opening.
 
-    It is Laplace's where the total's noise is, so that networks without a delta stay so.
+    `bits` are those of the grid, `features` those of a row, `rows` the most that a participant declared.
     """
-    scale = float(PAD_ROWS * features)
-    if noise.law == "laplace":
-        return Noise("laplace", scale, noise.bits, CHECKS / PAD_ROWS, 0.0)
-    return Noise("gaussian", scale, noise.bits, gaussian_epsilon(math.sqrt(CHECKS) / PAD_ROWS, PAD_DELTA), PAD_DELTA)
+    scale = max(rows, LEAST_ROWS)
+    epsilon = gaussian_epsilon(math.sqrt(2 * CHECKS) / scale, PAD_DELTA)
+    return Noise("gaussian", float(scale * features), bits, epsilon, PAD_DELTA)
 
 
 def choose_halves(seed: bytes, size: int) -> NDArray[np.bool_]:

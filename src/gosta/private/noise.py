@@ -74,7 +74,8 @@ class Noise(NamedTuple):
     @property
     def reach(self) -> float:
         """How far from 0 the total's noise is at most, in units of features, but once in a billion totals."""
-        return (40 if self.law == "laplace" else 10) * math.sqrt(self.variance)
+        deviation = math.sqrt(self.variance)
+        return math.ceil(40 * max(deviation, self.scale)) if self.law == "laplace" else 10 * deviation
 
 
 NO_NOISE = Noise("none", 0.0, SUM_BITS, 0.0, 0.0)

@@ -1,9 +1,10 @@
 """Snapshots of a site's rows: what a site contributes, instead of its file, so that no small change of the file shows.
 
 Two contributions of a site are of the same rows, or of rows of which at least `min_change` people's differ. So a
-snapshot is replaced by the rows of the file only if for every earlier contribution no people's, or at least so many
-people's, features differ, and so do the numbers of the same columns, since other sums of these may add up to the
-earlier ones. A file with a few corrections does not replace it: then the site contributes its last snapshot again.
+snapshot is replaced by the rows of the file only if each block of sums of each earlier contribution would change by no
+row and nobody, or by those of at least so many rows and people: also where the network computes something else today,
+since new sums may add up to earlier ones. A file with a few corrections does not replace the snapshot: then the site
+contributes it again.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.runtime.arrays import Floats
 from gosta.sketches import Layout
 
 DIGEST_BYTES = 8  # of a row: two of 100,000 rows agree by chance once in 4 billion files
+ROWS, PEOPLE = " rows", " people"  # after the fingerprint of a block: whose digests these are
 MAX_CONTRIBUTED = 16  # earlier contributions to each round with which rows are compared
 
 
 class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
-    """A site's encoded rows at some time."""
+    """A site's encoded rows at some time, in order of size: the order of a file's lines does not matter."""
 
     time: float  # when they were read, in seconds since 1970
-    encodings: tuple[str, ...]  # fingerprints of what their numbers are
+    encoding: str  # fingerprint of what their numbers are
     width: int  # numbers in an encoded row
     content: bytes  # the rows, as floats of 64 bits
     people: tuple[str, ...] | None = None  # whose row each one is; None: the policy names no column of persons
@@ -42,7 +43,7 @@ class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
     @functools.cached_property
     def digest(self) -> bytes:
         """A digest of the rows and whose they are."""
-        head = repr((self.encodings, self.width, self.people)).encode()
+        head = repr((self.encoding, self.width, self.people)).encode()
         return hashlib.sha256(hashlib.sha256(head).digest() + self.content).digest()
 
     @property
@@ -61,28 +62,42 @@ class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
 
 def take_snapshot(x: Floats, layout: Layout, people: Iterable[object] | None, time: float) -> RowSnapshot:
     """Return a snapshot of encoded rows."""
-    names = None if people is None else tuple(map(str, people))
-    return RowSnapshot(time, tuple(layout.encodings), x.shape[1], x.astype("<f8").tobytes(), names)
+    names = None if people is None else np.array([str(one) for one in people], dtype=str)
+    order = np.lexsort([*([] if names is None else [names]), *x.T[::-1]])
+    content = (x[order] + 0.0).astype("<f8").tobytes()  # without negative zeros
+    sorted_names = None if names is None else tuple(names[order].tolist())
+    return RowSnapshot(time, layout.encoding, x.shape[1], content, sorted_names)
 
 
 class Contributed(NamedTuple):
     """What a site remembers of a contribution, to compare later rows with it."""
 
-    first_total: bytes  # of the first round, as floats of 64 bits, from which the layout of the second one follows;
-    # empty: of a first round
-    blocks: dict[str, bytes]  # by fingerprint of a block of sums: digests of the people's features in it; by that of an
-    # encoding: of the people's numbers, which other sums of the same columns share
+    settings: bytes  # of the network then, from which the sums follow
+    first_total: bytes  # of the first round, as floats of 64 bits, if this was the second; empty: it was the first
+    blocks: dict[str, bytes]  # digests of rows, or of people, by fingerprint of a block of sums
 
 
-def contributed(layout: Layout, first_total: bytes, rows: RowSnapshot, key: bytes) -> Contributed:
-    """Return what to remember of a contribution of rows to a layout's sums; `key` is this site's secret.
+def block_digests(layout: Layout, rows: RowSnapshot, key: bytes) -> dict[str, bytes]:
+    """Return digests of the features of rows and of people in each block of sums; `key` is this site's secret.
 
-    Of a first round, which only finds edges, also the features that rows have with bins of equal width: whatever edges
-    are found, what is in none of them shows there.
+    Of a first round, which only finds edges, these are also the features in bins of equal width: whatever edges are
+    found, what is in none of them shows there.
     """
-    features = {name: found for one in {layout, layout.final} for name, found in one.block_features(rows.x)}
-    features |= {name: rows.x[:, columns].astype("<f8").view("<i8") for name, columns in layout.encodings.items()}
-    return Contributed(first_total, {name: row_digests(found, key, rows.people) for name, found in features.items()})
+    found = {}
+    for name, features in (pair for one in {layout, layout.final} for pair in one.block_features(rows.x)):
+        digests = [_digest(row.tobytes(), key) for row in np.ascontiguousarray(features, dtype="<i8")]
+        found[name + ROWS] = b"".join(sorted(digests))
+        if rows.people is not None:
+            found[name + PEOPLE] = b"".join(sorted(_of_people(digests, rows.people, key)))
+    return found
+
+
+def _of_people(digests: Sequence[bytes], people: Sequence[str], key: bytes) -> Iterator[bytes]:
+    """Yield a digest of all rows of each person, whose name does not matter: a new pseudonym is no change."""
+    own: dict[str, list[bytes]] = {}
+    for person, digest in zip(people, digests, strict=True):
+        own.setdefault(person, []).append(digest)
+    return (_digest(b"".join(sorted(one)), key) for one in own.values())
 
 
 def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contributed, ...]:
@@ -94,36 +109,6 @@ def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contribu
     rounds = [[one for one in found if bool(one.first_total) == is_second] for is_second in (False, True)]
     kept = [one for of_round in rounds for one in of_round[-MAX_CONTRIBUTED:]]
     return tuple(one for one in found if one in kept)
-
-
-def changes(layouts: Iterator[Layout], earlier: Sequence[Contributed], rows: RowSnapshot, key: bytes) -> list[int]:
-    """Return how many people's features differ from those of each block of earlier contributions.
-
-    `layouts` are those of the earlier contributions, as far as they follow from today's settings.
-    """
-    found, known = [], dict[str, dict[str, bytes]]()
-    for layout, one in zip(layouts, earlier, strict=True):
-        if layout.fingerprint not in known:
-            known[layout.fingerprint] = contributed(layout, b"", rows, key).blocks
-        blocks = known[layout.fingerprint]
-        found += [count_changes(old, blocks[name]) for name, old in one.blocks.items() if name in blocks]
-    return found
-
-
-def row_digests(
-    features: NDArray[np.int64], key: bytes, people: Sequence[object] | NDArray[np.generic] | None = None
-) -> bytes:
-    """Return digests of the features of rows, in order of size; nobody without the key learns anything from them.
-
-    With people, to whom rows belong, a digest is of all rows of one person.
-    """
-    digests = [_digest(row.tobytes(), key) for row in np.ascontiguousarray(features, dtype="<i8")]
-    if people is not None:
-        of_person: dict[str, list[bytes]] = {}
-        for person, digest in zip(people, digests, strict=True):
-            of_person.setdefault(str(person), []).append(digest)
-        digests = [_digest(name.encode() + b"\0" + b"".join(sorted(own)), key) for name, own in of_person.items()]
-    return b"".join(sorted(digests))
 
 
 def count_changes(old: bytes, new: bytes) -> int:

@@ -185,19 +185,11 @@ class Layout:
         return tuple(_digest(one) for one in content)
 
     @cached_property
-    def encodings(self) -> dict[str, slice]:
-        """Return which numbers of an encoded row are of one encoding, by a digest of what these depend on besides rows.
-
-        They do not depend on bins: with other bins, or more statistics and strata, rows have the same encodings.
-        """
+    def encoding(self) -> str:
+        """Return 16 hex digits that layouts share only if their encoded rows are the same: bins do not matter."""
         frame = self.rows or self
-        found = {}
-        for part, _, columns in frame._blocks:
-            encode = f"{part.sketch.encode.__module__}.{part.sketch.encode.__qualname__}"
-            found[_digest([encode, part.row_key, part.has_label and [frame.label, frame.classes]])] = columns
-        if self.levels:
-            found[_digest(self.levels)] = slice(self.width - 1, self.width)
-        return found
+        encoders = [[part.sketch.encode.__qualname__, part.row_key] for part, _, _ in frame._blocks]
+        return _digest([encoders, frame.label, frame.classes, frame.levels])
 
     def encode(self, data: Data) -> Floats:
         """Return the numbers of each row that its features depend on: n × width.

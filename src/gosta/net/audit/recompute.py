@@ -169,7 +169,7 @@ class Release:
         return tuple(self._recompute(one) for one in self.rounds)
 
     def _recompute(self, current: Round) -> Recomputed:
-        _, layout, noise = current
+        layout, noise = current.layout, current.noise
         sums, drawn = np.zeros(layout.size, dtype=np.uint64), np.zeros(layout.size, dtype=np.uint64)
         for name, rows in self.snapshots.items():
             sums += layout.sums(rows.x, noise.bits)

@@ -244,11 +244,11 @@ def _wanted_entry(release: Release, peer: SumPeer, entry: LogEntry) -> LogEntry:
     size, noise_id = 0, ""
     if entry.event == "contribution":
         vector = bytes(8 * (current.layout.size + CHECKS))
-        size = len(msgspec.msgpack.encode(Part(*release.id, peer.name, bytes(16), current.number, vector)))
+        size = len(msgspec.msgpack.encode(Part(*release.id, peer.name, bytes(16), current.number, bytes(16), vector)))
         noise_id = release.noise_id(current).hex() if current.noise.law != "none" else ""
     announcement = Announcement(*release.id, "", b"")
     wanted = site.make_entry(
-        peer.source, entry.event, entry.time, announcement, *current, rows, names, entry.sent_to, size, "", noise_id
+        peer.source, entry.event, entry.time, announcement, *current[:3], rows, names, entry.sent_to, size, "", noise_id
     )
     unknown = (
         [] if peer.name not in names else ROW_FIELDS if rows is None else [] if release.is_of(peer) else ["rows_of"]
@@ -380,7 +380,7 @@ def _check_totals(release: Release, problems: Problems) -> str:
 
 def _check_rest(release: Release, found: Recomputed, problems: Problems) -> None:
     """Check what the total of a round has beyond the sites that are here: nothing, or sums of the other sites."""
-    missing, (number, layout, noise) = release.without_snapshot, found.round
+    missing, (number, layout, noise, _) = release.without_snapshot, found.round
     if found.total is None:
         problems.wrong.append(f"the total of round {number} cannot be one")
     elif not missing:
@@ -461,14 +461,14 @@ def _check_results(release: Release, problems: Problems) -> str:
 
 
 def _reported_totals(release: Release) -> Floats:
-    _, layout, noise = release.rounds[-1]
+    layout, noise = release.rounds[-1].layout, release.rounds[-1].noise
     if len(release.report.vector) != 8 * layout.size:
         raise NetworkError(f"{layout.size:,} numbers are needed, and the total has {len(release.report.vector) // 8:,}")
     return np.asarray(statements.unpack(release.report.vector).view(np.int64) / 2.0**noise.bits)
 
 
 def _wanted_results(release: Release, totals: Floats) -> tuple[StratumResult, ...]:
-    (_, layout, noise), least, level = release.rounds[-1], release.report.min_cell, release.source.confidence_level
+    (_, layout, noise, _), least, level = release.rounds[-1], release.report.min_cell, release.source.confidence_level
     found = layout.results(totals, least, noise.variance, level, noise.bits)
     return msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=tuple[StratumResult, ...])  # as it is in a report
 

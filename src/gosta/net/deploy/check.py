@@ -208,7 +208,7 @@ def _check_agreements(folder: Path) -> Iterator[Finding]:
     if agreed.leaves:
         yield Finding("agreements", "error", "this site leaves", f"to come back: gosta node leave {folder} --back")
     elif agreed.sites:
-        whose = shorten(agreed.sites, 12)
+        whose = shorten([*agreed.sites], 12)
         yield Finding("agreements", "ok", f"exact sums may be computed, from totals with and without them, of {whose}")
 
 

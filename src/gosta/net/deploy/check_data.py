@@ -12,8 +12,8 @@ import numpy as np
 from gosta.datasets import Data
 from gosta.errors import GostaError, shorten
 from gosta.net.config import NODE_FILE, NodeConfig, Task
-from gosta.net.node.rows import in_node_words, layout_of, load_table, read_rows
-from gosta.net.node.subject import columns_of, read_people
+from gosta.net.node.rows import in_node_words, layout_of, load_table, read_rows, read_table
+from gosta.net.node.subject import columns_of, people_of
 from gosta.private.policy import Policy
 from gosta.sketches.definition import Axis
 from gosta.views import numbers
@@ -48,7 +48,10 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
             return Counted(), [Finding("data", "error", "cannot be read", f"see node.data in {NODE_FILE}", str(error))]
     try:
         rows = len(read_rows(task, path, folder, config.node.format))
-        people = read_people(task, path, policy.person, config.node.format) if task.private else None
+        people = None
+        if task.private and policy.person is not None:
+            data, layout = read_table(task, path, config.node.format), layout_of(task)
+            people = people_of(data, layout, policy.person)[layout.complete_rows(data)]
     except GostaError as error:
         return Counted(), [*found, Finding("rows", "error", "cannot be used", "correct the file", str(error))]
     counted = Counted(rows, None if people is None else len(set(people.tolist())))

@@ -87,6 +87,11 @@ def read_table(task: Task, path: Path, form: Format = DEFAULT) -> Data:
     table = load_table(path, form)
     if task.private is None:
         table = table.select(task.columns or None, task.label, task.score)
+    return in_roles(table, task)
+
+
+def in_roles(table: Data, task: Task) -> Data:
+    """Return a table with the classes that a task declares; incomplete rows are left out if it says so."""
     chosen = table.select(drop_missing=task.drop_missing)
     return dataclasses.replace(chosen, declared_classes=task.classes, is_partial=True)
 

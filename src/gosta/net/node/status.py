@@ -88,7 +88,7 @@ class SumStatus(msgspec.Struct, frozen=True):
     layout: str  # fingerprint of the sums
     release_time: float | None  # in seconds since 1970
     rows_of: float | None  # when the rows that this site contributes were read from its file; None: it has none
-    is_file_newer: bool  # whether the file has other rows, of which too few changed to be contributed
+    why_older: str  # why these are not the rows of the file; empty if they are
     needed_agreements: tuple[str, ...]  # sites whose agreement a participant waits for
     left_out_reasons: dict[str, str]  # what sites did that are left out, as far as this one would leave them out too
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.datasets.tables import DEFAULT, Format
+from gosta.datasets import Data
 from gosta.errors import DataError
 from gosta.net.config import Task
-from gosta.net.node.rows import layout_of, read_table
+from gosta.net.node.rows import layout_of
 from gosta.private.accounting import Spent
 from gosta.private.noise import choose_noise
 from gosta.private.policy import Mode, Subject
+from gosta.sketches import Layout
 from gosta.statistics.wanted import parse
 
 
@@ -41,14 +40,12 @@ def subject_of(task: Task, rows: int, people: int | None, sites: int, rows_per_p
     return Subject(mode, names, layout.columns, layout.fingerprint, layout.bins, rows, people, tuple(spent))
 
 
-def read_people(task: Task, path: Path, person: str | None, form: Format = DEFAULT) -> NDArray[np.object_] | None:
-    """Return whose row each of the rows is that count; None if the policy names no column of persons."""
-    if person is None:
-        return None
-    data = read_table(task, path, form)
+def people_of(data: Data, layout: Layout, person: str) -> NDArray[np.object_]:
+    """Return whose row each row of a table is, from the column of persons that the policy names."""
     if person not in data.columns:
-        raise DataError(f"{path} has no column {person!r}, which policy.toml calls person; name another one there")
-    people: NDArray[np.object_] = data.columns[person].astype(object)[layout_of(task).complete_rows(data)]
-    if any(one is None or one != one for one in people.tolist()):
-        raise DataError(f"{path}: column {person!r} has missing values, so that people cannot be counted; fill them in")
+        raise DataError(f"{data.name} has no column {person!r}, which policy.toml calls person; name another one there")
+    people: NDArray[np.object_] = data.columns[person].astype(object)
+    if any(one is None or one != one for one in people[layout.complete_rows(data)].tolist()):
+        what = f"{data.name}: column {person!r} has missing values"
+        raise DataError(f"{what}, so that people cannot be counted; fill them in")
     return people

@@ -84,9 +84,9 @@ def summary(status: Status, sums: SumStatus) -> Iterator[tuple[str, str]]:
         yield "budget", f"epsilon {sums.spent_epsilon:.3g} spent of {sums.epsilon_budget:g}"
     yield "contributions of this site", f"{sums.contributions:,}; {numbers.count(sums.releases, 'release')}"
     yield "own rows", f"{status.rows:,}; shown here, never sent"
-    if sums.rows_of is not None and sums.is_file_newer:
+    if sums.rows_of is not None and sums.why_older:
         since = f"{datetime.fromtimestamp(sums.rows_of):%Y-%m-%d %H:%M:%S}"
-        yield "rows contributed", f"those of {since}: too few have changed in the file since then"
+        yield "rows contributed", f"those of {since}; the file's are not, since {sums.why_older}"
     for name, what in sums.left_out_reasons.items():
         yield f"{name} is left out", f"it {what}"
     yield "epoch", f"{status.epoch}, started by {status.epoch_origin}: {status.epoch_reason}"

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,13 +17,15 @@ from gosta.errors import NetworkError
 from gosta.net.agreements import Agreements, read_agreements
 from gosta.net.config import NodeConfig, Task
 from gosta.net.members import Trust, read_trust
-from gosta.net.node.rows import layout_of, read_table
+from gosta.net.node.rows import in_roles, layout_of, read_table
 from gosta.net.node.source import fingerprint
-from gosta.net.node.subject import read_people, subject_of
+from gosta.net.node.subject import people_of, subject_of
 from gosta.private.policy import Policy, Subject, read_policy
 from gosta.private.settings import PrivateSettings
 from gosta.private.snapshots import RowSnapshot, take_snapshot
 from gosta.sketches.layout import Layout
+
+_decode_task = msgspec.json.Decoder(Task).decode
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +34,8 @@ class SumSource:
 
     task: Task
     layout: Layout
-    data: Data  # the site's table
-    persons: NDArray[np.object_] | None  # whose row each one is
+    data: Data  # the site's table, with all columns
+    persons: NDArray[np.object_] | None  # whose row each one of the table is
     policy: Policy
     agreed: Agreements
     fingerprint: str
@@ -53,8 +56,24 @@ class SumSource:
         return self.task.confidence_level
 
     @functools.cached_property
+    def encoded_settings(self) -> bytes:
+        return msgspec.json.encode(self.task)
+
+    @functools.cached_property
     def file_rows(self) -> RowSnapshot:
-        return take_snapshot(self.layout.encode(self.data), self.layout, self.persons, self.time)
+        return self._encode(self.layout, self.data)
+
+    def layout_of(self, settings: bytes) -> Layout:
+        return self.layout if settings == self.encoded_settings else layout_of(_decode_task(settings))
+
+    def rows_of(self, settings: bytes) -> RowSnapshot:
+        if settings == self.encoded_settings:
+            return self.file_rows
+        return self._encode(self.layout_of(settings), in_roles(self.data, _decode_task(settings)))
+
+    def _encode(self, layout: Layout, data: Data) -> RowSnapshot:
+        people = None if self.persons is None else self.persons[layout.complete_rows(data)]
+        return take_snapshot(layout.encode(data), layout, people, self.time)
 
     @property
     def rows(self) -> int:
@@ -74,7 +93,7 @@ def read_sum_source(config: NodeConfig, folder: Path, has_key: bool = True) -> S
     if not config.node.tls:
         raise NetworkError("node.tls = false: private sums need the keys of all members; set it to true")
     rules, form = read_policy(folder), config.node.format
-    table, persons = read_table(task, data, form), read_people(task, data, rules.person, form)
+    table, layout = read_table(task, data, form), layout_of(task)
+    persons = None if rules.person is None else people_of(table, layout, rules.person)
     trust, agreed = read_trust(folder, config.node.name, task.id, has_key), read_agreements(folder)
-    layout, digest = layout_of(task), fingerprint(task, folder)
-    return SumSource(task, layout, table, persons, rules, agreed, digest, trust, time.time())
+    return SumSource(task, layout, table, persons, rules, agreed, fingerprint(task, folder), trust, time.time())

@@ -16,7 +16,7 @@ def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbo
     report, task, policy = peer.report, config.network, peer.source.policy
     first = report.results[0] if report is not None and report.results else None
     has_value = first is not None and first.has_value
-    rows = peer.chosen_rows()
+    rows, why_older = peer.choice()
     spent = [one.spent for one in peer.history() if one.spent is not None]
     sums = SumStatus(
         results=() if report is None else report.results,
@@ -36,7 +36,7 @@ def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbo
         layout=peer.source.layout.fingerprint,
         release_time=None if report is None else report.time,
         rows_of=None if rows is None else rows.time,
-        is_file_newer=rows is not None and rows.digest != peer.source.file_rows.digest,
+        why_older=why_older,
         needed_agreements=peer.needed_agreements,
         left_out_reasons=peer.left_out_reasons(),
     )

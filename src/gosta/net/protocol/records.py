@@ -9,7 +9,6 @@ import msgspec
 from gosta.estimation.exchange import Contribution
 from gosta.net.protocol.messages import Announcement, Receipt, Seal, Signed
 from gosta.net.protocol.report import Report
-from gosta.private.groups import Groups
 from gosta.private.snapshots import Contributed, RowSnapshot
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -93,14 +92,14 @@ class PartMade(Record, frozen=True, tag="part-made"):
 
     signed: Signed
     contributed: Contributed
-    groups: Groups  # of sites in the same totals
+    exposes: dict[bytes, str]  # names of the participants by public key, if the total has no noise
+    time: float  # in seconds since 1970
 
 
 class Deviation(NamedTuple):
     """What a site did that no honest site does."""
 
     what: str
-    has_no_secret: bool  # it has contributed nothing but sums that are not of its rows
     list_serial: int  # of the member list at that time: with another one, the coordinator keeps the site
 
 
@@ -108,8 +107,7 @@ class SitesNoted(Record, frozen=True, tag="sites-noted"):
     """What the node noted of other sites in the epoch."""
 
     deviating: dict[str, Deviation]
-    agreeing: tuple[str, ...]  # sites that agree that their sums can be computed
-    groups: Groups  # of sites in the same totals
+    agreeing: tuple[bytes, ...]  # keys of sites that agree that their sums can be computed
 
 
 class Released(Record, frozen=True, tag="released"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Protocol
 
@@ -25,8 +25,8 @@ class Agreed(Protocol):
     """What the operator of a site agreed to."""
 
     @property
-    def sites(self) -> tuple[str, ...]:
-        """Sites whose sums may be computed from the difference of two totals."""
+    def sites(self) -> Mapping[str, float]:
+        """Sites whose sums may be computed from the difference of two totals, and when that was agreed to."""
 
     @property
     def leaves(self) -> bool:
@@ -62,6 +62,16 @@ class SumSource(Protocol):
     def file_rows(self) -> RowSnapshot:
         """The rows of the site's file."""
 
+    @property
+    def encoded_settings(self) -> bytes:
+        """The settings from which the sums follow, to be remembered with a contribution."""
+
+    def layout_of(self, settings: bytes) -> Layout:
+        """Return the sums of the first round by earlier settings."""
+
+    def rows_of(self, settings: bytes) -> RowSnapshot:
+        """Return the rows of the site's file by earlier settings; raise `GostaError` if it lacks a column."""
+
     def subject(self, rows: RowSnapshot) -> Subject:
         """Return what the policy has to decide about."""
 
@@ -91,17 +101,17 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
 def history_of(log: Sequence[LogEntry]) -> list[Past]:
     """Return the contributions and openings in a log, as policies look at them.
 
-    A second round, and an opening, belong to the first round. What was sent before with the same noise is no other
-    contribution.
+    What belongs to an epoch has the time of the first of them only: it is one release. What was sent before with the
+    same noise is no other contribution.
     """
-    found, paid = [], set[str]()
+    found, paid, epochs = [], set[str](), set[tuple[int, str]]()
     for one in log:
         is_new = one.event == "contribution" and (one.law == "none" or one.noise not in paid)
         if is_new or one.event == "opening":
             spent = None if one.law == "none" else Spent(one.law, one.epsilon, one.delta, one.rows_per_person)
-            is_first = one.event == "contribution" and one.round == 1
-            found.append(Past(one.time if is_first else -inf, spent))
+            found.append(Past(-inf if (one.epoch, one.origin) in epochs else one.time, spent))
             paid.add(one.noise)
+            epochs.add((one.epoch, one.origin))
     return found
 
 

@@ -86,6 +86,7 @@ class Commit(RoundStatement, frozen=True, tag="commit"):
 class Part(RoundStatement, frozen=True, tag="part"):
     """A site's contribution to the total: its sums with pads, masked."""
 
+    commits: StatementId  # digest of all commitments: who knows others has not the same total
     vector: Annotated[bytes, Meta(max_length=8 * (MAX_SUMS + CHECKS))]
 
 

@@ -34,8 +34,8 @@ from gosta.net.protocol.statements import (
     Slot,
 )
 from gosta.private import deviations, masks
-from gosta.private.deviations import CHECKS, Deviations, pad_noise
-from gosta.private.noise import Noise, choose_noise, draw
+from gosta.private.deviations import CHECKS, PAD_REACH, Deviations
+from gosta.private.noise import NO_NOISE, Noise, choose_noise, draw
 from gosta.private.snapshots import RowSnapshot
 from gosta.private.sums import open_totals, site_vector
 from gosta.sketches import Layout
@@ -50,11 +50,7 @@ class Round(NamedTuple):
     number: int
     layout: Layout
     noise: Noise
-
-    @property
-    def pad_noise(self) -> Noise:
-        """The law of the pads that hide what openings show."""
-        return pad_noise(self.noise, self.layout.features_per_row)
+    pads: Noise = NO_NOISE  # of each site, which hide what openings show
 
 
 class Total(NamedTuple):
@@ -183,13 +179,17 @@ class SumEpoch:
             case Nonce():
                 return hashlib.sha256(statement.value).digest() == self.joins[statement.home].nonce
             case Part():
-                has_committed = statement.slot._replace(kind="commit") in self.slots
-                return has_committed and statement.round in self._rounds
+                is_known = statement.round in self._rounds and not self.lacking(Slot("commit", "", statement.round))
+                return is_known and statement.commits == self.commits(statement.round)
             case Opening():
                 wanted = 8 * CHECKS * len(self._partners(statement.home))
                 is_open = self.implausible is not None and self.implausible.number == statement.round
                 return is_open and len(statement.words) == wanted
         return True
+
+    def commits(self, number: int) -> bytes:
+        """Return a digest of all commitments of a round."""
+        return statements.digest_of([self.slots[Slot("commit", name, number)][0] for name in self.participants])
 
     def keeps_word(self, part: Part) -> bool:
         """Return whether a contribution is the one to which its site has committed."""
@@ -205,7 +205,9 @@ class SumEpoch:
             layout = source.layout if last is None else last.round.layout.following(last.totals)
             if layout is not None:
                 noise = choose_noise(source.settings, layout, len(self.participants))
-                self._rounds[number] = Round(number, layout, noise)
+                most = max(largest_rows(source.trust, name) for name in self.participants)
+                pads = deviations.pad_noise(noise.bits, layout.features_per_row, most)
+                self._rounds[number] = Round(number, layout, noise, pads)
         return self._rounds.get(number)
 
     @property
@@ -238,10 +240,10 @@ class SumEpoch:
     def part(self, round_: Round, rows: RowSnapshot, secret: bytes) -> Words:
         """Return this site's sums and pads with its masks; the same as often as it is computed."""
         if round_.number not in self._parts:
-            _, layout, noise = round_
+            layout, noise = round_.layout, round_.noise
             sums = site_vector(layout, rows.x, noise, masks.random_bytes(secret, self.noise_context(round_)))
             random = masks.random_bytes(self.key, self._context(round_))
-            pads = draw(round_.pad_noise, CHECKS, random)
+            pads = draw(round_.pads, CHECKS, random)
             hiding = self._masks(round_)
             self._parts[round_.number] = np.concatenate([sums, pads]) + np.sum(
                 list(hiding.values()), axis=0, dtype=np.uint64
@@ -273,8 +275,8 @@ class SumEpoch:
 
     def _bounds(self, name: str, round_: Round, trust: Trust) -> tuple[int, int]:
         """Return how small and how large a participant's sum over a half with a pad can be, in grid units."""
-        rows, (_, layout, noise) = largest_rows(trust, name), round_
-        reach = noise.reach * math.sqrt(layout.size) + round_.pad_noise.reach
+        rows, layout, noise = largest_rows(trust, name), round_.layout, round_.noise
+        reach = noise.reach * math.sqrt(layout.size) + PAD_REACH * round_.pads.scale
         ends = -reach, rows * layout.features_per_row + reach
         low, high = (math.ceil(end * 2.0**noise.bits) for end in ends)
         return low, min(high, deviations.LARGEST_SUM)

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
+from typing import NamedTuple
 
 import msgspec
 
+from gosta.errors import GostaError
 from gosta.net.protocol.records import Deviation, PartMade, SitesNoted
 from gosta.net.protocol.site import SumSource, largest_rows, layout_of_round
 from gosta.net.protocol.statements import Join
-from gosta.private import groups, masks
+from gosta.private import companions, masks
+from gosta.private.companions import Companions
 from gosta.private.deviations import MAX_OPENINGS
-from gosta.private.groups import Groups
 from gosta.private.policy import may_replace
-from gosta.private.snapshots import Contributed, RowSnapshot, changes, remember
+from gosta.private.snapshots import ROWS, Contributed, RowSnapshot, block_digests, count_changes, remember
 
 TAG_BYTES = 16
 MAX_WASTED = 1  # epochs that a site may let fail after this one had spent epsilon for them
+
+
+class Choice(NamedTuple):
+    """The rows that a site contributes next."""
+
+    rows: RowSnapshot | None  # None: there are none that the settings of today can use
+    reason: str = ""  # why they are not those of the file
 
 
 class Memory(msgspec.Struct, array_like=True):
@@ -25,18 +35,20 @@ class Memory(msgspec.Struct, array_like=True):
     secret: bytes = b""  # of this site: of digests of rows, and of noise
     rows: RowSnapshot | None = None  # of the last commit
     contributed: tuple[Contributed, ...] = ()  # earlier contributions, the latest last
-    groups: Groups = ()  # of sites in the same totals without noise, whether or not this one took part
+    companions: Companions = {}  # sites in totals without noise to which this one contributed
     deviating: dict[str, Deviation] = {}  # sites that did what no honest site does
-    agreeing: tuple[str, ...] = ()  # sites whose last word was that their sums may be computed
+    agreeing: tuple[bytes, ...] = ()  # keys of sites whose last word was that their sums may be computed
     wasted: dict[str, int] = {}  # epochs that a site let fail after this one had spent epsilon for them
     openings: tuple[int, int] = 0, 0  # a member list's serial number, and how often masks were opened under it
 
     def add_part(self, record: PartMade) -> None:
         """Remember what a contribution shows once it is sent."""
-        self.groups, self.contributed = record.groups, remember(self.contributed, record.contributed)
+        if record.exposes:
+            self.companions = companions.add_total(self.companions, record.exposes, record.time)
+        self.contributed = remember(self.contributed, record.contributed)
 
     def note(self, record: SitesNoted) -> None:
-        self.deviating, self.agreeing, self.groups = record.deviating, record.agreeing, record.groups
+        self.deviating, self.agreeing = record.deviating, record.agreeing
 
     def count_wasted(self, names: Sequence[str]) -> None:
         self.wasted = {**self.wasted, **{name: self.wasted.get(name, 0) + 1 for name in names}}
@@ -52,20 +64,35 @@ class Memory(msgspec.Struct, array_like=True):
         """Return whether this site opens no more masks: what they show of its rows adds up."""
         return self.openings[0] == list_serial and self.openings[1] >= MAX_OPENINGS
 
-    def choose_rows(self, source: SumSource, name: str) -> RowSnapshot | None:
-        """Return the rows to contribute: those of the file, unless too few changed since earlier contributions.
-
-        Then they are those of the last contribution. None: there is none that the settings of today can use.
-        """
-        new, last = source.file_rows, self.rows
-        if last is not None and last.encodings != new.encodings:
+    def choose_rows(self, source: SumSource, name: str) -> Choice:
+        """Return the rows to contribute: those of the file, or those of the last contribution."""
+        new, last, most = source.file_rows, self.rows, largest_rows(source.trust, name)
+        if last is not None and (last.encoding != new.encoding or last.rows > most):
             last = None
         if last is not None and last.digest == new.digest:
-            return last
-        layouts = (layout_of_round(source.layout, one.first_total) for one in self.contributed)
-        is_small = new.rows <= largest_rows(source.trust, name)
-        is_allowed = is_small and may_replace(source.policy, changes(layouts, self.contributed, new, self.secret))
-        return new if is_allowed else last
+            return Choice(last)
+        reason = f"{new.rows} rows, and the member list allows {most}: declare more to the coordinator"
+        if new.rows <= most:
+            reason = self._why_not_replaced(source)
+        return Choice(last, reason) if reason else Choice(new)
+
+    def _why_not_replaced(self, source: SumSource) -> str:
+        """Return why the rows of the file may not follow earlier contributions; empty if they may."""
+        known = dict[tuple[bytes, bytes], dict[str, bytes]]()
+        for one in self.contributed:
+            about = one.settings, one.first_total
+            try:
+                if about not in known:
+                    layout = layout_of_round(source.layout_of(one.settings), one.first_total)
+                    known[about] = block_digests(layout, source.rows_of(one.settings), self.secret)
+            except GostaError as error:
+                return f"its rows cannot be compared with those of an earlier contribution: {error}"
+            if {name for name in one.blocks if name.endswith(ROWS)} - known[about].keys():
+                return "its rows cannot be compared with those of an earlier contribution: its settings have changed"
+            pairs = [(old, known[about][name]) for name, old in one.blocks.items() if name in known[about]]
+            if not may_replace(source.policy, [count_changes(*pair) for pair in pairs]):
+                return f"too few rows changed since an earlier contribution; {source.policy.min_change} needed, or none"
+        return ""
 
     def tag_of(self, rows: RowSnapshot) -> bytes:
         """Return what this site says of the rows that it contributes: another value whenever these change."""
@@ -74,24 +101,25 @@ class Memory(msgspec.Struct, array_like=True):
     def missing_agreements(
         self, source: SumSource, name: str, joins: Mapping[str, Join], participants: Sequence[str]
     ) -> tuple[str, ...]:
-        """Return the sites whose sums could be computed after one more total, and that have not agreed to it.
+        """Return the sites whose sums could be computed after one more total, and that have not agreed to it."""
+        if source.policy.min_sites <= 1:  # then a total of one site may be known, too
+            return ()
+        roster = {source.trust.keys.get(one, b""): one for one in participants}
+        names = {key: one.name for key, one in self.companions.items()} | roster
+        found = companions.separated(self.companions, roster, source.policy.min_sites)
+        return tuple(
+            sorted({names[key] for key in found if not self._has_agreed(source, name, joins, key, names[key])})
+        )
 
-        A participant agrees itself when it joins. For a site that takes no part, its last word counts, or that of the
-        operator of this site. A site that has contributed nothing but false sums has no secret to protect.
-        """
-        false = {site for site, one in self.deviating.items() if one.has_no_secret}
-        known = tuple(tuple(site for site in group if site not in false) for group in self.groups)
-        found = []
-        for site in groups.exposed(groups.refine(known, participants), source.policy.min_sites):
-            if site == name:
-                has_agreed = name in source.agreed.sites
-            elif site in participants:
-                has_agreed = joins[site].agrees
-            else:
-                has_agreed = site in source.agreed.sites or site in self.agreeing
-            if not has_agreed:
-                found.append(site)
-        return tuple(found)
+    def _has_agreed(self, source: SumSource, own_name: str, joins: Mapping[str, Join], key: bytes, name: str) -> bool:
+        """Return whether a site agrees, by its own word if it is there; else by its last one, or by this site's."""
+        agreed, join = source.agreed.sites, joins.get(name)
+        if name == own_name:
+            return name in agreed
+        if join is not None and join.key and source.trust.keys.get(name) == key:
+            return join.agrees
+        last = self.companions[key].time if key in self.companions else -inf
+        return key in self.agreeing or agreed.get(name, -inf) > last  # an agreement from before it came back is over
 
     def deviants(self, list_serial: int) -> dict[str, str]:
         """Return the sites that deviated since this member list, and how; another list keeps them on purpose."""

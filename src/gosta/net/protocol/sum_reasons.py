@@ -12,29 +12,34 @@ def explain(peer: SumPeer) -> str:
     epoch = peer.current
     if peer.conflict:
         return peer.conflict
-    if epoch.refusals and peer.needed_agreements:
-        return "; ".join(_explain_need(peer, name) for name in peer.needed_agreements)
-    if epoch.suppressed:
-        return (
-            f"suppressed: {epoch.suppressed}"
-            if peer.source.agreed.leaves
-            else f"suppressed by policy: {epoch.suppressed}"
-        )
+    if epoch.suppressed and not (peer.name in epoch.refusals and epoch.refusals[peer.name].needs):
+        return f"declined by this site: {epoch.suppressed}"
     if epoch.refusals:
-        return f"suppressed by the policy of {', '.join(epoch.refusals)}"
+        waiting = [_explain_need(peer, name) for name in peer.needed_agreements]
+        others = [name for name, one in epoch.refusals.items() if not one.needs and name != peer.name]
+        declined = f"declined by {', '.join(others)}, whose own status says why"
+        return "; ".join([*waiting, *([declined] if others else [])])
     if epoch.implausible is not None:
         return _explain_implausible(peer)
-    if peer.is_left_out() and peer.has_noise:
-        return "left out of this epoch; the status of others says why"
     if peer.is_left_out():
-        return f"left out of this epoch, as its {RISK}; if it agrees to that: {_command(peer.name)}"
+        return _explain_left_out(peer)
     match peer.state():
         case "joining":
             silent = [name for name in peer.members if name not in epoch.joins]
-            return f"not joined yet: {', '.join(silent)}" if silent else ""
+            waits = f"waits for {peer.source.settings.deadline_seconds:g} s at most"
+            remove = (
+                f"to go on without it at once, the coordinator: gosta network remove NETWORK {min(silent, default='')}"
+            )
+            return f"not joined yet: {', '.join(silent)}; {waits}; {remove}" if silent else ""
         case "contributing":
             return f"no contribution yet of {', '.join(peer.missing())}"
     return ""
+
+
+def _explain_left_out(peer: SumPeer) -> str:
+    if peer.has_noise:
+        return "left out of this epoch; the status of others says why"
+    return f"left out of this epoch, as its {RISK}; if it agrees to that: {_command(peer.name)}"
 
 
 def _command(name: str) -> str:
@@ -44,14 +49,16 @@ def _command(name: str) -> str:
 def _explain_need(peer: SumPeer, name: str) -> str:
     waiting = [refusing for refusing, one in peer.current.refusals.items() if name in one.needs]
     who = f"{', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'}"
+    join = peer.current.joins.get(name)
     if name == peer.name:
-        is_seen = name in peer.missing_agreements(peer.current.participants)
-        doubt = "" if is_seen else " (which this site cannot tell: it has not seen such totals)"
-        return f"{who}, since this site's {RISK}{doubt}; to agree: {_command(name)}"
+        return f"{who}, since this site's {RISK}; to agree: {_command(name)}"
+    if join is not None and join.key and not join.agrees:
+        return f"{who}, since {name}'s {RISK}; it has to agree, there: gosta network agree ITS_FOLDER {name}"
     if peer.name not in waiting:
         return f"{who}, since {name}'s {RISK}"
-    if name in peer.current.participants:
-        return f"{name} has to agree there, since its {RISK}: {_command(name)}"
+    if join is not None and join.key:
+        what = f"{name} has another key than in earlier totals, and the former site's {RISK}"
+        return f"{what}; if it is the same site, or to go on all the same: {_command(name)}"
     return f"{name} takes no part, and its {RISK}; wait for it, or agree to go on without it: {_command(name)}"
 
 

@@ -16,10 +16,10 @@ different vectors; not even by a node that lost its journal, since it also lost 
 
 **What was sent is released.** Any participant may keep its own part back, and then knows the total alone. So a part
 that was sent counts as known to all participants, whatever became of the epoch: for the rows that a site contributes
-(snapshots.py), for the sites whose sums follow from several totals (groups.py), and for the budget. Noise follows from
-a secret of the site, the snapshots of all participants and the law of the noise: an epoch that is repeated has the same
-noise, and costs nothing again. (Noise that followed from the site's own snapshot alone would be the same in two totals
-between which another site's rows changed, and the difference would show these with that site's noise only.)
+(snapshots.py), for the sites whose sums follow from several totals (companions.py), and for the budget. Noise follows
+from a secret of the site, the snapshots of all participants and the law of the noise: an epoch that is repeated has the
+same noise, and costs nothing again. (Noise that followed from the site's own snapshot alone would be the same in two
+totals between which another site's rows changed: the difference would show these with that site's noise only.)
 
 **Failures.** A participant that is silent is waited for until the deadline; then another epoch starts. A participant
 whose policy forbids the total refuses before anybody has shown a part. A total that no rows can have is not reported;
@@ -59,13 +59,13 @@ from gosta.net.protocol.records import (
 from gosta.net.protocol.site import SumReport, SumSource
 from gosta.net.protocol.statements import AnyStatement, Commit, Join, Nonce, Opening, Part, Refusal, Roster, Slot
 from gosta.net.protocol.sum_epoch import Round, SumEpoch
-from gosta.net.protocol.sum_memory import Memory
-from gosta.private import groups, masks, policy
+from gosta.net.protocol.sum_memory import Choice, Memory
+from gosta.private import masks, policy
 from gosta.private.accounting import Spent
 from gosta.private.deviations import MAX_OPENINGS
 from gosta.private.noise import NO_NOISE, Noise
 from gosta.private.policy import Past
-from gosta.private.snapshots import RowSnapshot, contributed
+from gosta.private.snapshots import Contributed, RowSnapshot, block_digests
 
 ABSENT_SECONDS = 3.0  # that a member has to join which was not there in the last epoch
 RANK_SECONDS = 1.0  # between the nodes that may start an epoch when another one failed
@@ -124,7 +124,7 @@ class SumPeer(EpochPeer):
         self._repeated_joins: Counter[str] = Counter()
         self._stalls: Counter[str] = Counter()  # epochs in which a participant did not contribute
         self._back_epochs = 0  # that this node started, since it was left out
-        self._choice: tuple[object, RowSnapshot | None] = None, None
+        self._choice: tuple[object, Choice] = None, Choice(None)
         self._has_restarted = False  # and has not yet joined an epoch since
         self._enter_epoch(NO_EPOCH, b"")
 
@@ -132,7 +132,7 @@ class SumPeer(EpochPeer):
         self.announcement = announcement
         self.current = SumEpoch(self.identity.network, self.name, announcement, key)
         self._found: dict[str, Deviation] = {}  # who deviates, not in the journal yet
-        self._earlier = {name for group in self.memory.groups for name in group}  # sites in totals before this epoch
+        self._late = set[str]()  # participants whose contribution was missing at the deadline
         self._entered_at, self._roster_at, self._refused_at = -inf, inf, inf
         self._has_restarted &= announcement.epoch > 1  # nobody can have said anything before the first one
         self._heard_at = inf  # when a neighbour was first heard from
@@ -199,6 +199,8 @@ class SumPeer(EpochPeer):
         """Change the state by a record that is in the journal."""
         match record:
             case SumEpochStarted():
+                if self.current.roster is not None:
+                    self._absent = self._late | (set(self.members) - self.current.joins.keys())
                 self._enter_epoch(record.announcement, record.key)
                 self.memory.secret = record.secret
                 self.memory.count_wasted(record.wasted)
@@ -269,31 +271,28 @@ class SumPeer(EpochPeer):
         """Count the participants that let the epoch fail, before the next one; leave out those that do so again.
 
         Returns those that wasted epsilon that this site had spent for the epoch: whose contribution is missing at the
-        deadline, or when they start another epoch themselves.
+        deadline, or when they start another epoch themselves, or who signed two different statements.
         """
         if self.current.roster is None or self.is_complete:
             return ()
         is_late = now.running - self._roster_at >= self._deadline
         failing = set(self.current.refusals) if self.name not in self.current.refusals else set()
         if is_late and not self.current.refusals:
-            failing = self._absent = set(self.missing())
+            failing = self._late = set(self.missing())
+        failing |= {slot.home for slot in self.slots if slot.kind.startswith("second ")}
         self._stalls.update(failing)
         for name in failing:
             if self._stalls[name] > MAX_STALLS:
                 times = min(self._stalls[name] - MAX_STALLS - 1, MAX_DOUBLINGS)
                 self._excluded_until[name] = now.running + EXCLUSION_SECONDS * 2**times
         wasting = failing or set(self.missing()) & {next_origin}
-        return tuple(sorted(wasting - {"", self.name})) if self._has_spent_in_vain() else ()
+        return tuple(sorted(wasting - {"", self.name})) if self._has_spent() else ()
 
-    def _has_spent_in_vain(self) -> bool:
-        """Return whether this site sent new noise in the current round of the epoch, whose total is not known."""
-        made = [one for one in self.log if one.event == "contribution" and one.noise]
-        last = made[-1] if made else None
-        is_current = last is not None and (last.epoch, last.origin, last.round) == (
-            *self.current.id,
-            len(self.current.totals) + 1,
-        )
-        return is_current and all(one.noise != made[-1].noise for one in made[:-1])
+    def _has_spent(self) -> bool:
+        """Return whether this site sent new noise in the epoch."""
+        paid = {one.noise for one in self.log if (one.epoch, one.origin) != self.current.id}
+        own = [one for one in self.log if (one.epoch, one.origin) == self.current.id and one.event == "contribution"]
+        return any(one.noise and one.noise not in paid for one in own)
 
     def forgive(self) -> None:
         """Forget who let epochs fail, since the members changed."""
@@ -314,8 +313,12 @@ class SumPeer(EpochPeer):
         own = self.current.joins.get(self.name)
         if own is None:
             return ""
+        if own.key and self.source.agreed.leaves:
+            return f"{self.name} leaves"
         if own.agrees != self._agrees():
             return f"{self.name} {'agrees' if self._agrees() else 'no longer agrees'}"
+        if set(self.current.refusals) - {self.name} and own.min_cell != self.source.policy.min_cell:
+            return f"{self.name} has another min_cell"
         if own.key and self.snapshot_tag() != own.snapshot and not self._verdict_to_join(now):
             return "rows changed"
         if self.current.suppressed and not self._verdict_now(now).reason:
@@ -440,10 +443,10 @@ class SumPeer(EpochPeer):
         else:
             self._note_deviation(home, TWO_STATEMENTS)
 
-    def _note_deviation(self, name: str, what: str, is_false: bool = False) -> None:
+    def _note_deviation(self, name: str, what: str) -> None:
         """Note who deviates, and that another epoch is to start without it."""
         if name not in self._deviants():
-            self._found[name] = Deviation(what, is_false and name not in self._earlier, self.trust.serial)
+            self._found[name] = Deviation(what, self.trust.serial)
         if not self.is_complete:
             self.current.failure = f"{name} {what}"
 
@@ -476,24 +479,20 @@ class SumPeer(EpochPeer):
         """Write to the log what the operator agreed to, once."""
         agreed = self.source.agreed
         text = ", ".join([*agreed.sites, *(["this site leaves"] if agreed.leaves else [])])
-        if text != next((one.reason for one in reversed(self.log) if one.event == "agreement"), ""):
+        last = next((one for one in reversed(self.log) if one.event == "agreement"), None)
+        is_new = last is not None and max(agreed.sites.values(), default=-inf) > last.time
+        if is_new or text != (last.reason if last is not None else ""):
             entry = self._entry("agreement", now, Round(1, self.source.layout, NO_NOISE), reason=text)
             yield Step((), (), "", None, (entry,))
 
     def _note_sites(self) -> Iterator[Step]:
-        said = {name: one.agrees for name, one in self.current.joins.items()}
+        keys = self.trust.keys
+        said = {keys[name]: one.agrees for name, one in self.current.joins.items() if name in keys}
         before = dict.fromkeys(self.memory.agreeing, True)
-        agreeing = tuple(sorted(name for name, agrees in {**before, **said}.items() if agrees))
-        seen = groups.refine(self.memory.groups, self.current.participants) if self._is_shown() else self.memory.groups
-        if self._found or (agreeing, seen) != (self.memory.agreeing, self.memory.groups):
+        agreeing = tuple(sorted(key for key, agrees in {**before, **said}.items() if agrees))
+        if self._found or agreeing != self.memory.agreeing:
             found, self._found = {**self.memory.deviating, **self._found}, {}
-            yield Step((SitesNoted(found, agreeing, seen),))
-
-    def _is_shown(self) -> bool:
-        """Return whether participants may have shown contributions without noise: all have committed to theirs."""
-        return (
-            not self.has_noise and bool(self.current.participants) and not self.current.lacking(Slot("commit", "", 1))
-        )
+            yield Step((SitesNoted(found, agreeing),))
 
     def _say(self, statement: AnyStatement, suppressed: str = "", entries: tuple[LogEntry, ...] = ()) -> Step:
         return Step((StatementMade(self._signed(statement), suppressed),), (), "statements made", None, entries)
@@ -513,7 +512,10 @@ class SumPeer(EpochPeer):
         return self.name in self.source.agreed.sites
 
     def chosen_rows(self) -> RowSnapshot | None:
-        """Return the rows that this site contributes next; None: none that the settings of today can use."""
+        return self.choice().rows
+
+    def choice(self) -> Choice:
+        """Return the rows that this site contributes next."""
         last = None if self.rows is None else self.rows.digest
         about = self.source, last, self.memory.contributed, self.memory.secret
         if self._choice[0] != about:  # with many rows it takes a second
@@ -530,14 +532,9 @@ class SumPeer(EpochPeer):
             return "the site withdrew its rows"
         if self.source.agreed.leaves:
             return "the site has left; to come back: gosta node leave FOLDER --back"
-        rows, most = self.chosen_rows(), site.largest_rows(self.trust, self.name)
-        if rows is None and self.source.file_rows.rows > most:
-            return (
-                f"{self.source.file_rows.rows} rows, and the member list allows {most}: declare more to the coordinator"
-            )
+        rows, reason = self.choice()
         if rows is None:
-            needed = self.source.policy.min_change
-            return f"too few rows changed since an earlier contribution of these columns; {needed} needed, or none"
+            return reason
         before = [one for one in self.log if (one.epoch, one.origin) != self.current.id]
         history = site.history_of(before)
         subject = self.source.subject(rows)
@@ -557,7 +554,7 @@ class SumPeer(EpochPeer):
         return site.history_of(self.log)
 
     def _entry(self, event: str, now: Moment, round_: Round, **others: Any) -> LogEntry:
-        return site.make_entry(self.source, event, now.wall, self.announcement, *round_, **others)
+        return site.make_entry(self.source, event, now.wall, self.announcement, *round_[:3], **others)
 
     # The roster.
 
@@ -567,7 +564,7 @@ class SumPeer(EpochPeer):
         names = [name for name, one in sorted(joins.items()) if one.key and not self._why_not(name)]
         silent = set(self.members) - joins.keys()
         patience = self._deadline
-        if silent <= self._absent:
+        if silent <= self._absent | self.source.agreed.sites.keys():
             patience = min(patience, ABSENT_SECONDS)
         if len(names) < self._least_participants or (silent and waited < patience):
             return None
@@ -598,6 +595,13 @@ class SumPeer(EpochPeer):
         """Return the sites whose sums could be computed after a total over these, and that have not agreed to it."""
         joins = self.current.joins
         return () if self.has_noise else self.memory.missing_agreements(self.source, self.name, joins, names)
+
+    def _left_out_at_first(self, names: Sequence[str]) -> str:
+        """Return a site that joined and is left out of the first total of this one: later, that would expose it."""
+        if self.has_noise or self.memory.companions or self._agrees() or self.source.policy.min_sites <= 1:
+            return ""
+        joined = [name for name, one in self.current.joins.items() if one.key and not self._why_not(name)]
+        return min(set(joined) - set(names) - self._excluded_until.keys(), default="")
 
     def left_out_reasons(self) -> dict[str, str]:
         """Return why members are left out, as far as this site would do so too."""
@@ -680,7 +684,7 @@ class SumPeer(EpochPeer):
         return self._say(refusal, verdict.reason, self._suppression(verdict.reason, now))
 
     def _show_part(self, round_: Round, now: Moment, connected: Collection[str]) -> Step:
-        number, layout, noise = round_
+        number, layout, noise, _ = round_
         commit = self.slots[Slot("commit", self.name, number)][1]
         assert isinstance(commit, Commit)
         vector = b"" if self.rows is None else self._part(round_, self.rows)
@@ -689,16 +693,18 @@ class SumPeer(EpochPeer):
             verdict = Verdict("its journal lost the rows to which it had committed")
         if self.rows is None or verdict.reason:
             return self._refuse(verdict, now)
-        signed = self._signed(Part(*self.current.id, self.name, self.current.roster_id, number, vector))
+        part = Part(*self.current.id, self.name, self.current.roster_id, number, self.current.commits(number), vector)
+        signed = self._signed(part)
         has_noise = noise.law != "none"
         entry = self._entry(
             "contribution", now, round_,
             rows=self.rows, participants=self.current.participants, sent_to=tuple(connected), size=len(signed.body),
             noise_id=self.current.noise_context(round_).hex() if has_noise else "",
         )  # fmt: skip
-        made = contributed(layout, self.current.first_total, self.rows, self.memory.secret)
-        known = self.memory.groups if has_noise else groups.refine(self.memory.groups, self.current.participants)
-        return Step((PartMade(signed, made, known),), (), "contributions", None, (entry,))
+        blocks = block_digests(layout, self.rows, self.memory.secret)
+        made = Contributed(self.source.encoded_settings, self.current.first_total, blocks)
+        exposes = {} if has_noise else {self.trust.keys.get(name, b""): name for name in self.current.participants}
+        return Step((PartMade(signed, made, exposes, now.wall),), (), "contributions", None, (entry,))
 
     def _verdict(self, round_: Round, now: Moment) -> Verdict:
         """Return why this site does not contribute to a round."""
@@ -719,6 +725,8 @@ class SumPeer(EpochPeer):
         if not self._is_paid(round_) and (wasting := self._wasting() & set(names)):
             name = min(wasting)
             return Verdict(f"{name} let {self.memory.wasted[name]} epochs fail that had cost epsilon", (name,))
+        if left_out := self._left_out_at_first(names):
+            return Verdict(f"{left_out} takes part, and the first list of participants is without it")
         if round_.number == 1 and (needs := self.missing_agreements(names)):
             return Verdict(
                 f"the sums of {', '.join(needs)} could be computed from the totals with and without them", needs
@@ -737,7 +745,7 @@ class SumPeer(EpochPeer):
 
     def opening_over_budget(self, round_: Round) -> str:
         """Return why this site does not open masks, in a network with noise; empty if it does."""
-        return self._over_budget(round_.pad_noise, self.rows) if self.has_noise and self.rows is not None else ""
+        return self._over_budget(round_.pads, self.rows) if self.has_noise and self.rows is not None else ""
 
     def _over_budget(self, noise: Noise, rows: RowSnapshot) -> str:
         spent = (Spent(noise.law, noise.epsilon, noise.delta, rows.rows_per_person),) if self.has_noise else ()
@@ -758,7 +766,7 @@ class SumPeer(EpochPeer):
         slot = Slot("opening", self.name, round_.number)
         if self.name in self.current.participants and slot not in self.slots and not self.opening_over_budget(round_):
             identity = *self.current.id, self.name, self.current.roster_id, round_.number
-            pads = round_._replace(noise=round_.pad_noise)
+            pads = round_._replace(noise=round_.pads)
             entry = self._entry("opening", now, pads, rows=self.rows, participants=self.current.participants)
             yield self._say(Opening(*identity, self.current.open_masks(round_)), entries=(entry,))
         self._take_early()
@@ -767,13 +775,13 @@ class SumPeer(EpochPeer):
         found = self.current.find_deviations(round_, self.trust)
         self.current.suspects = found.pairs
         for name in found.sites:
-            self._note_deviation(name, FALSE_SUMS, is_false=True)
+            self._note_deviation(name, FALSE_SUMS)
         for name in found.accused:
             self._note_deviation(name, FALSE_MASKS)
 
     def _release(self, now: Moment) -> Step:
         round_, vector, totals = self.current.totals[-1]
-        number, layout, noise = round_
+        number, layout, noise, _ = round_
         names, source = self.current.participants, self.source
         min_cell = max(self.current.joins[name].min_cell for name in names)
         results = layout.results(totals, min_cell, noise.variance, source.confidence_level, noise.bits)
