@@ -367,7 +367,9 @@ def test_a_disk_that_is_full_at_the_end_of_a_transaction_leaves_no_gap(tmp_path:
     journal = Journal(tmp_path / "journal.sqlite", durable=True, keep_exchanges=0, secure_delete=True)
     journal.check_owner("node-0")
     journal.append([epoch(1)])
-    entry = LogEntry(0.0, "release", 1, "node-0", 1, "", "auc", (), 8, (), "", 0, None, "none", 0.0, 0.0, 0.0, (), (), 0)
+    entry = LogEntry(
+        0.0, "release", 1, "node-0", 1, "", "auc", (), 8, (), "", 0, None, "none", 0.0, 0.0, 0.0, (), (), 0
+    )
     big = msgspec.structs.replace(epoch(2), digest="x" * 20_000)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

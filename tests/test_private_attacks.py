@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from spies import (
     AUC,
     NOISY,
@@ -30,6 +31,7 @@ from virtual_network import START_TIME
 from gosta.net.node.sums import SumNode
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.epochs import Moment, Step
+from gosta.net.protocol.records import StatementMade
 from gosta.net.protocol.statements import Opening, Part, Slot
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.protocol.sum_reasons import explain
@@ -40,16 +42,23 @@ from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
 
 
-@pytest.mark.parametrize("stop", ["forbid", "leave", "withdraw", "conflict"])
-@pytest.mark.parametrize("is_noisy", [False, True])
-def test_a_site_that_stops_between_commitment_and_contribution_sends_nothing(stop: str, is_noisy: bool) -> None:
+def committed(is_noisy: bool = False) -> SumNetwork:
+    """Return a network of which all sites but the spy have committed to their contributions."""
     more = AUC | ({"settings": NOISY} if is_noisy else {})
     network = SumNetwork([scores(40) for _ in range(5)], complete(5), **more)
-    spy, peer = network.sum_peers[SPY], network.sum_peers["node-0"]
+    spy = network.sum_peers[SPY]
     commit = spy._commit_or_refuse
     spy._commit_or_refuse = lambda *now: commit(*now) if network.clock.now > 1.7 else Step()  # type: ignore
     network.clock.run(1.5)
-    assert Slot("commit", "node-0", 1) in peer.slots
+    assert Slot("commit", "node-0", 1) in network.sum_peers["node-0"].slots
+    return network
+
+
+@pytest.mark.parametrize("stop", ["forbid", "leave", "withdraw", "conflict"])
+@pytest.mark.parametrize("is_noisy", [False, True])
+def test_a_site_that_stops_between_commitment_and_contribution_sends_nothing(stop: str, is_noisy: bool) -> None:
+    network = committed(is_noisy)
+    peer = network.sum_peers["node-0"]
     if stop == "forbid":
         network.policies["node-0"] = Policy(modes=MODES, statistics=("none",))
         network.change("node-0")
@@ -62,6 +71,34 @@ def test_a_site_that_stops_between_commitment_and_contribution_sends_nothing(sto
         peer.conflict = "two lists"
     network.clock.run(10.0)
     assert "contribution" not in [one.event for one in peer.log]
+
+
+def test_a_list_that_changes_between_commitment_and_contribution() -> None:
+    """The name of a participant has another key after the others committed; the total would be of the former one."""
+    network = SumNetwork([scores(40) for _ in range(5)], complete(5), **AUC)
+    spy, peer = network.sum_peers[SPY], network.sum_peers["node-0"]
+    network.keys["node-4"] = Ed25519PrivateKey.generate()
+    network.accept(network.names, 2)
+    join, commit = spy._join, spy._commit_or_refuse
+
+    def pretend(now: Moment) -> Step:
+        """Join by the list that the others have not accepted yet."""
+        (made,) = join(now).records
+        assert isinstance(made, StatementMade)
+        said = statements.read(made.signed)
+        return spy._say(msgspec.structs.replace(said, list_serial=2, members=network.trusts[SPY].digest))
+
+    spy._join = pretend  # type: ignore
+    spy._commit_or_refuse = lambda *now: commit(*now) if network.clock.now > 1.2 else Step()  # type: ignore
+    network.clock.run(0.5)
+    network.nodes[SPY].request_epoch()
+    network.clock.run(1.0)
+    assert Slot("commit", "node-0", 1) in peer.slots
+    assert peer.announcement.origin == SPY
+    network.change("node-0")  # it accepts the list
+    network.clock.run(10.0)
+    made = [one.participants for one in peer.log if one.event == "contribution"]
+    assert not [names for names in made if "node-4" in names], "only totals without the former site"
 
 
 def spent(network: SumNetwork, name: str) -> float:

@@ -313,6 +313,8 @@ class SumPeer(EpochPeer):
         own = self.current.joins.get(self.name)
         if own is None:
             return ""
+        if own.members != self.trust.digest and not self.is_complete:
+            return f"{self.name} has another member list"
         if own.key and self.source.agreed.leaves:
             return f"{self.name} leaves"
         if own.agrees != self._agrees():
@@ -713,6 +715,8 @@ class SumPeer(EpochPeer):
             return Verdict(self.conflict)
         if own.key != masks.public_key(self.current.key):
             return Verdict("its journal lost the key with which it had joined")
+        if own.members != self.trust.digest:  # the names of companions could be those of other sites now
+            return Verdict("its member list changed after it joined")
         if reason := self._verdict_on_rows(round_, own, now):
             return Verdict(reason)
         names = self.current.participants
