@@ -216,7 +216,7 @@ def test_mmd_by_permutations_is_close_to_that_over_all_of_them() -> None:
     assert gosta.test(x, "mmd", columns=[0, 1], label=np.arange(n) < few_rows) == ours
 
 
-@given(st.floats(-1, 13), st.floats(1e-3, 50))
+@given(st.floats(-1, 50), st.floats(1e-3, 50))
 def test_student(log_freedom: float, t: float) -> None:
     freedom = float(np.exp(log_freedom))
     wanted = 2 * scipy.stats.t.sf(t, freedom)

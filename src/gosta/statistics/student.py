@@ -5,6 +5,10 @@ from __future__ import annotations
 from math import erfc, exp, inf, lgamma, log, log1p, pi, sqrt
 from statistics import NormalDist
 
+MANY_DEGREES = (
+    1e5  # of freedom: from here on Hill's expansion (1970) has all digits, and the continued fraction loses some
+)
+
 
 def student_p(t: float, freedom: float) -> float:
     """Return the probability that a number with Student's distribution is as far from 0 as t.
@@ -14,6 +18,9 @@ def student_p(t: float, freedom: float) -> float:
     """
     if freedom == inf:
         return erfc(abs(t) / sqrt(2))
+    if freedom > MANY_DEGREES:
+        z = sqrt((freedom - 0.5) * log1p(t * t / freedom))
+        return erfc((z + (z**3 + 3 * z) / (48 * (freedom - 0.5) ** 2)) / sqrt(2))
     return _beta_share(freedom / (freedom + t * t), t * t / (freedom + t * t), freedom / 2, 0.5)
 
 
@@ -51,7 +58,9 @@ def _beta_share(x: float, rest: float, a: float, b: float) -> float:
     """
     if x <= 0 or rest <= 0:
         return float(rest <= 0)
-    if x > (a + 1) / (a + b + 2):  # the fraction converges fast below, and the function is symmetric
+    # The fraction converges fast for x below (a + 1) / (a + b + 2), and the function is symmetric. Written so that it
+    # never holds for both, however x and rest are rounded.
+    if x * (b + 1) > rest * (a + 1):
         return 1 - _beta_share(rest, x, b, a)
     log_x, log_rest = (log(x) if x < 0.5 else log1p(-rest)), (log(rest) if rest < 0.5 else log1p(-x))
     front = exp(a * log_x + b * log_rest + _log_gamma_step(a + b - 0.5) - lgamma(0.5)) / a
