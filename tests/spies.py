@@ -71,7 +71,7 @@ class Spy:
 
 def make_part(peer: SumPeer, current: Round) -> Words:
     assert peer.rows is not None
-    return peer.current.part(current, peer.rows, peer.memory.secret)
+    return peer.current.part(current, peer.rows, peer.memory.secret, peer.trust)
 
 
 def change_parts(peer: SumPeer, change: Callable[[Words], Words]) -> None:

@@ -26,12 +26,12 @@ from spies import (
 )
 from sum_network import SumNetwork
 from test_private_sums import STRICT
-from virtual_network import START_TIME
+from virtual_network import START_TIME, MemoryJournal
 
 from gosta.net.node.sums import SumNode
+from gosta.net.protocol import messages as wire
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.epochs import Moment, Step
-from gosta.net.protocol.records import StatementMade
 from gosta.net.protocol.statements import Opening, Part, Slot
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.protocol.sum_reasons import explain
@@ -54,51 +54,129 @@ def committed(is_noisy: bool = False) -> SumNetwork:
     return network
 
 
+def stop_site(network: SumNetwork, how: str) -> None:
+    if how == "forbid":
+        network.policies["node-0"] = Policy(modes=MODES, statistics=("none",))
+        network.change("node-0")
+    elif how == "leave":
+        network.agree("node-0", "node-0", leaves=True)
+    elif how == "withdraw":
+        network.nodes["node-0"].withdraw()
+    else:
+        network.nodes["node-0"]._find_conflict = lambda: "two lists"  # type: ignore
+        network.sum_peers["node-0"].conflict = "two lists"
+
+
 @pytest.mark.parametrize("stop", ["forbid", "leave", "withdraw", "conflict"])
 @pytest.mark.parametrize("is_noisy", [False, True])
 def test_a_site_that_stops_between_commitment_and_contribution_sends_nothing(stop: str, is_noisy: bool) -> None:
     network = committed(is_noisy)
-    peer = network.sum_peers["node-0"]
-    if stop == "forbid":
-        network.policies["node-0"] = Policy(modes=MODES, statistics=("none",))
-        network.change("node-0")
-    elif stop == "leave":
-        network.agree("node-0", "node-0", leaves=True)
-    elif stop == "withdraw":
-        network.nodes["node-0"].withdraw()
-    else:
-        network.nodes["node-0"]._find_conflict = lambda: "two lists"  # type: ignore
-        peer.conflict = "two lists"
+    stop_site(network, stop)
     network.clock.run(10.0)
-    assert "contribution" not in [one.event for one in peer.log]
+    assert "contribution" not in [one.event for one in network.sum_peers["node-0"].log]
 
 
 def test_a_list_that_changes_between_commitment_and_contribution() -> None:
     """The name of a participant has another key after the others committed; the total would be of the former one."""
-    network = SumNetwork([scores(40) for _ in range(5)], complete(5), **AUC)
-    spy, peer = network.sum_peers[SPY], network.sum_peers["node-0"]
+    network = committed()
     network.keys["node-4"] = Ed25519PrivateKey.generate()
     network.accept(network.names, 2)
-    join, commit = spy._join, spy._commit_or_refuse
-
-    def pretend(now: Moment) -> Step:
-        """Join by the list that the others have not accepted yet."""
-        (made,) = join(now).records
-        assert isinstance(made, StatementMade)
-        said = statements.read(made.signed)
-        return spy._say(msgspec.structs.replace(said, list_serial=2, members=network.trusts[SPY].digest))
-
-    spy._join = pretend  # type: ignore
-    spy._commit_or_refuse = lambda *now: commit(*now) if network.clock.now > 1.2 else Step()  # type: ignore
-    network.clock.run(0.5)
-    network.nodes[SPY].request_epoch()
-    network.clock.run(1.0)
-    assert Slot("commit", "node-0", 1) in peer.slots
-    assert peer.announcement.origin == SPY
-    network.change("node-0")  # it accepts the list
+    network.change("node-0")
     network.clock.run(10.0)
+    peer = network.sum_peers["node-0"]
     made = [one.participants for one in peer.log if one.event == "contribution"]
     assert not [names for names in made if "node-4" in names], "only totals without the former site"
+
+
+@pytest.mark.parametrize("stop", ["forbid", "withdraw", "conflict"])
+def test_a_site_that_stops_opens_no_masks(stop: str) -> None:
+    """The spy shows a part that no rows have, after the site that it is interested in has stopped."""
+    network = SumNetwork([scores(100) for _ in range(5)], complete(5), settings=NOISY, **AUC)
+    spy, peer = network.sum_peers[SPY], network.sum_peers["node-0"]
+    change_parts(spy, a_million_rows)
+    show = spy._show_part
+    spy._show_part = lambda *given: show(*given) if network.clock.now > 2.0 else Step()  # type: ignore
+    network.clock.run(2.0)
+    assert Slot("part", "node-0", 1) in peer.slots
+    stop_site(network, stop)
+    network.clock.run(8.0)
+    assert "opening" not in [one.event for one in peer.log]
+    assert Slot("opening", "node-0", 1) not in spy.slots
+
+
+def test_who_starts_the_next_epoch_early_does_not_waste_epsilon() -> None:
+    """The spy commits last, and starts another epoch when all have its part, and before they have the total."""
+    network = SumNetwork([scores(100) for _ in range(5)], complete(5), settings=NOISY, **AUC)
+    others, spy = [network.sum_peers[name] for name in network.names if name != SPY], network.sum_peers[SPY]
+    commit, due = spy._commit_or_refuse, Slot("commit", "", 1)
+    spy._commit_or_refuse = lambda *given: commit(*given) if spy.current.lacking(due) == [SPY] else Step()  # type: ignore
+    while not all(Slot("part", name, 1) in peer.slots for peer in others for name in (SPY, peer.name)):
+        network.clock.run(network.clock.now + 0.001)
+    assert not any(peer.is_complete for peer in others)
+    network.nodes[SPY]._execute(spy.start_epoch("a lie"))
+    network.clock.run(3.0)
+    for peer in others:
+        assert [one.event for one in peer.log if one.epoch == 1] == ["contribution", "release"]
+
+
+def test_a_total_that_is_paid_does_not_make_waste_forgotten() -> None:
+    """The spy joins with other rows and keeps its part, twice; then with its own rows, which cost nobody anything."""
+    network = SumNetwork([scores(40) for _ in range(5)], complete(5), settings=NOISY, **AUC)
+    network.clock.run(4.0)
+    spy, peer = network.sum_peers[SPY], network.sum_peers["node-0"]
+    honest, show = spy.snapshot_tag(), spy._show_part
+    is_bad, tags = [True], dict[int, bytes]()
+    spy._verdict_on_rows = lambda *_: ""  # type: ignore
+    spy.snapshot_tag = lambda: tags.setdefault(spy.epoch, RNG.bytes(16)) if is_bad[0] else honest  # type: ignore
+    spy._show_part = lambda *given: Step() if is_bad[0] else show(*given)  # type: ignore
+    for wanted in (1, 2):
+        network.nodes[SPY].request_epoch()
+        while peer.memory.wasted.get(SPY) != wanted:
+            network.clock.run(network.clock.now + 0.5)
+            assert network.clock.now < 60.0
+    is_bad[0] = False
+    network.clock.run(network.clock.now + 90.0)
+    assert peer.memory.wasted == {SPY: 2}
+
+
+def test_parts_without_a_commitment_do_not_fill_the_memory() -> None:
+    network = SumNetwork([scores(40) for _ in range(4)], complete(4), **AUC)
+    peer, node = network.sum_peers[SPY], network.nodes[SPY]
+    peer._show_part = lambda *_: Step()  # type: ignore
+    network.clock.run(2.0)
+    size = network.layout.size + deviations.CHECKS
+    for k in range(50):
+        vector = statements.pack(np.full(size, k, np.uint64))
+        part = Part(*peer.current.id, SPY, peer.current.roster_id, 1, peer.current.commits(1), vector)
+        link = node.contacts["node-0"].link
+        assert link is not None
+        link.send(wire.encode(wire.Give(peer._signed(part))))
+    network.clock.run(2.2)
+    kept = [slot for slot in network.sum_peers["node-0"].slots if slot.kind == "evidence"]
+    assert len(kept) <= 1
+    assert network.nodes["node-0"].counters["rejected: statement"]
+
+
+def test_a_name_with_another_key_gets_other_noise() -> None:
+    """The coordinator gives a name to a key of its own, which repeats what the former site said of its rows."""
+    network = SumNetwork([scores(100) for _ in range(8)], complete(8), settings=NOISY, **AUC)
+    network.clock.run(6.0)
+    victim = "node-6"
+    tag = network.sum_peers[SPY].current.joins[victim].snapshot
+    network.crash(victim, float("inf"))
+    network.keys[victim] = Ed25519PrivateKey.generate()
+    network.accept(network.names, 2)
+    network.journals[victim] = MemoryJournal(**network.journal_options)
+    for name in network.names:
+        network.change(name)
+    network.start(victim)
+    network.sum_peers[victim].snapshot_tag = lambda: tag  # type: ignore
+    network.sum_peers[victim]._verdict_on_rows = lambda *_: ""  # type: ignore
+    network.clock.run(30.0)
+    assert victim in network.sum_peers["node-0"].current.participants
+    noise = [one.noise for one in network.sum_peers["node-0"].log if one.event == "contribution"]
+    assert len(set(noise)) == len(noise) > 1
+    assert len(network.sum_peers["node-0"].history()) == len(noise), "the new noise is paid"
 
 
 def spent(network: SumNetwork, name: str) -> float:
@@ -243,12 +321,12 @@ def test_a_member_that_asks_for_large_cells_is_left_out() -> None:
 
 
 def a_million_rows(vector: Words) -> Words:
-    vector[0] += np.uint64(10**6 << 24)
+    vector[:4] += np.uint64(10**6 << 24)  # missed by all halves but once in 2^32
     return vector
 
 
 def rows_that_are_taken_away(vector: Words) -> Words:
-    vector[1] -= np.uint64(10**6 << 24)
+    vector[4:8] -= np.uint64(10**6 << 24)
     return vector
 
 
@@ -295,7 +373,8 @@ def test_who_opens_false_masks_is_named_beside_the_other_one(lies_to: int, named
         if isinstance(statement, Opening):
             assert peer.current.implausible is not None
             words = statements.unpack(statement.words).reshape(4, -1).copy()
-            too_much = peer.current._halves(peer.current.implausible)[:, 0] * np.uint64(10**6 << 24)
+            halves = peer.current._halves(peer.current.implausible)
+            too_much = halves[:, :4].sum(axis=1, dtype=np.uint64) * np.uint64(10**6 << 24)
             words[0] += too_much
             for k in range(1, lies_to):
                 words[k] += np.uint64(k)

@@ -110,7 +110,7 @@ def test_an_older_copy_of_a_journal_is_refused(net: Path, tmp_path: Path) -> Non
     shutil.copy(tmp_path / "old.sqlite", site / JOURNAL_FILE)
     done = gosta("node", site)
     assert done.returncode == 2
-    assert f"journal {site / JOURNAL_FILE} is an older copy: its log of contributions ends at entry" in done.stderr
+    assert f"journal {site / JOURNAL_FILE} is not this site's last one: its log of contributions ends" in done.stderr
     (site / JOURNAL_FILE).unlink()
     assert gosta("node", site).returncode == 2, "nor does it start without one"
     (site / HEAD_FILE).unlink()

@@ -25,6 +25,9 @@ from test_private_sums import STRICT, strict
 from gosta.net.node.sum_source import SumSource
 from gosta.private.settings import PrivateSettings
 
+PRIVATE = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
+NAMES = [f"node-{k}" for k in range(5)]
+
 
 @pytest.mark.parametrize("find_edges", [False, True])
 @pytest.mark.parametrize("column", [0, 1])
@@ -174,6 +177,41 @@ def test_a_correction_does_not_show_in_other_sums_of_the_same_columns(after: str
     for total, layout, _ in rest:
         assert layout == network.layout.fingerprint
         assert np.array_equal(total.reshape(len(first), -1).sum(axis=1, dtype=np.uint64), first)
+
+
+class DropsMissing(SumNetwork):
+    """A network whose sites leave out rows in which a value is missing."""
+
+    def table(self, name: str, parts: Any = None) -> Any:
+        return dataclasses.replace(super().table(name, parts), drop_missing=True)
+
+
+@pytest.mark.parametrize(
+    ("missing", "changed", "is_allowed"), [(1, 0, False), (9, 0, False), (12, 0, True), (12, 1, False)]
+)
+@pytest.mark.parametrize(
+    ("first", "second"), [("variance:a", "variance:a,variance:b"), ("variance:a,variance:b", "variance:a")]
+)
+def test_rows_that_only_some_settings_count(
+    first: str, second: str, missing: int, changed: int, is_allowed: bool
+) -> None:
+    """Some patients have no value of a column that only the first or only the second statistic needs."""
+    parts = [RNG.random((60, 2)).round(3) for _ in range(5)]
+    parts[0][:missing, 1] = np.nan
+    network = DropsMissing(
+        parts, complete(5), statistic=first, settings=PRIVATE, policies=dict.fromkeys(NAMES, STRICT),
+        file_columns=("a", "b"), drop_missing=True,
+    )  # fmt: skip
+    spy = Spy(network)
+    spy.run(5.0)
+    network.task = msgspec.structs.replace(network.task, statistic=second)
+    parts[0][20 : 20 + changed, 0] = 0.5
+    for name in network.names:
+        network.change(name)
+    network.nodes["node-2"].request_epoch()
+    spy.run(30.0)
+    assert (len(spy.totals) > 1) is is_allowed
+    assert bool(network.sum_peers["node-0"].choice().reason) is not is_allowed
 
 
 class People(SumNetwork):

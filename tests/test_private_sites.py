@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import msgspec
@@ -25,6 +25,8 @@ from sum_network import SumNetwork
 from test_private_sums import STRICT, strict
 from virtual_network import MemoryJournal
 
+from gosta.net.members import Keyring
+from gosta.net.node.sums import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Moment, Step
@@ -230,7 +232,7 @@ def test_a_second_commitment_shows_nothing_and_names_its_author() -> None:
         rows = peer.chosen_rows()
         assert rows is not None
         for name, extra in (("node-0", 1), *((other, 2) for other in network.names[2:])):
-            vector = peer.current.part(current, rows, peer.memory.secret).copy()
+            vector = peer.current.part(current, rows, peer.memory.secret, peer.trust).copy()
             vector[0] += np.uint64(extra * 10**6 << 24)
             said = peer._signed(Commit(*identity, hashlib.sha256(statements.pack(vector)).digest()))
             shown = peer._signed(Part(*identity, peer.current.roster_id, statements.pack(vector)))
@@ -289,6 +291,89 @@ def test_lists_of_different_members_at_different_sites() -> None:
         network.nodes[SPY].request_epoch()
         spy.run(network.clock.now + 15.0)
     assert {names for *_, names in spy.totals.values()} == {tuple(network.names)}
+
+
+class Resigner(SumNode):
+    """Signs what a site says again, with a key that the coordinator has given to its name at all other sites."""
+
+    key = Ed25519PrivateKey.from_private_bytes(b"the coordinator's".ljust(32))
+
+    def _execute(self, step: Step) -> bool:
+        messages = []
+        for to, content in step.messages:
+            message = wire.decode(content)
+            if isinstance(message, wire.Give) and to != "node-5":
+                said, trust = statements.read(message.signed), Keyring(self.key, self.peer.trust.list)  # type: ignore
+                if said.home == "node-5":
+                    content = wire.encode(wire.Give(statements.sign(said, self.peer.identity.network, trust)))
+            messages.append((to, content))
+        return super()._execute(step._replace(messages=tuple(messages)))
+
+
+def test_statements_that_are_signed_again_with_another_key() -> None:
+    """All have accepted a list with another key of node-5, but node-5 itself; a spy stands between the two."""
+
+    class Lists(SumNetwork):
+        def start(self, name: str) -> None:
+            if self.trusts["node-0"].serial == 1:
+                own = self.trusts["node-5"]
+                self.keys["node-5"] = Resigner.key
+                self.accept(self.names, 2)
+                self.trusts |= {"node-5": own, SPY: Keyring(self.keys[SPY], own.list)}  # type: ignore[attr-defined]
+            super().start(name)
+
+    names = [f"node-{k}" for k in range(6)]
+    edges = [edge for edge in complete(6) if 5 not in edge] + [(1, 5)]
+    parts = [scores(40) for _ in names]
+    network = Lists(parts, edges, policies=dict.fromkeys(names, STRICT), hostile={SPY: Resigner}, **AUC)
+    spy = Spy(network)
+    spy.run(20.0)
+    honest = [network.sum_peers[name] for name in names if name != SPY]
+    assert not spy.totals
+    assert not any(peer.memory.companions for peer in honest)
+    assert "node-1 has list 1" in explain(network.sum_peers["node-0"])
+
+
+def test_no_member_locks_another_one_out_of_the_first_total() -> None:
+    """The spy makes a site refuse its rosters, twice, so that it seems to let epochs fail."""
+    network = strict([scores(40) for _ in range(6)], complete(6), **AUC)
+    node, peer, done = network.nodes[SPY], network.sum_peers[SPY], set[int]()
+    honest, others = peer.advance, [name for name in network.names if name != SPY]
+
+    def advance(now: Moment, connected: Sequence[str] = ()) -> Iterator[Step]:
+        """Join for the victim only, and make a roster without the spy, which the victim refuses."""
+        if network.clock.now > 6.0:
+            yield from honest(now, connected)
+        elif peer.is_origin and peer.epoch not in done and set(others) <= peer.current.joins.keys():
+            done.add(peer.epoch)
+            (join,) = peer._join(now).records
+            ids = tuple((name, peer.slots[Slot("join", name)][0]) for name in others)
+            roster = peer._signed(Roster(*peer.current.id, SPY, ids))
+            for name in others:
+                link = node.contacts[name].link
+                assert link is not None
+                for signed in (join.signed, roster) if name == "node-5" else (roster,):  # type: ignore
+                    link.send(wire.encode(wire.Give(signed)))
+
+    peer.advance = advance  # type: ignore
+    network.clock.run(0.4)
+    for _ in range(2):
+        node.request_epoch()
+        network.clock.run(network.clock.now + 2.0)
+    assert len(done) == 2
+    network.clock.run(300.0)
+    assert {one.report.participants for one in network.sum_peers.values() if one.report} == {tuple(network.names)}
+
+
+def test_a_claim_that_an_agreement_is_missing_is_shown_as_a_claim() -> None:
+    network = strict([scores(40) for _ in range(6)], complete(6), **AUC)
+    network.clock.run(4.0)
+    network.sum_peers[SPY]._verdict = lambda *_: Verdict("a lie", ("node-5",))  # type: ignore
+    network.nodes[SPY].request_epoch()
+    network.clock.run(8.0)
+    for name in ("node-0", "node-5"):
+        said = explain(network.sum_peers[name])
+        assert said == "node-1 waits for an agreement about node-5, and this site finds no reason for that"
 
 
 def test_a_site_that_joined_is_not_left_out_of_the_first_total() -> None:

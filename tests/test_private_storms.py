@@ -72,7 +72,7 @@ def any_statement(rng: Random, peer: SumPeer) -> AnyStatement:
     agrees, cell, serial = rng.random() < 0.5, rng.choice([0, 5, 51, 2**53]), rng.choice([0, 1, 2, 2**53])
     tag, nonce = rng.randbytes(rng.choice([0, 1, 16])), rng.randbytes(32)
     made: list[AnyStatement] = [
-        Join(*head, key, tag, nonce, agrees, cell, serial, "\u202e"),
+        Join(*head, key, tag, nonce, agrees, cell, serial, b"\0" * 32),
         any_roster(rng, peer, head),
         Nonce(*head, about, rng.randbytes(32)),
         Commit(*head, about, number, rng.choice([rng.randbytes(32), hashlib.sha256(words).digest()])),

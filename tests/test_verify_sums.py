@@ -34,8 +34,8 @@ from gosta.net.protocol import statements
 from gosta.net.protocol.pool import Pool
 from gosta.net.protocol.records import LogEntry, Released
 from gosta.net.protocol.site import SumReport
-from gosta.net.protocol.statements import Commit, Join, Part, Roster
-from gosta.net.protocol.sum_epoch import Round, noise_context
+from gosta.net.protocol.statements import Commit, Join, Part, Roster, Slot
+from gosta.net.protocol.sum_epoch import Contributor, Round, noise_context
 from gosta.net.protocol.sums import SumPeer
 from gosta.net.storage import contributions
 from gosta.net.storage.contributions import Logged
@@ -164,6 +164,7 @@ def contribute(case: Case, name: str, words: Words) -> None:
     vector = statements.pack(masked)
     say(peer, replace(commit, digest=recompute.digest(vector)))
     say(peer, replace(part, vector=vector))
+    agree_on_commitments(case, number)
     total = statements.unpack(report.vector) + words
     found = list(report.results)
     with contextlib.suppress(ArithmeticError):  # of totals that no node would report
@@ -174,10 +175,19 @@ def contribute(case: Case, name: str, words: Words) -> None:
     change_reports(case, lambda one: replace(one, **new))
 
 
+def agree_on_commitments(case: Case, number: int) -> None:
+    """Let all contributions to a round be for the commitments that there are."""
+    commits = statements.digest_of([peer.slots[Slot("commit", name, number)][0] for name, peer in case.peers.items()])
+    for peer in case.peers.values():
+        part = recompute.said(peer, Part, number)
+        assert part is not None
+        say(peer, replace(part, commits=commits))
+
+
 def own_noise(case: Case, name: str) -> Words:
     report, peer, current = case.report, case.peers[name], case.rounds[-1]
-    tags = tuple(zip(report.participants, report.tags, strict=True))
-    context = noise_context(peer.identity.network, tags, current)
+    sites = [Contributor(*one) for one in zip(report.participants, report.keys, report.tags, strict=True)]
+    context = noise_context(peer.identity.network, sites, current)
     return draw(current.noise, current.layout.size, masks.random_bytes(peer.memory.secret, context))
 
 
@@ -381,6 +391,7 @@ def changed_report(field: str, case: Case, rng: np.random.Generator) -> Callable
         "participants": (*names[:-1], "node-7"),
         "fewer participants": names[:-1],
         "tags": (*report.tags[:-1], rng.bytes(16)),
+        "keys": (*report.keys[:-1], rng.bytes(32)),
         "fewer tags": report.tags[:-1],
         "parts": (rng.bytes(32), *report.parts[1:]),
         "vector": flipped(report.vector),
@@ -567,7 +578,7 @@ def test_a_journal_that_has_gone_on() -> None:
     assert {peer.epoch for name, peer in case.peers.items() if name != "node-3"} == {2}
     found = case.outcomes()
     assert False not in found.values()
-    assert {claim for claim, holds in found.items() if holds is None} == {SIGNED, FILES, RESULTS}
+    assert {claim for claim, holds in found.items() if holds is None} == {SIGNED, FILES, BOUNDS, RESULTS}
     assert "the journal of node-0 has gone on to epoch 2" in case.verify()[4].evidence
     assert "the file of node-1 has other rows than those contributed" in str(case.verify())
 
@@ -761,7 +772,7 @@ def test_other_policies_and_settings_are_not_checked() -> None:
     ):
         case = copied(honest(mode))
         for name, peer in case.peers.items():
-            peer.source = honest(other).peers[name].source
+            peer.source, peer.identity = honest(other).peers[name].source, honest(other).peers[name].identity
         found = case.outcomes()
         assert False not in found.values(), case.verify()
         assert {found[claim] for claim in (LOGGED, SET, TOTAL, RESULTS)} == {None}

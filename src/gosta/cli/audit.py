@@ -39,10 +39,7 @@ def verify(folder: Folder, as_json: options.Json = False) -> None:
     """
     from gosta.net.audit import verify, verify_sums
 
-    if _is_private(folder):
-        findings = verify_sums.verify_sums(folder, verify_sums.load_sum_peers(folder))
-    else:
-        findings = verify.verify(verify.load_journals(folder))
+    findings = verify_sums.verify_sums(folder) if _is_private(folder) else verify.verify(verify.load_journals(folder))
     for finding in findings:
         mark = {True: "yes", False: "NO ", None: "not checked"}[finding.holds]
         print(json.dumps(finding._asdict()) if as_json else f"{mark}  {finding.claim}\n     {finding.evidence}")

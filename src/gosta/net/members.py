@@ -185,7 +185,7 @@ def declared_bound(rows: int) -> int:
 
 def digest_of(members: MemberList) -> bytes:
     """Return a digest of a whole list."""
-    return hashlib.sha256(_signed_bytes(members)).digest()[:16]
+    return hashlib.sha256(_signed_bytes(members)).digest()
 
 
 def sign_list(members: MemberList, key: Ed25519PrivateKey, certificate: bytes) -> SignedList:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+LEAST_EPSILON = 1e-6  # noise of a million rows
 MAX_EPSILON = 100.0  # beyond which there is no privacy, and numbers below underflow
 STEPS = 100  # of halving an interval: more than a float has digits
 

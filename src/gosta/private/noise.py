@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
-from gosta.private.accounting import MAX_EPSILON, gaussian_mu
+from gosta.private.accounting import LEAST_EPSILON, MAX_EPSILON, gaussian_mu
 from gosta.private.settings import PrivateSettings
 
 Words = NDArray[np.uint64]
@@ -85,6 +85,10 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
     """Return the noise that gives one total of two, if edges are found first, half of epsilon and delta."""
     if settings.epsilon is None:
         return NO_NOISE
+    if settings.epsilon < LEAST_EPSILON:
+        raise InputError(
+            f"epsilon = {settings.epsilon:g} is so much noise that nothing is left; set at least {LEAST_EPSILON:g}"
+        )
     if settings.epsilon > MAX_EPSILON:
         raise InputError(f"epsilon = {settings.epsilon:g} is next to no privacy; set at most {MAX_EPSILON:g}")
     rounds = 2 if settings.find_edges else 1

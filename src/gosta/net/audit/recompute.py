@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -22,8 +22,8 @@ from gosta.net.protocol import site, statements
 from gosta.net.protocol.messages import Signed
 from gosta.net.protocol.records import LogEntry
 from gosta.net.protocol.site import SumReport, SumSource
-from gosta.net.protocol.statements import AnyStatement, Slot, Statement
-from gosta.net.protocol.sum_epoch import Round, noise_context
+from gosta.net.protocol.statements import AnyStatement, Join, Slot, Statement
+from gosta.net.protocol.sum_epoch import Contributor, Round, noise_context
 from gosta.net.protocol.sums import SumPeer
 from gosta.private import masks
 from gosta.private.noise import Noise, choose_noise, draw
@@ -61,6 +61,7 @@ class Release:
 
     report: SumReport
     peers: Mapping[str, SumPeer]
+    unread: Mapping[str, str] = field(default_factory=dict)  # why the journal of a site could not be read
 
     @property
     def id(self) -> tuple[int, str]:
@@ -76,6 +77,15 @@ class Release:
     def absent(self) -> list[str]:
         """The participants whose journals are elsewhere."""
         return [name for name in self.report.participants if name not in self.peers]
+
+    @property
+    def not_here(self) -> list[str]:
+        """Why the participants whose journals are not here cannot be checked."""
+        return [self.unread.get(name, f"no journal of {name} is here") for name in self.absent]
+
+    def joined_with_latest_list(self, name: str) -> bool:
+        join = said(self.here[name], Join)
+        return self.is_of(self.here[name]) and join is not None and join.list_digest == self.trust.list_digest
 
     @property
     def tags(self) -> dict[str, bytes]:
@@ -134,9 +144,16 @@ class Release:
         noise = [choose_noise(self.source.settings, one, len(self.report.participants)) for one in layouts]
         return tuple(Round(k, *one) for k, one in enumerate(zip(layouts, noise, strict=True), 1))
 
+    @property
+    def has_other_settings(self) -> bool:
+        """Whether the settings of today are not those of the release."""
+        return self.report.settings not in {peer.identity.fingerprint for peer in self.peers.values()}
+
     @cached_property
     def differences(self) -> list[str]:
         """What is reported otherwise than the settings of today say."""
+        if self.has_other_settings:
+            return ["they have changed since"]
         last, report, settings = self.wanted_rounds[-1], self.report, self.source.settings
         wanted = {
             "layout": last.layout.fingerprint,
@@ -155,13 +172,14 @@ class Release:
     def rounds(self) -> tuple[Round, ...]:
         """What was added up in each round; `NetworkError` if the settings of today do not give what is reported."""
         if self.differences:
-            raise NetworkError(f"the settings are not those of the release: {self.differences[0]}")
+            raise NetworkError(f"the settings: {self.differences[0]}")
         return self.wanted_rounds
 
     def noise_id(self, current: Round) -> bytes:
         """Return what the noise of a round follows from, besides the sites' secrets."""
         network = next(iter(self.peers.values())).identity.network
-        return noise_context(network, tuple(self.tags.items()), current)
+        sites = zip(self.report.participants, self.report.keys, self.report.tags, strict=True)
+        return noise_context(network, [Contributor(*one) for one in sites], current)
 
     @cached_property
     def recomputed(self) -> tuple[Recomputed, ...]:
@@ -169,15 +187,20 @@ class Release:
         return tuple(self._recompute(one) for one in self.rounds)
 
     def _recompute(self, current: Round) -> Recomputed:
-        layout, noise = current.layout, current.noise
-        sums, drawn = np.zeros(layout.size, dtype=np.uint64), np.zeros(layout.size, dtype=np.uint64)
-        for name, rows in self.snapshots.items():
-            sums += layout.sums(rows.x, noise.bits)
-            random = masks.random_bytes(self.peers[name].memory.secret, self.noise_id(current))
-            drawn += draw(noise, layout.size, random)
+        size = current.layout.size
+        sums, drawn = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.uint64)
+        for name in self.snapshots:
+            own, noise = self.own_sums(name, current)
+            sums, drawn = sums + own, drawn + noise
         is_last = current.number == len(self.rounds)
-        words = _whole(self.report.vector) if is_last else _counted(self.report.first_total, noise.bits)
-        return Recomputed(current, words if words is not None and len(words) == layout.size else None, sums, drawn)
+        words = _whole(self.report.vector) if is_last else _counted(self.report.first_total, current.noise.bits)
+        return Recomputed(current, words if words is not None and len(words) == size else None, sums, drawn)
+
+    def own_sums(self, name: str, current: Round) -> tuple[Words, Words]:
+        """Return a participant's sums over its snapshot, and its share of the noise."""
+        sums = current.layout.sums(self.snapshots[name].x, current.noise.bits)
+        random = masks.random_bytes(self.peers[name].memory.secret, self.noise_id(current))
+        return sums, draw(current.noise, current.layout.size, random)
 
     @cached_property
     def results(self) -> list[tuple[StratumResult, tuple[float, ...] | None]]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
 
 from gosta.errors import GostaError, NetworkError, shorten
 from gosta.net.audit import recompute
+from gosta.net.audit.problems import MOST_NAMED, Problems, some
 from gosta.net.audit.recompute import Recomputed, Release
 from gosta.net.audit.verify import Finding
+from gosta.net.audit.verify_contributions import check_statements
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.deploy.folders import load_network, local_nodes
 from gosta.net.deploy.site_log import find_missing, read_log
@@ -28,41 +30,26 @@ from gosta.net.protocol import site, statements
 from gosta.net.protocol.messages import Announcement
 from gosta.net.protocol.records import LogEntry
 from gosta.net.protocol.site import SumReport
-from gosta.net.protocol.statements import Commit, Join, Part, Roster, Slot
+from gosta.net.protocol.statements import Join, Part
 from gosta.net.protocol.sums import SumPeer
-from gosta.net.storage.contributions import find_lost
 from gosta.private.deviations import CHECKS
-from gosta.private.sums import open_totals
 from gosta.runtime.arrays import Floats
 from gosta.sketches import StratumResult
 from gosta.views import numbers
 
-MOST_NAMED = 4  # of what is wrong, and of what was not checked
+SECRET_BYTES, LEAST_VALUES = 32, 8  # of a site, and how many values its bytes have: a random one has more
 LAST_DIGITS = 1e-9  # results that differ by less can be those of another processor
 APART = ("time", "left_out", "results", "rows_of")  # fields of reports that differ between nodes, or are compared apart
 ROW_FIELDS = ("rows", "people", "rows_per_person", "rows_of")  # of entries of logs
-
-
-@dataclass
-class Problems:
-    """What is wrong about a claim, and what of it could not be checked."""
-
-    wrong: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-
-    def finding(self, claim: str, evidence: str) -> Finding:
-        texts = [text for text in (evidence, _some(self.wrong)) if text]
-        texts += ["not checked: " * bool(texts) + _some(self.unknown)] if self.unknown else []
-        return Finding(claim, False if self.wrong else None if self.unknown else True, "; ".join(texts))
 
 
 # Adds what it finds to the problems, and returns the evidence; None: it has nothing to say about this release.
 Check = Callable[[Release, Problems], str | None]
 
 
-def load_sum_peers(folder: Path) -> dict[str, SumPeer]:
-    """Restore the nodes whose journals are here."""
-    network, peers = load_network(folder), {}
+def load_sum_peers(folder: Path) -> tuple[dict[str, SumPeer], dict[str, str]]:
+    """Restore the nodes whose journals are here; return also why others cannot be restored."""
+    network, peers, unread = load_network(folder), dict[str, SumPeer](), dict[str, str]()
     for name in local_nodes(folder):
         if not (folder / name / JOURNAL_FILE).is_file():
             continue
@@ -70,32 +57,43 @@ def load_sum_peers(folder: Path) -> dict[str, SumPeer]:
             raise NetworkError(f"{name} is running, and its journal changes; stop the network first")
         try:
             _, peers[name] = load_sum_peer(folder / name)
-        except msgspec.MsgspecError as error:
-            raise NetworkError(f"the journal of {name} cannot be read: {error}") from None
+        except (GostaError, msgspec.MsgspecError) as error:
+            unread[name] = f"{name}: {error}"
+            continue
         if peers[name].identity.fingerprint != fingerprint(network.network, folder):
             raise NetworkError(f"[network] in {name}/node.toml and in network.toml differ; correct one of them")
-    return peers
+    return peers, unread
 
 
-def verify_sums(folder: Path, peers: Mapping[str, SumPeer]) -> list[Finding]:
+def verify_sums(folder: Path) -> list[Finding]:
     """Return all findings about the last release of a network."""
-    return check_release(peers, {name: _why_incomplete(folder / name) for name in peers})
+    peers, unread = load_sum_peers(folder)
+    logs = {name: read_log(folder / name) for name in peers}
+    incomplete = {name: find_missing(folder / name, read_node(folder / name / NODE_FILE), logs[name]) for name in peers}
+    heads = [name for name, log in logs.items() if log and not (folder / name / HEAD_FILE).exists()]
+    unknown = [f"{name}: {HEAD_FILE}, which says where its log ended, is missing" for name in heads]
+    return check_release(peers, incomplete, unread, unknown)
 
 
-def _why_incomplete(folder: Path) -> str:
-    log = read_log(folder)
-    return find_missing(folder, read_node(folder / NODE_FILE), log) or find_lost(folder / HEAD_FILE, log)
+def check_release(
+    peers: Mapping[str, SumPeer],
+    incomplete: Mapping[str, str],
+    unread: Mapping[str, str] = MappingProxyType({}),
+    unknown: Sequence[str] = (),
+) -> list[Finding]:
+    """Return all findings about the last release that nodes report.
 
-
-def check_release(peers: Mapping[str, SumPeer], incomplete: Mapping[str, str]) -> list[Finding]:
-    """Return all findings about the last release that nodes report; `incomplete` says why a log cannot be all."""
+    `incomplete` says why a site's log cannot be all that it was, `unread` why its journal could not be read, and
+    `unknown` what of the logs cannot be checked.
+    """
     reports = [peer.report for peer in peers.values() if peer.report is not None]
     if not reports:
         missing = Finding("there is a release", None, "no node whose journal is here has one yet")
-        return [missing, _check_chains(peers, incomplete, [] if peers else ["no journal is here"])]
+        unknown = [*unknown, *unread.values()] if peers or unread else ["no journal is here"]
+        return [missing, _check_chains(peers, incomplete, unknown)]
     latest = min(reports, key=lambda one: (-one.epoch, one.origin))  # as nodes follow from one epoch to another
-    release = Release(latest, peers)
-    chains = _check_chains(peers, incomplete, _not_here(release))
+    release = Release(latest, peers, unread)
+    chains = _check_chains(peers, incomplete, [*unknown, *release.not_here])
     if what := _why_malformed(latest):
         return [Finding("there is a release", False, what), chains]
     first, *others = [found for claim, check in CLAIMS.items() if (found := _run(claim, check, release)) is not None]
@@ -123,19 +121,13 @@ def _why_malformed(report: SumReport) -> str:
     """Return why no release has such a report; empty if one can have it."""
     names = report.participants
     if list(names) != sorted(set(names)) or len(names) < 2:
-        return f"a report names these participants: {_some(names) or 'none'}"
-    if {len(report.tags), len(report.parts)} != {len(names)}:
-        return f"a report has {len(names)} participants, {len(report.tags)} tags and {len(report.parts)} digests"
+        return f"a report names these participants: {some(names) or 'none'}"
+    counts = {"tags": len(report.tags), "keys": len(report.keys), "digests": len(report.parts)}
+    if set(counts.values()) != {len(names)}:
+        return (
+            f"a report has {len(names)} participants, {', '.join(f'{count} {what}' for what, count in counts.items())}"
+        )
     return ""
-
-
-def _some(texts: Sequence[str]) -> str:
-    more = f"; {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
-    return "; ".join(texts[:MOST_NAMED]) + more
-
-
-def _not_here(release: Release) -> list[str]:
-    return [f"no journal of {name} is here" for name in release.absent]
 
 
 # Reports and logs.
@@ -143,7 +135,7 @@ def _not_here(release: Release) -> list[str]:
 
 def _check_reports(release: Release, problems: Problems) -> str:
     report = release.report
-    problems.unknown += _not_here(release)
+    problems.unknown += release.not_here
     for name, peer in release.peers.items():
         own = release.reported_by(peer)
         if own is not None:
@@ -151,6 +143,8 @@ def _check_reports(release: Release, problems: Problems) -> str:
         elif name in report.participants:
             is_known = any(one.event == "release" for one in release.entries(peer))
             (problems.wrong if is_known else problems.unknown).append(f"{name} has no report of epoch {report.epoch}")
+        elif peer.report is not None:
+            problems.unknown.append(f"{name} reports epoch {peer.report.epoch}")
     left_out = [name for name in sorted(release.trust.members) if name not in report.participants]
     evidence = f"epoch {report.epoch}, {len(report.participants)} sites"
     return evidence + f", left out: {', '.join(left_out[:MOST_NAMED])}" * bool(left_out)
@@ -163,7 +157,9 @@ def _compare_reports(release: Release, peer: SumPeer, own: SumReport, problems: 
     fields += ["results"] * (same_results is False)
     problems.wrong += [f"another {', '.join(fields)} at {name}"] if fields else []
     problems.unknown += [f"the last digits of the results at {name}"] * (same_results is None)
-    if own.left_out != tuple(one for one in sorted(peer.trust.members) if one not in own.participants):
+    members = peer.trust.members  # some of those that were left out may have been removed since
+    left_out = [one for one in own.left_out if one in members]
+    if left_out != [one for one in sorted(members) if one not in own.participants]:
         join = recompute.said(peer, Join)
         is_same_list = join is not None and join.list_serial == peer.trust.serial
         what = f"{name} says that {', '.join(own.left_out[:MOST_NAMED]) or 'nobody'} is left out"
@@ -191,16 +187,16 @@ def _leaves(value: object) -> list[object]:
     return [len(value), *(leaf for one in value for leaf in _leaves(one))]
 
 
-def _check_chains(peers: Mapping[str, SumPeer], incomplete: Mapping[str, str], unknown: list[str]) -> Finding:
-    problems = Problems([f"{name}: {incomplete[name]}" for name in peers if incomplete[name]], unknown)
+def _check_chains(peers: Mapping[str, SumPeer], incomplete: Mapping[str, str], unknown: Sequence[str]) -> Finding:
+    problems = Problems([f"{name}: {incomplete[name]}" for name in peers if incomplete[name]], [*unknown])
     evidence = f"{sum(len(peer.log) for peer in peers.values()):,} entries"
     return problems.finding("the log of every site is a chain without gaps", evidence)
 
 
 def _check_logs(release: Release, problems: Problems) -> str:
-    problems.unknown += _not_here(release)
+    problems.unknown += release.not_here
     problems.unknown += [f"the rows in the log of {name}" for name in release.here if name not in release.snapshots]
-    problems.unknown += [f"other settings than today: {release.differences[0]}"] if release.differences else []
+    problems.unknown += [f"other settings: {release.differences[0]}"] if release.differences else []
     count = 0
     for name, peer in release.peers.items():
         if name in release.here or release.reported_by(peer) is not None:
@@ -213,6 +209,10 @@ def _wrong_in_log(release: Release, peer: SumPeer) -> Iterator[str]:
     entries, own = release.entries(peer), release.reported_by(peer)
     made = [one for one in entries if one.event == "contribution"]
     rounds = range(1, 1 + release.round_count) if peer.name in release.here else []
+    order = [one.round for one in entries if one.event in ("contribution", "release")]
+    others = {one.event for one in entries} - {"contribution", "release", "agreement"}
+    if made and (others or order != sorted(order)):
+        yield f"entries {', '.join(one.event for one in entries)}, which no site with a contribution has in this order"
     if [one.round for one in made] != list(rounds):
         yield f"entries of contributions to rounds {[one.round for one in made]}, by the report {list(rounds)}"
     released = [one for one in entries if one.event == "release"]
@@ -257,116 +257,19 @@ def _wanted_entry(release: Release, peer: SumPeer, entry: LogEntry) -> LogEntry:
 
 
 def _check_settings(release: Release, problems: Problems) -> str:
-    """Compare the report with the settings; these have changed since if those in the logs are others too."""
+    """Compare the report with the settings."""
     identities = {peer.identity[1:] for peer in release.peers.values()}
     problems.wrong += ["the nodes have different settings"] * (len(identities) > 1)
-    if release.differences:
-        first = release.wanted_rounds[0]
-        now = first.layout.fingerprint, *(first.noise.law, first.noise.epsilon, first.noise.delta, first.noise.scale)
-        logged = {
-            (one.layout, one.law, one.epsilon, one.delta, one.scale)
-            for peer in release.here.values()
-            for one in release.entries(peer)
-            if (one.event, one.round) == ("contribution", 1)
-        }
-        if now in logged:
-            problems.wrong += release.differences
-        else:
-            problems.unknown += [f"they have changed since: {one}" for one in release.differences]
+    (problems.unknown if release.has_other_settings else problems.wrong).extend(release.differences)
     law = release.report.law
     return f"layout {release.report.layout}, {'no' if law == 'none' else law} noise"
 
 
-# Contributions.
-
-
-def _check_statements(release: Release, problems: Problems) -> str:
-    problems.unknown += _not_here(release)
-    parts: dict[int, list[Part]] = {number: [] for number in range(1, 1 + release.round_count)}
-    for name, peer in release.here.items():
-        if not release.is_of(peer):
-            problems.unknown.append(f"the journal of {name} has gone on to epoch {peer.epoch}")
-            continue
-        _check_own(release, peer, problems)
-        for number, found in parts.items():
-            part = recompute.said(peer, Part, number)
-            found += [] if part is None else [part]
-    if len({part.roster for found in parts.values() for part in found}) > 1:
-        problems.wrong.append("they are for different lists of participants")
-    for number, found in parts.items():
-        if len(found) == len(release.report.participants):
-            _check_masks(release, number, found, problems)
-    return f"{numbers.count(sum(map(len, parts.values())), 'contribution')} of {len(release.report.participants)} sites"
-
-
-def _check_masks(release: Release, number: int, parts: Sequence[Part], problems: Problems) -> None:
-    """Compare the sum of all contributions to a round, without their pads, with the reported total."""
-    report, vectors = release.report, [statements.unpack(part.vector) for part in parts]
-    is_last = number == release.round_count
-    if not is_last and release.differences:
-        problems.unknown.append(f"the total of round {number} in other units: the settings have changed")
-        return
-    total = report.vector if is_last else report.first_total
-    size = len(total) // 8
-    if {len(vector) for vector in vectors} != {size + CHECKS}:
-        problems.wrong.append(f"contributions to round {number} have the wrong length")
-        return
-    exact, totals = open_totals([vector[:size] for vector in vectors], release.wanted_rounds[number - 1].noise)
-    found = statements.pack(exact.view(np.uint64)) if is_last else totals.astype("<f8").tobytes()
-    problems.wrong += [f"they do not add up to the total of round {number}"] * (found != total)
-
-
-def _check_own(release: Release, peer: SumPeer, problems: Problems) -> None:
-    """Check what a participant itself said, as its journal has it."""
-    join = recompute.said(peer, Join)
-    if join is None:
-        problems.unknown.append(f"{peer.name} no longer has what it said when it joined")
-        return
-    has_same_key = join.members == release.trust.digest
-    for signed, one in recompute.all_said(peer):
-        if not statements.verify(signed, peer.name, peer.identity.network, release.trust):
-            what = f"{one.__struct_config__.tag} of {peer.name} is not signed with its key"
-            (problems.wrong if has_same_key else problems.unknown).append(what)
-        if (one.epoch, one.origin) != release.id:
-            problems.wrong.append(f"{peer.name} has a statement of another epoch")
-    if not join.key or join.snapshot != release.tags[peer.name]:
-        problems.wrong.append(f"{peer.name} joined with other rows than those reported")
-    _check_roster(release, peer, problems)
-    for number in range(1, 1 + release.round_count):
-        _check_part(release, peer, number, problems)
-
-
-def _check_roster(release: Release, origin: SumPeer, problems: Problems) -> None:
-    """Compare the list of participants, if this node made it, with what these say."""
-    roster = recompute.said(origin, Roster)
-    if roster is None:
-        return
-    ids, id = dict(roster.participants), origin.slots[roster.slot][0]
-    if tuple(ids) != release.report.participants:
-        problems.wrong.append(f"{origin.name} signed a list of other participants")
-    for name, peer in release.here.items():
-        join = peer.slots.get(Slot("join", name))
-        if release.is_of(peer) and join is not None and ids.get(name) != join[0]:
-            problems.wrong.append(f"{name} joined otherwise than in the list of participants")
-        part = recompute.said(peer, Part, 1)
-        if release.is_of(peer) and part is not None and part.roster != id:
-            problems.wrong.append(f"{name} contributed to another list of participants")
-
-
-def _check_part(release: Release, peer: SumPeer, number: int, problems: Problems) -> None:
-    commit, part, report = recompute.said(peer, Commit, number), recompute.said(peer, Part, number), release.report
-    if commit is None or part is None:
-        problems.unknown.append(f"{peer.name} no longer has its contribution to round {number}")
-        return
-    digest = recompute.digest(part.vector)
-    if commit.digest != digest:
-        problems.wrong.append(f"{peer.name} contributed something else to round {number} than it had committed to")
-    if number == release.round_count and report.parts[report.participants.index(peer.name)] != digest:
-        problems.wrong.append(f"{peer.name} has another contribution than the reported one")
+# Totals.
 
 
 def _check_totals(release: Release, problems: Problems) -> str:
-    problems.unknown += _not_here(release)
+    problems.unknown += release.not_here
     for name, peer in release.here.items():
         if name not in release.snapshots:
             is_wrong = release.is_of(peer) and peer.rows is not None
@@ -398,6 +301,7 @@ def _check_noise(release: Release, problems: Problems) -> str | None:
     if release.report.law == "none" and not release.source.settings.epsilon:
         return None
     missing, found = release.without_snapshot, list[str]()
+    _check_secrets({name: release.peers[name].memory.secret for name in release.snapshots}, problems)
     problems.unknown += [f"the sums of {name}, which cannot be told from its noise" for name in missing]
     for one in () if missing else release.recomputed:
         noise = one.round.noise
@@ -413,8 +317,16 @@ def _check_noise(release: Release, problems: Problems) -> str | None:
     return "; ".join(found)
 
 
+def _check_secrets(secrets: Mapping[str, bytes], problems: Problems) -> None:
+    """Check that noise follows from random numbers which no two sites share."""
+    weak = [name for name, secret in secrets.items() if len(secret) != SECRET_BYTES or len(set(secret)) < LEAST_VALUES]
+    problems.wrong += [f"the secret of {name}, from which its noise follows, is not random" for name in weak]
+    if len(set(secrets.values())) < len(secrets):
+        problems.wrong.append("the noise of several sites follows from the same secret")
+
+
 def _check_files(release: Release, problems: Problems) -> str:
-    problems.unknown += _not_here(release)
+    problems.unknown += release.not_here
     for name, peer in release.here.items():
         try:
             is_same = peer.memory.tag_of(peer.source.file_rows) == release.tags[name]
@@ -429,13 +341,15 @@ def _check_bounds(release: Release, problems: Problems) -> str:
     trust = release.trust
     lists = {peer.trust.list_digest for peer in release.peers.values() if peer.trust.serial == trust.serial}
     problems.wrong += [f"there are {len(lists)} member lists with number {trust.serial}"] * (len(lists) > 1)
-    problems.unknown += _not_here(release)
+    problems.unknown += release.not_here
     for name in release.here:
         rows, most = release.snapshots.get(name), site.largest_rows(trust, name)
         if rows is None:
             problems.unknown.append(f"{name} has its snapshot no more")
         elif name not in trust.members:
             problems.unknown.append(f"{name} is no member any more")
+        elif not release.joined_with_latest_list(name):
+            problems.unknown.append(f"{name} contributed by another member list than number {trust.serial}")
         elif rows.rows > most:
             problems.wrong.append(f"{name} contributed {rows.rows:,} rows, and {most:,} are allowed")
     return f"member list {trust.serial}"
@@ -535,7 +449,7 @@ CLAIMS: Mapping[str, Check] = {
     "all participants report the same release": _check_reports,
     "the logs tell of the release, and of the participants' contributions to it": _check_logs,
     "the sums and their noise are those of the settings": _check_settings,
-    "the contributions are signed by their sites, and their masks cancel in the total": _check_statements,
+    "the contributions are signed by their sites, and their masks cancel in the total": check_statements,
     "the total is the sum over the snapshots of the participants' rows, with the noise of their secrets": _check_totals,
     "the noise in the total has its law": _check_noise,
     "the rows contributed are those of the sites' files": _check_files,

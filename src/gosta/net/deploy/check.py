@@ -24,7 +24,7 @@ from gosta.errors import GostaError, InputError, shorten
 from gosta.net import addresses, members
 from gosta.net.addresses import certificate_name
 from gosta.net.agreements import read_agreements
-from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, NodeSettings, Task, read_node
+from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, NodeConfig, NodeSettings, Task, read_node
 from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
 from gosta.net.deploy.membership import row_words
 from gosta.net.deploy.site_log import read_history
@@ -36,6 +36,7 @@ from gosta.net.node.lists import ListFolder
 from gosta.net.node.rows import layout_of
 from gosta.net.node.source import fingerprint
 from gosta.net.node.subject import subject_of
+from gosta.net.storage.contributions import find_damage, find_lost
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import CHECK, FORWARDS, Greeting
 from gosta.net.transport.connection import MAX_GREETING_BYTES
@@ -230,7 +231,8 @@ def _check_disk(folder: Path, config: NodeConfig) -> Iterator[Finding]:
     if lock.is_running(folder):
         yield Finding("journal", "ok", "in use by the running node")
     elif not path.exists():
-        yield Finding("journal", "ok", "none yet: the node starts anew")
+        lost = find_lost(folder / HEAD_FILE, [])
+        yield Finding("journal", "error", f"missing: its log {lost}") if lost else Finding("journal", "ok", "none yet")
     else:
         yield _check_journal(path, config.node.name)
 
@@ -243,6 +245,8 @@ def _check_journal(path: Path, name: str) -> Finding:
     try:
         journal.check_owner(name)
         start, _ = journal.load_epoch()
+        if damage := find_damage(path.with_name(HEAD_FILE), journal.contributions()):
+            return Finding("journal", "error", f"not this site's last one: its log {damage}", "put back the last one")
     except GostaError as error:
         return Finding("journal", "error", str(error))
     finally:

@@ -31,7 +31,7 @@ from gosta.net.node.source import read_source
 from gosta.net.node.stopped import restore_peer, restore_sum_peer
 from gosta.net.node.sum_source import read_sum_source
 from gosta.net.node.sums import SumNode
-from gosta.net.storage.contributions import find_break, find_lost
+from gosta.net.storage.contributions import find_damage
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
 
@@ -99,15 +99,11 @@ def _make_node(config: NodeConfig, folder: Path, loop: asyncio.AbstractEventLoop
         # Nor may a loss of power make the node say two different things, or forget what it spent.
         journal = Journal(path, durable=True, keep_exchanges=0, secure_delete=True)
         peer = restore_sum_peer(config, sums, journal)
-        if (number := find_break(journal.contributions())) is not None:
-            log(
-                "broken log", reason=f"entry {number} of the log of contributions was changed, or one before it removed"
-            )
         head = folder / HEAD_FILE
-        if lost := find_lost(head, journal.contributions()):
+        if damage := find_damage(head, journal.contributions()):
             journal.close()
-            hint = f"put back the last one; or delete {head}, and what this site has contributed and spent is forgotten"
-            raise NetworkError(f"journal {path} is an older copy: its log of contributions {lost}; {hint}")
+            hint = f"put back the last one; or move it and {head} away, and what this site contributed is forgotten"
+            raise NetworkError(f"journal {path} is not this site's last one: its log of contributions {damage}; {hint}")
         return SumNode(config, peer, journal, loop, random.Random(), log, head=head), journal
     source, keep = read_source(config, folder), settings.keep_exchanges
     journal = Journal(path, settings.durable, keep_exchanges=keep, secure_delete=settings.secure_delete)

@@ -23,6 +23,7 @@ from gosta.net.node.subject import people_of, subject_of
 from gosta.private.policy import Policy, Subject, read_policy
 from gosta.private.settings import PrivateSettings
 from gosta.private.snapshots import RowSnapshot, take_snapshot
+from gosta.runtime.arrays import Booleans
 from gosta.sketches.layout import Layout
 
 _decode_task = msgspec.json.Decoder(Task).decode
@@ -70,6 +71,18 @@ class SumSource:
         if settings == self.encoded_settings:
             return self.file_rows
         return self._encode(self.layout_of(settings), in_roles(self.data, _decode_task(settings)))
+
+    def counted_otherwise(self, settings: bytes) -> list[int]:
+        before, now = self._complete_rows(settings), self._complete_rows(self.encoded_settings)
+        masks = before & ~now, now & ~before
+        rows = [int(mask.sum()) for mask in masks]
+        return rows + ([] if self.persons is None else [len(set(self.persons[mask].tolist())) for mask in masks])
+
+    def _complete_rows(self, settings: bytes) -> Booleans:
+        is_now = settings == self.encoded_settings
+        return self.layout_of(settings).complete_rows(
+            self.data if is_now else in_roles(self.data, _decode_task(settings))
+        )
 
     def _encode(self, layout: Layout, data: Data) -> RowSnapshot:
         people = None if self.persons is None else self.persons[layout.complete_rows(data)]

@@ -119,7 +119,7 @@ class SumNode(BaseNode):
             reason = "epoch_seconds have passed"
         if not reason and self._may_come_back(now):
             reason = f"{peer.name} is back"
-        if reason and self.links and peer.may_start_epoch(now.wall):
+        if reason and self.links and peer.may_start_epoch(now.wall) and not peer.stays(now):
             self._execute(peer.start_epoch_at(reason, now))
 
     def _may_come_back(self, now: Moment) -> bool:

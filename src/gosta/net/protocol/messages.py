@@ -26,6 +26,7 @@ Text = Annotated[str, msgspec.Meta(max_length=200)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_CHARACTERS)]
 Signature = Annotated[bytes, msgspec.Meta(max_length=64)]  # Ed25519; empty without TLS
 Digest = Annotated[bytes, msgspec.Meta(max_length=16)]
+ListDigest = Annotated[bytes, msgspec.Meta(max_length=32)]
 
 # Reasons for which a message is rejected.
 REASONS: Final = (
@@ -123,7 +124,7 @@ class Ping(Message, frozen=True, tag="ping"):
     announcement: Announcement
     receipt: Receipt | None = None
     list_serial: Count = 0  # of the member list that the sender has accepted
-    list_digest: Digest = b""  # of that list: two lists with one serial number show everybody another network
+    list_digest: ListDigest = b""  # of that list: two lists with one serial number show everybody another network
     held: Digest = b""  # of the statements that it has of this epoch, in networks of private sums
 
 

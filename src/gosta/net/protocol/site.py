@@ -72,6 +72,9 @@ class SumSource(Protocol):
     def rows_of(self, settings: bytes) -> RowSnapshot:
         """Return the rows of the site's file by earlier settings; raise `GostaError` if it lacks a column."""
 
+    def counted_otherwise(self, settings: bytes) -> list[int]:
+        """Return how many rows, and people, have all values by earlier settings or by those of today only."""
+
     def subject(self, rows: RowSnapshot) -> Subject:
         """Return what the policy has to decide about."""
 
@@ -87,13 +90,15 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
     results: tuple[StratumResult, ...]
     vector: bytes  # the total, as unsigned numbers of 64 bits
     first_total: bytes  # of the first round, as floats of 64 bits in units of features; empty: there was one round
-    layout: str  # its fingerprint
+    settings: str  # fingerprint of what is computed, and how
+    layout: str  # fingerprint of the sums
     bits: int  # of fractions in the total
     law: str  # of the noise
     epsilon: float
     delta: float
     min_cell: int
     tags: tuple[bytes, ...]  # of the participants' snapshots
+    keys: tuple[bytes, ...]  # by which the participants sign
     rows_of: float  # when this site read the rows that it contributed; 0: it took no part
     parts: tuple[bytes, ...]  # digests of the participants' contributions, to which all had committed
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gosta.net.limits import MAX_SUMS
 from gosta.net.members import Trust
-from gosta.net.protocol.messages import DECODE_ERRORS, Count, Digest, Name, Rejected, Signed, StatementId, Text
+from gosta.net.protocol.messages import DECODE_ERRORS, Count, Digest, ListDigest, Name, Rejected, Signed, StatementId
 from gosta.private.deviations import CHECKS
 from gosta.private.masks import MOST_PARTNERS
 
@@ -50,7 +50,7 @@ class Join(Statement, frozen=True, tag="join"):
     agrees: bool  # its sums may be computed from the difference of totals with and without it
     min_cell: Count  # bins with fewer rows are merged before anything is shown
     list_serial: Count  # of the member list that the site has accepted
-    members: Text  # digest of the members in it
+    list_digest: ListDigest  # of that list, which also says what is computed: all participants have the same one
 
 
 class Roster(Statement, frozen=True, tag="roster"):

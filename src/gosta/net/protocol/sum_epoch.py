@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -232,16 +232,16 @@ class SumEpoch:
         parts = self.network, *self.id, self.roster_id, round_.number, round_.layout.fingerprint
         return _encode(("gosta mask", *parts))
 
-    def noise_context(self, round_: Round) -> bytes:
+    def noise_context(self, round_: Round, trust: Trust) -> bytes:
         """Return what noise follows from: whoever takes part, with which rows, the sums and the law."""
-        tags = tuple((name, self.joins[name].snapshot) for name in self.participants)
-        return noise_context(self.network, tags, round_)
+        sites = [Contributor(name, trust.keys.get(name, b""), self.joins[name].snapshot) for name in self.participants]
+        return noise_context(self.network, sites, round_)
 
-    def part(self, round_: Round, rows: RowSnapshot, secret: bytes) -> Words:
+    def part(self, round_: Round, rows: RowSnapshot, secret: bytes, trust: Trust) -> Words:
         """Return this site's sums and pads with its masks; the same as often as it is computed."""
         if round_.number not in self._parts:
             layout, noise = round_.layout, round_.noise
-            sums = site_vector(layout, rows.x, noise, masks.random_bytes(secret, self.noise_context(round_)))
+            sums = site_vector(layout, rows.x, noise, masks.random_bytes(secret, self.noise_context(round_, trust)))
             random = masks.random_bytes(self.key, self._context(round_))
             pads = draw(round_.pads, CHECKS, random)
             hiding = self._masks(round_)
@@ -304,7 +304,15 @@ class SumEpoch:
         return deviations.find_deviations(sums, opened, bounds)
 
 
-def noise_context(network: str, tags: tuple[tuple[str, bytes], ...], round_: Round) -> bytes:
-    """Return what the noise of a round follows from: the participants, with a tag of the rows of each."""
-    parts = network, tags, round_.layout.fingerprint, round_.noise
+class Contributor(NamedTuple):
+    """A participant, as noise follows from it."""
+
+    name: str
+    key: bytes  # by which it signs: whoever has its name later could repeat its tag
+    tag: bytes  # of its snapshot
+
+
+def noise_context(network: str, sites: Sequence[Contributor], round_: Round) -> bytes:
+    """Return what the noise of a round follows from."""
+    parts = network, sites, round_.layout.fingerprint, round_.noise
     return hashlib.sha256(_encode(("gosta noise", *parts))).digest()[:16]

@@ -53,9 +53,6 @@ class Memory(msgspec.Struct, array_like=True):
     def count_wasted(self, names: Sequence[str]) -> None:
         self.wasted = {**self.wasted, **{name: self.wasted.get(name, 0) + 1 for name in names}}
 
-    def forget_wasted(self, names: Sequence[str]) -> None:
-        self.wasted = {name: count for name, count in self.wasted.items() if name not in names}
-
     def count_opening(self, list_serial: int) -> None:
         serial, count = self.openings
         self.openings = list_serial, 1 + count * (serial == list_serial)
@@ -90,8 +87,14 @@ class Memory(msgspec.Struct, array_like=True):
             if {name for name in one.blocks if name.endswith(ROWS)} - known[about].keys():
                 return "its rows cannot be compared with those of an earlier contribution: its settings have changed"
             pairs = [(old, known[about][name]) for name, old in one.blocks.items() if name in known[about]]
-            if not may_replace(source.policy, [count_changes(*pair) for pair in pairs]):
-                return f"too few rows changed since an earlier contribution; {source.policy.min_change} needed, or none"
+            changes, others = [count_changes(*pair) for pair in pairs], source.counted_otherwise(one.settings)
+            least = f"{source.policy.min_change} needed, or none"
+            if not may_replace(source.policy, changes):
+                return f"too few rows changed since an earlier contribution; {least}"
+            if not may_replace(source.policy, others):
+                return f"too few rows miss a value that only one needs of an earlier contribution and this one; {least}"
+            if any(changes) and any(others):
+                return "rows changed since an earlier contribution, and others miss a value that only one of both needs"
         return ""
 
     def tag_of(self, rows: RowSnapshot) -> bytes:

@@ -12,6 +12,9 @@ def explain(peer: SumPeer) -> str:
     epoch = peer.current
     if peer.conflict:
         return peer.conflict
+    if others := peer.other_lists():
+        lists = ", ".join(f"{name} has list {epoch.joins[name].list_serial}" for name in others)
+        return f"this site has member list {peer.trust.serial}, {lists}; at all sites: gosta node accept FOLDER"
     if epoch.suppressed and not (peer.name in epoch.refusals and epoch.refusals[peer.name].needs):
         return f"declined by this site: {epoch.suppressed}"
     if epoch.refusals:
@@ -50,6 +53,8 @@ def _explain_need(peer: SumPeer, name: str) -> str:
     waiting = [refusing for refusing, one in peer.current.refusals.items() if name in one.needs]
     who = f"{', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'}"
     join = peer.current.joins.get(name)
+    if peer.memory.companions and name not in peer.missing_agreements(peer.current.participants):
+        return f"{who} for an agreement about {name}, and this site finds no reason for that"
     if name == peer.name:
         return f"{who}, since this site's {RISK}; to agree: {_command(name)}"
     if join is not None and join.key and not join.agrees:

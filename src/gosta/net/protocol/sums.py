@@ -35,6 +35,7 @@ import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from typing import Any, NamedTuple
 
@@ -220,7 +221,6 @@ class SumPeer(EpochPeer):
             case Released():
                 self.report = _decode_report(record.report)
                 self._stalls.clear()
-                self.memory.forget_wasted(self.report.participants)
                 if self.name in self.report.participants:
                     self._back_epochs = 0
                 self.current.key = b""  # nothing can be opened with it any more
@@ -263,17 +263,23 @@ class SumPeer(EpochPeer):
         """Follow a neighbour to a later epoch; of two with the same number, that of the lower name counts."""
         epoch, origin = announcement[:2]
         is_later = epoch > self.epoch or (0 < epoch == self.epoch and origin < self.announcement.origin)
-        if is_later:
+        if is_later and not self.stays(now):
             self.check_announcement(sender, announcement, now.wall)
-            yield self._enter(announcement, self.blame(now, origin))
+            yield self._enter(announcement, self.blame(now))
 
-    def blame(self, now: Moment, next_origin: str = "") -> tuple[str, ...]:
+    def stays(self, now: Moment) -> bool:
+        """Return whether this site spent epsilon in an epoch whose total may still come: then no other one starts."""
+        is_over = self.is_complete or self.current.failure or self.current.refusals or self.current.implausible
+        is_open = self.current.roster is not None and now.running - self._roster_at < self._deadline
+        return self.has_noise and is_open and not is_over and self._has_spent()
+
+    def blame(self, now: Moment) -> tuple[str, ...]:
         """Count the participants that let the epoch fail, before the next one; leave out those that do so again.
 
-        Returns those that wasted epsilon that this site had spent for the epoch: whose contribution is missing at the
-        deadline, or when they start another epoch themselves, or who signed two different statements.
+        Returns those that wasted epsilon that this site had spent for the epoch: who refused, whose contribution is
+        missing at the deadline, or who signed two different statements.
         """
-        if self.current.roster is None or self.is_complete:
+        if self.current.roster is None or self.is_complete or self.other_lists():
             return ()
         is_late = now.running - self._roster_at >= self._deadline
         failing = set(self.current.refusals) if self.name not in self.current.refusals else set()
@@ -285,8 +291,7 @@ class SumPeer(EpochPeer):
             if self._stalls[name] > MAX_STALLS:
                 times = min(self._stalls[name] - MAX_STALLS - 1, MAX_DOUBLINGS)
                 self._excluded_until[name] = now.running + EXCLUSION_SECONDS * 2**times
-        wasting = failing or set(self.missing()) & {next_origin}
-        return tuple(sorted(wasting - {"", self.name})) if self._has_spent() else ()
+        return tuple(sorted(failing - {self.name})) if self._has_spent() else ()
 
     def _has_spent(self) -> bool:
         """Return whether this site sent new noise in the epoch."""
@@ -307,13 +312,10 @@ class SumPeer(EpochPeer):
             return "first start"
         if self.current.failure:
             return self.current.failure
-        started = self.current.joins.get(self.announcement.origin)
-        if started is not None and started.list_serial < self.trust.serial and started.members != self.trust.digest:
-            return "members changed"
         own = self.current.joins.get(self.name)
         if own is None:
             return ""
-        if own.members != self.trust.digest and not self.is_complete:
+        if own.list_digest != self.trust.list_digest:
             return f"{self.name} has another member list"
         if own.key and self.source.agreed.leaves:
             return f"{self.name} leaves"
@@ -420,7 +422,10 @@ class SumPeer(EpochPeer):
     def _accept(self, signed: Signed, statement: AnyStatement) -> None:
         """Insert a statement that is due; one that breaks its home's word only as evidence."""
         if isinstance(statement, Part) and not self.current.keeps_word(statement):
-            self.current.pool.insert(signed, statement.slot._replace(kind="evidence"))
+            evidence = statement.slot._replace(kind="evidence")
+            if evidence in self.slots:
+                raise Rejected("statement", f"{statement.home} showed several contributions to which it did not commit")
+            self.current.pool.insert(signed, evidence)
             self._note_deviation(statement.home, FALSE_COMMITMENT)
         elif statement.slot not in self.slots:
             self.current.insert(signed)
@@ -507,7 +512,7 @@ class SumPeer(EpochPeer):
         key, tag = (b"", b"") if verdict else (masks.public_key(self.current.key), self.snapshot_tag())
         nonce = hashlib.sha256(self.current.nonce()).digest()
         wishes = self._agrees(), self.source.policy.min_cell
-        join = Join(*self.current.id, self.name, key, tag, nonce, *wishes, self.trust.serial, self.trust.digest)
+        join = Join(*self.current.id, self.name, key, tag, nonce, *wishes, self.trust.serial, self.trust.list_digest)
         return self._say(join, verdict, self._suppression(verdict, now))
 
     def _agrees(self) -> bool:
@@ -580,6 +585,8 @@ class SumPeer(EpochPeer):
 
         If no choice is allowed, it is all of them, so that their refusals say what is missing.
         """
+        if self._is_first_total:
+            return names
         lacking = self.missing_agreements(names)
         unwilling = {name for name in lacking if name in names and name != self.name}
         for without in ({*stalling, *unwilling}, stalling, unwilling, ()):
@@ -598,12 +605,30 @@ class SumPeer(EpochPeer):
         joins = self.current.joins
         return () if self.has_noise else self.memory.missing_agreements(self.source, self.name, joins, names)
 
+    @property
+    def _is_first_total(self) -> bool:
+        """Whether nobody who joins may be left out: it could not come later without giving its sums away."""
+        return not (self.has_noise or self.memory.companions or self.source.policy.min_sites <= 1)
+
     def _left_out_at_first(self, names: Sequence[str]) -> str:
-        """Return a site that joined and is left out of the first total of this one: later, that would expose it."""
-        if self.has_noise or self.memory.companions or self._agrees() or self.source.policy.min_sites <= 1:
+        """Return a site that joined and is left out of the first total of this one."""
+        if not self._is_first_total or self._agrees():
             return ""
         joined = [name for name, one in self.current.joins.items() if one.key and not self._why_not(name)]
-        return min(set(joined) - set(names) - self._excluded_until.keys(), default="")
+        return min(set(joined) - set(names), default="")
+
+    def other_lists(self) -> list[str]:
+        """Return the participants that joined with another member list than this site has now.
+
+        Their names may be those of other sites, with other bounds and settings: nobody contributes, or is blamed for
+        that, until all have the same list.
+        """
+        joins = self.current.joins
+        return [
+            name
+            for name in self.current.participants
+            if name in joins and joins[name].list_digest != self.trust.list_digest
+        ]
 
     def left_out_reasons(self) -> dict[str, str]:
         """Return why members are left out, as far as this site would do so too."""
@@ -657,11 +682,9 @@ class SumPeer(EpochPeer):
             if not self.current.is_due(statement):
                 continue
             del self.current.early[slot]
-            try:
+            with suppress(Rejected):
                 self._check(statement)
-            except Rejected:
-                continue
-            self._accept(signed, statement)
+                self._accept(signed, statement)
 
     def _next_statement(self, due: Slot, round_: Round, now: Moment, connected: Collection[str]) -> Step:
         if due.kind == "nonce":
@@ -701,7 +724,7 @@ class SumPeer(EpochPeer):
         entry = self._entry(
             "contribution", now, round_,
             rows=self.rows, participants=self.current.participants, sent_to=tuple(connected), size=len(signed.body),
-            noise_id=self.current.noise_context(round_).hex() if has_noise else "",
+            noise_id=self.current.noise_context(round_, self.trust).hex() if has_noise else "",
         )  # fmt: skip
         blocks = block_digests(layout, self.rows, self.memory.secret)
         made = Contributed(self.source.encoded_settings, self.current.first_total, blocks)
@@ -715,8 +738,8 @@ class SumPeer(EpochPeer):
             return Verdict(self.conflict)
         if own.key != masks.public_key(self.current.key):
             return Verdict("its journal lost the key with which it had joined")
-        if own.members != self.trust.digest:  # the names of companions could be those of other sites now
-            return Verdict("its member list changed after it joined")
+        if others := self.other_lists():
+            return Verdict(f"{', '.join(others)} joined with another member list")
         if reason := self._verdict_on_rows(round_, own, now):
             return Verdict(reason)
         names = self.current.participants
@@ -757,18 +780,21 @@ class SumPeer(EpochPeer):
 
     def _is_paid(self, round_: Round) -> bool:
         """Return whether this site has sent the same noise before, so that it costs nothing now."""
-        noise = self.current.noise_context(round_).hex()
+        noise = self.current.noise_context(round_, self.trust).hex()
         return self.has_noise and any(one.noise == noise for one in self.log if one.event == "contribution")
 
     def _part(self, round_: Round, rows: RowSnapshot) -> bytes:
-        return statements.pack(self.current.part(round_, rows, self.memory.secret))
+        return statements.pack(self.current.part(round_, rows, self.memory.secret, self.trust))
 
     # Totals.
 
     def _open(self, round_: Round, now: Moment) -> Iterator[Step]:
         """Open the sums of masks over halves of the vector; when all have, find out who deviates."""
         slot = Slot("opening", self.name, round_.number)
-        if self.name in self.current.participants and slot not in self.slots and not self.opening_over_budget(round_):
+        is_due = self.name in self.current.participants and slot not in self.slots and not self.current.refusals
+        if is_due and (verdict := self._verdict(round_, now)).reason:
+            yield self._refuse(verdict, now)
+        elif is_due and not self.opening_over_budget(round_):
             identity = *self.current.id, self.name, self.current.roster_id, round_.number
             pads = round_._replace(noise=round_.pads)
             entry = self._entry("opening", now, pads, rows=self.rows, participants=self.current.participants)
@@ -798,6 +824,7 @@ class SumPeer(EpochPeer):
             tuple(results),
             statements.pack(vector),
             self.current.first_total if number > 1 else b"",
+            self.identity.fingerprint,
             layout.fingerprint,
             noise.bits,
             noise.law,
@@ -805,6 +832,7 @@ class SumPeer(EpochPeer):
             source.settings.delta,
             min_cell,
             tuple(self.current.joins[name].snapshot for name in names),
+            tuple(self.trust.keys.get(name, b"") for name in names),
             self.rows.time if takes_part and self.rows is not None else 0.0,
             tuple(hashlib.sha256(statements.pack(one)).digest() for one in self.current.vectors(round_).values()),
         )
@@ -821,7 +849,8 @@ class SumPeer(EpochPeer):
         if self.epoch == 0 or self.is_complete:
             return ""
         if self.current.refusals:
-            return self._reason_to_go_on_without(list(self.current.refusals), now)
+            may_go_on = not (self._is_first_total or self.other_lists())
+            return self._reason_to_go_on_without(list(self.current.refusals), now) if may_go_on else ""
         if self.current.roster is None:
             late = now.running - self._entered_at - self._deadline - ABSENT_SECONDS
             others = [name for name in self.members if name != self.announcement.origin]
@@ -866,6 +895,8 @@ class SumPeer(EpochPeer):
         """Take other rows, rules, agreements or members."""
         if source.trust.digest != self.trust.digest:
             self.forgive()
+        if source.trust.list_digest != self.trust.list_digest and Slot("join", self.name) not in self.slots:
+            self._enter_epoch(self.announcement, self.current.key)  # statements were checked by the former keys
         self.source, self.trust = source, source.trust
         self._back_epochs = 0
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from gosta.errors import NetworkError
 from gosta.net.protocol.records import LogEntry
 from gosta.runtime.files import write_atomically
 
@@ -34,7 +35,10 @@ class Logged(NamedTuple):
 
     @property
     def entry(self) -> LogEntry:
-        return msgspec.json.decode(self.text, type=LogEntry)
+        try:
+            return msgspec.json.decode(self.text, type=LogEntry)
+        except msgspec.DecodeError as error:
+            raise NetworkError(f"entry {self.number} of the log of contributions is damaged: {error}") from None
 
     def line(self) -> str:
         """Return the entry as a line of JSON: its number, its text as it was hashed, and the hash."""
@@ -71,6 +75,12 @@ def find_break(log: Sequence[Logged]) -> int | None:
             return number
         hash = one.hash
     return None
+
+
+def find_damage(head: Path, log: Sequence[Logged]) -> str:
+    """Return why a log cannot be all that left the site; empty if it can."""
+    number = find_break(log)
+    return find_lost(head, log) if number is None else f"was changed: entry {number}, or one before it was removed"
 
 
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
