@@ -34,13 +34,14 @@ from gosta.net.protocol import statements
 from gosta.net.protocol.pool import Pool
 from gosta.net.protocol.records import LogEntry, Released
 from gosta.net.protocol.site import SumReport
-from gosta.net.protocol.statements import Commit, Join, Part, Roster, Slot
+from gosta.net.protocol.statements import Commit, Join, Part, Refusal, Roster, Slot
 from gosta.net.protocol.sum_epoch import Contributor, Round, noise_context
 from gosta.net.protocol.sums import SumPeer
 from gosta.net.storage import contributions
 from gosta.net.storage.contributions import Logged
 from gosta.net.storage.journal import Journal
 from gosta.private import masks
+from gosta.private.deviations import CHECKS
 from gosta.private.noise import Noise, draw
 from gosta.private.settings import PrivateSettings
 from gosta.private.snapshots import take_snapshot
@@ -679,7 +680,60 @@ def another_identity(_: Case, peer: SumPeer) -> None:
     peer.identity = peer.identity._replace(fingerprint="another")
 
 
+def unmasked(case: Case, _: SumPeer) -> None:
+    """Contributions that are the plain sums, but for one unit, consistent in all else."""
+    digests = {}
+    for k, (name, one) in enumerate(case.peers.items()):
+        current = case.rounds[-1]
+        words = np.concatenate([own_sums(case, name) + own_noise(case, name), np.zeros(CHECKS, dtype=np.uint64)])
+        words[:1] += np.uint64({0: 1, 1: 2**64 - 1}.get(k, 0))
+        commit, part = recompute.said(one, Commit, current.number), recompute.said(one, Part, current.number)
+        assert commit is not None
+        assert part is not None
+        vector = statements.pack(words)
+        digests[name] = recompute.digest(vector)
+        say(one, replace(commit, digest=digests[name]))
+        say(one, replace(part, vector=vector))
+    agree_on_commitments(case, case.rounds[-1].number)
+    change_reports(case, lambda one: replace(one, parts=tuple(digests[name] for name in one.participants)))
+
+
+def with_one_key(case: Case, peer: SumPeer) -> None:
+    join = recompute.said(peer, Join)
+    assert join is not None
+    for one in case.peers.values():
+        own = recompute.said(one, Join)
+        assert own is not None
+        say(one, replace(own, key=join.key))
+
+
+def refused(_: Case, peer: SumPeer) -> None:
+    refusal = Refusal(*peer.current.id, peer.name, bytes(16), ())
+    peer.current.pool.insert(statements.sign(refusal, peer.identity.network, peer.trust))
+
+
+def with_other_bounds(case: Case, _: SumPeer) -> None:
+    """All accept a list that allows fewer rows, after the release."""
+    trust = next(iter(case.peers.values())).trust
+    assert isinstance(trust, Keyring)
+    members = tuple(replace(one, rows=1) for one in trust.list.members)
+    for one in case.peers.values():
+        with_list(case, one, serial=2, members=members)
+
+
+def released_first(case: Case, peer: SumPeer) -> None:
+    *before, made, released = case.logs[peer.name]
+    case.logs[peer.name] = contributions.extend(None, [one.entry for one in (*before, released, made)])
+
+
 DAMAGES: list[tuple[Change, str, bool | None, str]] = [
+    (unmasked, SIGNED, False, "the contribution of node-0 to round 1 is not masked"),
+    (with_one_key, SIGNED, False, "several sites joined with the same key"),
+    (refused, SIGNED, False, "node-1 refused to contribute"),
+    (retell(Part, 1, commits=bytes(16)), SIGNED, False, "contributions to round 1 are for other commitments"),
+    (retell(Commit, 1, roster=bytes(16)), SIGNED, False, "something else to round 1 than it had committed to"),
+    (with_other_bounds, BOUNDS, None, "node-0 contributed by another member list than number 2"),
+    (released_first, LOGGED, False, "which no site with a contribution has in this order"),
     (forget((Join, 0)), SIGNED, None, "node-1 no longer has what it said when it joined"),
     (forget((Join, 0)), RESULTS, None, "the least cell that node-1 asked for"),
     (forget((Part, 1)), SIGNED, None, "node-1 no longer has its contribution to round 1"),
@@ -719,6 +773,72 @@ def test_what_is_said_of_damage(change: Change, claim: str, holds: bool | None, 
     (found,) = (one for one in case.verify() if one.claim == claim)
     assert found.holds is holds, found
     assert evidence in found.evidence
+
+
+@pytest.mark.parametrize("mode", ["laplace", "gaussian"])
+@pytest.mark.parametrize("secret", [bytes(32), b"thirty-two letters, of all sites"])
+def test_noise_that_others_can_compute_is_no_noise(mode: str, secret: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gosta.net.protocol.sums.secrets.token_bytes", lambda _size: secret)
+    assert case_of(network_of(mode)).outcomes()[NOISE] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "evidence"),
+    [
+        (lambda case, origin: say(origin, replace(roster_of(origin), participants=roster_of(origin).participants[:-1])),
+         "signed a list of other participants"),
+        (lambda case, origin: say(origin, roster_of(origin), bytes(64)), "roster of node-3 is not signed with its key"),
+        (lambda case, origin: retell(Join, key=b"7" * 32)(case, case.peers["node-0"]), "node-0 joined otherwise"),
+        (lambda case, origin: retell(Part, 1, roster=bytes(16))(case, case.peers["node-0"]), "another list"),
+    ],
+)  # fmt: skip
+def test_the_list_of_participants_by_a_site_that_takes_no_part(change: Change, evidence: str) -> None:
+    network = network_of("plain")
+    network.agree("node-3", leaves=True)
+    network.clock.run(12.0)
+    case = case_of(network)
+    assert case.report.origin == "node-3"
+    assert "node-3" not in case.report.participants
+    assert False not in case.outcomes().values()
+    change(case, case.peers["node-3"])
+    (found,) = (one for one in case.verify() if one.claim == SIGNED)
+    assert found.holds is False
+    assert evidence in found.evidence
+    del case.peers["node-3"]
+    (found,) = (one for one in case.verify() if one.claim == SIGNED)
+    assert found.holds is not True
+
+
+def roster_of(peer: SumPeer) -> Roster:
+    roster = recompute.said(peer, Roster)
+    assert roster is not None
+    return roster
+
+
+def test_a_later_release_of_others_does_not_hide_a_false_report() -> None:
+    """Two sites that agree to anything have a release of their own; the others keep theirs, which was changed."""
+    network = network_of("plain")
+    case = case_of(network)
+    for name in ("node-0", "node-1"):
+        peer = case.peers[name]
+        assert peer.report is not None
+        peer.report = replace(peer.report, epoch=peer.report.epoch - 1, participants=("node-0", "node-1"))
+    (found,) = (one for one in case.verify() if one.claim == REPORTS)
+    assert found.holds is not True
+    assert "node-0" in found.evidence
+
+
+def test_other_confidence_levels_are_other_settings() -> None:
+    case = copied(honest("plain"))
+    for peer in case.peers.values():
+        source = peer.source
+        assert isinstance(source, SumSource)
+        task = replace(source.task, confidence_level=0.9)
+        peer.source = dataclasses.replace(source, task=task)
+        peer.identity = peer.identity._replace(fingerprint="of the new settings")
+    found = case.outcomes()
+    assert False not in found.values()
+    assert found[RESULTS] is None
 
 
 @pytest.mark.parametrize("claim", CLAIMS)

@@ -317,9 +317,11 @@ def remove(
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Remove a node from a network and revoke its key; the others, also while running, go on without its rows."""
+    from gosta.net.agreements import read_agreements
     from gosta.net.deploy import folders
     from gosta.net.deploy.authority import Passphrase
 
+    has_left = read_agreements(folder / name).leaves
     change = folders.remove(folder, name, delete, Passphrase(passphrase_file))
     print(f"{folder}: removed {name}, {len(folders.load_network(folder).nodes)} nodes are left")
     for a, b in change.new_edges:
@@ -328,10 +330,10 @@ def remove(
     _print_bundles(folder)
     if not delete and (folder / f"{name}.removed").is_dir():
         print(f"  its folder was renamed to {folder / name}.removed")
-    _print_cost(folder, name)
+    _print_cost(folder, name, has_left)
 
 
-def _print_cost(folder: Path, name: str) -> None:
+def _print_cost(folder: Path, name: str, has_left: bool) -> None:
     """Print what it costs the sites that remain of private sums to release totals without a site."""
     from gosta.net.deploy.folders import load_network
     from gosta.net.deploy.plan import MIN_SITES
@@ -344,6 +346,9 @@ def _print_cost(folder: Path, name: str) -> None:
         print(f"  by default, sites take part in sums over {MIN_SITES} sites or more only: min_sites in policy.toml")
     if private.epsilon is not None:
         print(f"  the next release, without {name}, costs each site epsilon {private.epsilon:g} of its budget")
+        return
+    if has_left:
+        print(f"  {name} has left, so that the others need not agree to totals without it")
         return
     print("  sums without noise wait until each remaining site's operator runs:")
     print(f"  gosta network agree {shlex.quote(str(folder))} {name}")

@@ -44,7 +44,7 @@ EXPLANATION = (
 ROW_VALUES_EXPLANATION = "each node's own rows have a value each: row_values of --json; the estimate is their mean"
 UNSAID = ("stopped", "starting")  # states in which the reason of a node's last state is not shown
 # Commands in what a node says: it does not know which folder its operator types.
-COMMAND = re.compile(r"gosta (?:network|node) [a-z]+ FOLDER(?: [^\s;,:]+)*")
+COMMAND = re.compile(r"gosta (?:network|node) [a-z]+ (FOLDER|NETWORK)(?: [^\s;,:]+)*")
 FIXED_SPACE = "\xa0"  # at which lines are not broken, so that a command can be copied
 SUMS_DISPENSABLE = ("beyond the range", "rows")  # of one node's results
 AGREEMENT = 0.01  # nodes agree if no estimate is farther from their mean, relative to it
@@ -303,9 +303,17 @@ def _lines(entries: Sequence[tuple[str, str]], folder: Path) -> Iterator[tuple[s
 
 
 def with_folder(text: str, folder: Path | None, space: str = " ") -> str:
-    """Return what a node says with a folder in its commands, so that they can be copied."""
-    place = "FOLDER" if folder is None else shlex.quote(str(folder))
-    return COMMAND.sub(lambda found: found[0].replace("FOLDER", place).replace(" ", space), text)
+    """Return what a node says with the folder of a node or a network in its commands, so that they can be copied."""
+    from gosta.net.config import NETWORK_FILE
+
+    is_network = folder is not None and (folder / NETWORK_FILE).exists()
+
+    def insert(found: re.Match[str]) -> str:
+        suits = found[0].startswith("gosta network") if is_network else found[1] == "FOLDER"
+        place = shlex.quote(str(folder)) if folder is not None and suits else found[1]
+        return found[0].replace(found[1], place).replace(" ", space)
+
+    return COMMAND.sub(insert, text)
 
 
 def _wrapped(text: str, folder: Path | None, width: int) -> list[str]:

@@ -23,6 +23,7 @@ MAX_POLICY_BYTES = 1 << 20
 FIX_HINT = "fix the line"
 MISSING_HINT = 'write what it may send, as modes = ["private"] for sums, ["noisy"] for sums with noise, or ["rows"]'
 DAY_SECONDS = 86_400.0
+LARGEST_COUNT = 10**9  # more than any site has rows
 
 Mode = Literal["rows", "private", "noisy"]
 MODES: tuple[Mode, ...] = ("rows", "private", "noisy")
@@ -112,8 +113,8 @@ def _explain(error: str) -> str:
 
 def _check(rules: Rules) -> None:
     for name in ("min_rows", "min_sites", "min_cell", "max_min_cell", "min_change", "max_bins", "releases_per_day"):
-        if (value := getattr(rules, name)) < 0:
-            raise InputError(f"{name} = {value!r} must be 0 or more")
+        if not 0 <= (value := getattr(rules, name)) <= LARGEST_COUNT:
+            raise InputError(f"{name} = {value!r} must be from 0 to {LARGEST_COUNT:,}")
     if rules.min_cell > rules.max_min_cell:
         why = f"exceeds max_min_cell = {rules.max_min_cell}, the largest that this site accepts of others"
         raise InputError(f"min_cell = {rules.min_cell} {why}; raise max_min_cell too, or lower min_cell")

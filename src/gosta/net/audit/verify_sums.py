@@ -157,11 +157,10 @@ def _compare_reports(release: Release, peer: SumPeer, own: SumReport, problems: 
     fields += ["results"] * (same_results is False)
     problems.wrong += [f"another {', '.join(fields)} at {name}"] if fields else []
     problems.unknown += [f"the last digits of the results at {name}"] * (same_results is None)
-    members = peer.trust.members  # some of those that were left out may have been removed since
-    left_out = [one for one in own.left_out if one in members]
+    members, join = peer.trust.members, recompute.said(peer, Join)
+    is_same_list = join is not None and join.list_digest == peer.trust.list_digest
+    left_out = [one for one in own.left_out if is_same_list or one in members]  # others have been removed since
     if left_out != [one for one in sorted(members) if one not in own.participants]:
-        join = recompute.said(peer, Join)
-        is_same_list = join is not None and join.list_serial == peer.trust.serial
         what = f"{name} says that {', '.join(own.left_out[:MOST_NAMED]) or 'nobody'} is left out"
         (problems.wrong if release.is_of(peer) and is_same_list else problems.unknown).append(what)
 
@@ -209,7 +208,7 @@ def _wrong_in_log(release: Release, peer: SumPeer) -> Iterator[str]:
     entries, own = release.entries(peer), release.reported_by(peer)
     made = [one for one in entries if one.event == "contribution"]
     rounds = range(1, 1 + release.round_count) if peer.name in release.here else []
-    order = [one.round for one in entries if one.event in ("contribution", "release")]
+    order = [(one.event == "release", one.round) for one in entries if one.event in ("contribution", "release")]
     others = {one.event for one in entries} - {"contribution", "release", "agreement"}
     if made and (others or order != sorted(order)):
         yield f"entries {', '.join(one.event for one in entries)}, which no site with a contribution has in this order"

@@ -21,11 +21,11 @@ def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbo
     sums = SumStatus(
         results=() if report is None else report.results,
         participants=() if report is None else report.participants,
-        left_out=() if report is None else report.left_out,
+        left_out=() if report is None else tuple(name for name in report.left_out if name in peer.members),
         joined=tuple(sorted(name for name, join in peer.current.joins.items() if join.key)),
         missing=tuple(peer.missing()),
         refused=tuple(peer.current.refusals),
-        reason=explain(peer),
+        reason="" if fields.get("state") == "stopped" else explain(peer),
         law="none" if report is None else report.law,
         epsilon=peer.source.settings.epsilon or 0.0,
         delta=peer.source.settings.delta,

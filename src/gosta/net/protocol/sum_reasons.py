@@ -28,6 +28,8 @@ def explain(peer: SumPeer) -> str:
         return _explain_left_out(peer)
     match peer.state():
         case "joining":
+            if peer.name not in epoch.joins:
+                return "this site has not joined yet"
             silent = [name for name in peer.members if name not in epoch.joins]
             waits = f"waits for {peer.source.settings.deadline_seconds:g} s at most"
             remove = (

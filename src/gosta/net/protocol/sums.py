@@ -650,7 +650,8 @@ class SumPeer(EpochPeer):
         if name in (deviants := self._deviants()):
             return f"{name} {deviants[name]}"
         asked, most = self.current.joins[name].min_cell, self.source.policy.max_min_cell
-        return f"{name} asks for cells of {asked:,} rows, and {most} is the most that is accepted here" * (asked > most)
+        what = f"{name} asks for cells of {asked:,} rows, and {most} is the most that is accepted here (max_min_cell)"
+        return what * (asked > most)
 
     # Contributions.
 
