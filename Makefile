@@ -1,13 +1,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check format docs benchmark benchmark-smoke gpu chaos gallery pictures screenshots clean
+.PHONY: run test base check format docs benchmark benchmark-smoke gpu chaos gallery pictures screenshots clean
 
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
 
 test: .venv/test-tools  ## all tests, in two processes
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+base:  ## the base install without extras, on this Python and on those of 3.12 and 3.13 that are here: half a minute each
+	@for python in $(PYTHON) python3.12 python3.13; do \
+	  $$python -c "" 2> /dev/null || continue; \
+	  $$python -m venv .venv-base/$$python && .venv-base/$$python/bin/python -m pip install --quiet . pytest && \
+	  .venv-base/$$python/bin/python -m pytest --noconftest tests/test_light_install.py || exit 1; \
+	done
 
 check: .venv/installed  ## format, lint, types; changes nothing
 	$(BIN)/ruff format --check .
@@ -77,4 +84,4 @@ screenshots: .venv/test-tools  ## the pictures of the live page, into docs: half
 	@touch $@
 
 clean:
-	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/examples docs/reference/api/names
+	rm -rf .venv .venv-base dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/examples docs/reference/api/names

@@ -88,3 +88,29 @@ def test_extras_bring_the_modules_that_are_checked() -> None:
         lines = [line for name in [extra, *re.findall(r"\w+", str(project[extra]))] for line in project.get(name, ())]
         assert set(modules) <= {re.split(r"[<>=;\[]", line)[0] for line in lines}
     assert set(project) - {"all", "dev", "docs", "gpu", "ray"} <= set(re.findall(r"\w+", project["all"][0]))
+
+
+def test_a_network_of_private_sums_runs_without_extras(folder: Path) -> None:
+    def gosta(*arguments: str) -> str:
+        done = light(*arguments, cwd=folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    rows = "".join(f"{k % 7},{'yes' if k % 3 else 'no'}\n" for k in range(60))
+    (folder / "more.csv").write_text("a,died\n" + rows)
+    task = [
+        "--statistic",
+        "auc",
+        "--score",
+        "a",
+        "--label",
+        "died",
+        "--positive",
+        "yes",
+        "--private",
+        "--range",
+        "a=0:8",
+    ]
+    gosta("network", "init", "net", "--nodes", "4", "--data", "more.csv", *task, "--port", str(ports.free()))
+    gosta("network", "up", "net", "--for", "60", "--until", "1%")
+    gosta("network", "verify", "net")
