@@ -25,7 +25,7 @@ def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbo
         joined=tuple(sorted(name for name, join in peer.current.joins.items() if join.key)),
         missing=tuple(peer.missing()),
         refused=tuple(peer.current.refusals),
-        reason="" if fields.get("state") == "stopped" else explain(peer),
+        reason="" if fields.get("state") == "stopped" and not peer.current.suppressed else explain(peer),
         law="none" if report is None else report.law,
         epsilon=peer.source.settings.epsilon or 0.0,
         delta=peer.source.settings.delta,
